@@ -50,7 +50,6 @@ SHORT_MODULES = {
     "pqext/spark/pushdown/variant_paths.py": "the demo uses it without the rest of the folder",
     "pqext/variant/kernels/convert.pyx": "each kernel is a unit of compilation",
     "pqext/variant/kernels/zone.pyx": "each kernel is a unit of compilation",
-    "pqext/verification/report.py": "it prints by a module that imports the data of the report",
 }
 """Modules of fewer than ``FEWEST_LINES`` lines, and why none of them is part of its user or of its neighbour."""
 

@@ -49,12 +49,12 @@ def recover(
     from dataclasses import replace
 
     from pqext.recovery import recover as recover_file
-    from pqext.recovery.output.files import refuse_same
+    from pqext.recovery.output import check_distinct
 
     with usage_errors():
         read, out, *sibling = storage.locate([source, dest, *([] if schema is None else [schema])])
         try:
-            refuse_same(read, out)
+            check_distinct(read, out)
         except ValueError as error:
             raise ValueError(_in_options(str(error))) from None
         if not isinstance(read, str) or os.path.exists(read):  # a missing file is reported first
@@ -78,8 +78,8 @@ def recover(
 
 def _in_options(text: str) -> str:
     """Replace the names of parameters in a message with options."""
-    text = re.sub(r"^dest (?=is)", "OUT ", text)
-    text = re.sub(r"^schema (?=is|needs)|\bschema=", "--schema ", text)
+    text = re.sub(r"^dest (?=is|must)", "OUT ", text)
+    text = re.sub(r"^schema (?=is|must|needs)|\bschema=", "--schema ", text)
     text = re.sub(r"\brow_group_rows=?", "--row-group-rows ", text)
     text = re.sub(r"\b(drop|null)_columns\b", r"--\1-columns", text)
     return " ".join(text.split())

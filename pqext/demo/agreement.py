@@ -34,9 +34,9 @@ class File(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Another reader: how it gives all rows of a file, and how many it finds for a question.
+    """Another reader: functions that return all rows of a file, and the number of matches of a query.
 
-    ``tells_nulls`` is whether it tells a VARIANT that is JSON null from a null.
+    ``tells_nulls`` is whether it distinguishes a VARIANT that is JSON null from a null.
     """
 
     name: str
@@ -148,7 +148,7 @@ def _rows(path: Path) -> int:
 
 
 def destroy_others(path: Path, kept: Collection[int], copy: Path) -> int:
-    """Copy ``path`` to ``copy`` and overwrite all pages of row groups not in ``kept`` with 0xFF; returns the bytes."""
+    """Copy ``path`` to ``copy`` and overwrite all pages of row groups not in ``kept`` with 0xFF; return the bytes."""
     with ParquetFile(path) as file:
         ranges = [
             group.chunk(leaf).byte_range

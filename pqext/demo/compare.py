@@ -1,4 +1,4 @@
-"""What other readers make of the same file: every value and every null, compared with pqext's own reading."""
+"""Compare pqext with other readers of the same file: every value and every null."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]
 
 
 def spark_reads(spark: SparkSession, path: Path) -> bool:
-    """Whether this version of Spark's own reader has all types of the file: that of 4.1 refuses geometries."""
+    """Whether this version of Spark's own reader supports all types of the file; 4.1 rejects geometries."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -109,7 +109,7 @@ def duckdb_version() -> str | None:
 
 
 def difference(expected: Iterable[Row], found: Iterable[Row]) -> str | None:
-    """What the rows have not in common, in words; None when they are the same in whatever order."""
+    """Describe how two sets of rows differ, ignoring order; None if they are equal."""
     missing, extra = Counter(expected), Counter(found)
     missing, extra = missing - extra, extra - missing
     if not missing and not extra:
@@ -172,7 +172,7 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, at_least: tuple[
 
 
 def survives(count: Callable[[], int], expected: int) -> bool:
-    """Does the question find the ``expected`` rows in a file of which row groups were destroyed?"""
+    """Whether a query finds the ``expected`` rows in a file with destroyed row groups."""
     try:
         return count() == expected
     except Exception:  # whatever an engine raises when it reads what is not there

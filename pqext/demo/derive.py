@@ -25,10 +25,10 @@ TOP = 0.98
 
 
 def box_around_the_middle(x: np.ndarray, y: np.ndarray) -> Box | None:
-    """A box around the point in the middle of the file's order, a tenth of the points wide and a tenth high.
+    """Return a box around the point in the middle of the file, with a tenth of the points in each dimension.
 
-    ``x`` and ``y`` are the coordinates in the file's order; those that are no numbers are left out. None when
-    there are no points.
+    ``x`` and ``y`` are the coordinates in the file's order; values that are not numbers are ignored. None without
+    points.
     """
     finite = np.isfinite(x) & np.isfinite(y)
     x, y = x[finite], y[finite]
@@ -84,7 +84,7 @@ def threshold(path: Path, column: str, without: tuple[str, ...]) -> Threshold | 
 
 
 def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
-    """The number at each of ``paths`` in every row, in the file's order; NaN where there is none."""
+    """Return the number at each of ``paths`` in every row, in the file's order; NaN for missing numbers."""
     parts: list[list[np.ndarray]] = [[np.empty(0)] for _ in paths]
     with ParquetFile(path) as file:
         for batch in file.iter_batches(columns=[column]):
@@ -95,9 +95,9 @@ def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
 
 
 def shown(ddl: str, threshold: Threshold | None, without: Sequence[str], *, chosen: bool) -> tuple[Shown, ...]:
-    """Which fields the answers show: the number asked about, and a few others of the shredding schema ``ddl``.
+    """Choose the fields to show: the queried number, and a few other fields of the shredding schema ``ddl``.
 
-    Those of a ``chosen`` schema stand in its order, of an inferred one texts come first. ``without`` are paths that
+    Fields of a ``chosen`` schema are in its order, in an inferred schema strings come first. ``without`` are paths that
     are shown anyway.
     """
     leaves = [(path, leaf) for path, leaf in _leaves(shredding_schema(ddl), ()) if path not in without]

@@ -12,7 +12,7 @@ from pqext.variant.shredding.schema import schema_of_storage
 
 
 def picture(path: Path, label: str, name: str, column: str, geometry: str) -> FilePicture:
-    """The layout of the file at ``path``: the schema is that of the VARIANT ``column``, boxes those of ``geometry``."""
+    """Describe the layout of the file at ``path``, with the VARIANT ``column`` and the boxes of ``geometry``."""
     with ParquetFile(path, ReadOptions(shredded=True)) as file:
         footer = file.footer.length
         schema = str(schema_of_storage(file.arrow_schema.field(column).type))

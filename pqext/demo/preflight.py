@@ -1,4 +1,4 @@
-"""A look at the input before Spark starts: are the lines JSON, and do they have the coordinates asked for?"""
+"""Check the input before Spark starts: its lines must be JSON with the requested coordinates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pqext.variant.access.path import format_path, parse
 from pqext.variant.json.parse import parse_json_lines
 
 MAX_BYTES = 64 << 20
-"""How much of the input is looked at; Spark's tasks see the rest."""
+"""Bytes of the input to check; Spark's tasks check the rest."""
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 128 << 20
 EXAMPLES = 200
@@ -29,10 +29,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
-    """Look at the beginning of the input, or all of it when it is small.
+    """Check the start of the input, or all of it if it is small.
 
     Raises ``VariantError`` with file, line and reason for a line that is not JSON, unless ``on_error`` is
-    ``"null"``, and ``ValueError`` when the whole input was seen and there are no rows, or none with coordinates.
+    ``"null"``, and ``ValueError`` if the complete input has no rows, or none with coordinates.
     """
     if source.path.name.lower().endswith(_COMPRESSED):
         raise UnsupportedError(f"decompress {source.path} first", feature="compressed JSON lines")
@@ -72,7 +72,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
         while file.tell() < MAX_BYTES and (block := file.read(BLOCK_BYTES)):
             rest = b"" if block.endswith(b"\n") else file.readline(MAX_LINE_BYTES)
             if len(rest) == MAX_LINE_BYTES:
-                return  # the job refuses such a line in its own words
+                return  # the job reports this line itself
             yield block + rest
 
 
@@ -82,7 +82,7 @@ def _is_number(values: pa.Array, path: str) -> np.ndarray:
 
 
 def _advice(path: str, examples: list[Any]) -> str:
-    """What stands at the path instead, or which path may have been meant, and where there are numbers."""
+    """Describe the value at the path, or suggest another path, and list paths with numbers."""
     if examples and not any(isinstance(one, dict | list) for one in examples):
         return "; a line should be an object, such as {...}: " + shorten(json.dumps(examples[0]), 60)
     values = [value for one in examples if (value := _at(one, parse(path))) is not None]

@@ -1,4 +1,4 @@
-"""What the job works on: the example's earthquakes, or a user's own JSON lines."""
+"""Input of the job: the example's earthquakes, or a user's own JSON lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pqext.variant.access.path import format_path, parse
 from pqext.variant.shredding.schema import shredding_schema
 
 ROW_GROUPS = 27
-"""How many row groups a small file is cut into; a third of them is nine."""
+"""Number of row groups of a small file; a third of them is nine."""
 MAX_ROW_GROUP_ROWS = 1 << 17
 
 GEOMETRY = "geom"
@@ -28,7 +28,7 @@ FIJI = Box(165.0, -170.0, -30.0, -10.0)
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The number that the second question asks about, where it stands, and from what value on rows are wanted."""
+    """The queried number: its path, and the minimum value of matching rows."""
 
     path: str
     value: float
@@ -45,10 +45,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of JSON lines and what is to be made of it.
+    """A file of JSON lines, and the columns to create from it.
 
-    ``coordinates`` are two or three paths within the VARIANT column ``column``. Where ``schema`` is None, only
-    the inferred one is used; where ``box`` or ``threshold`` is None, it is derived from the data.
+    ``coordinates`` are two or three paths within the VARIANT column ``column``. If ``schema`` is None, only
+    the inferred schema is used; if ``box`` or ``threshold`` is None, it is derived from the data.
     """
 
     title: str
@@ -66,9 +66,9 @@ class Source:
 
 
 def example(folder: Path, schema: str | None = None) -> Source:
-    """Write the earthquakes' features to ``folder`` as JSON lines; ``schema`` takes the place of the usual one.
+    """Write the earthquakes' features to ``folder`` as JSON lines; ``schema`` replaces the usual one.
 
-    Raises ``ValueError`` for a schema that is none, before the folder is made.
+    Raises ``ValueError`` for an invalid schema, before the folder is created.
     """
     check_schema(schema)
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,9 +98,9 @@ def example(folder: Path, schema: str | None = None) -> Source:
 
 
 def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source:
-    """A user's file: ``coordinates`` names two or three paths, ``lon,lat`` or ``$.place.x,$.place.y``.
+    """Describe a user's file: ``coordinates`` are two or three paths, ``lon,lat`` or ``$.place.x,$.place.y``.
 
-    Raises ``ValueError`` for paths, a column or a schema that are none, and ``OSError`` for a file that is not there.
+    Raises ``ValueError`` for an invalid path, column or schema, and ``OSError`` if the file does not exist.
     """
     if not path.is_file():
         code = errno.EISDIR if path.is_dir() else errno.ENOENT

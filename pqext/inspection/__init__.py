@@ -1,4 +1,4 @@
-"""What a file holds, told without reading its data: :func:`inspect`, :func:`layout` and the reports they give."""
+"""Describe a file without reading its data: :func:`inspect`, :func:`layout` and their reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could be smaller in a file: only what its footer and the places of its pages prove, and at what price."""
+"""Suggest what could be smaller in a file, as far as its footer and page offsets prove it, and at what price."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a footer into a :class:`~pqext.inspection.report.Report`."""
+"""Read a footer into a :class:`~pqext.inspection.report.Report`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,24 @@ def inspect(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Tell what a Parquet file holds, from its footer alone.
+    """Describe a Parquet file from its footer alone.
 
-    ``source``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. ``columns`` (names, or dotted
-    paths of fields or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described, ``max_chunks``
-    ends them after so many; the schema is always whole. ``decryption`` holds the keys of an encrypted file; without
-    them a plaintext footer still shows where encrypted columns lie. Raises ``CorruptFileError`` for a damaged footer
-    and ``ValueError`` for a column or row group that is not there.
+    Args:
+        source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
+        columns: Names, or dotted paths of fields or leaves, whose column chunks are described; all if None.
+        row_groups: Indexes of the row groups to describe; all if None.
+        max_chunks: Maximum number of column chunks to describe; the schema is always complete.
+        limits: Limits of the reader.
+        decryption: Keys of an encrypted file; without them a plaintext footer still shows encrypted columns.
+        filesystem: File system of the source, as for :func:`pqext.open`.
+        storage_options: Options of the object store, as for :func:`pqext.open`.
+
+    Returns:
+        A report that prints itself.
+
+    Raises:
+        CorruptFileError: If the footer is corrupt.
+        ValueError: If a column or row group does not exist.
     """
     options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
     with ParquetFile(source, options, limits=limits, filesystem=filesystem, storage_options=storage_options) as file:
@@ -63,7 +74,7 @@ def inspect(
 
 
 def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room: int) -> Report:
-    extensions = tuple(_extensions(file))  # at first: it looks at bytes where structures are not decoded yet
+    extensions = tuple(_extensions(file))  # first: it reads bytes of structures that are not decoded yet
     return Report(
         path=file.path,
         size=file.source.size,
@@ -114,7 +125,7 @@ def _fits(footer: bytes) -> bool:
 
 
 def describe(file: ParquetFile, max_chunks: int) -> Report:
-    """What is told of an open file, with the statistics of its first ``max_chunks`` column chunks."""
+    """Describe an open file, with the statistics of its first ``max_chunks`` column chunks."""
     return _report(file, list(file.schema.leaves), list(range(len(file.row_groups))), max_chunks)
 
 
@@ -219,7 +230,7 @@ def _box(box: format.BoundingBox | None) -> dict[str, float] | None:
         return None
     names = [f"{axis}{end}" for axis in "xyzm" for end in ("min", "max")]
     values = {name: getattr(box, name) for name in names}
-    # An axis of which one end is missing tells nothing.
+    # An axis with only one end is not reported.
     return {
         name: value
         for name, value in values.items()
@@ -239,7 +250,7 @@ def _extensions(file: ParquetFile) -> Iterator[Extension]:
 
 
 def _known(payload: bytes | None) -> tuple[tuple[str, int], ...]:
-    """The parts of an extension that have a name, and their bytes."""
+    """Return the named parts of an extension, and their bytes."""
     try:
         found = None if payload is None else parts(payload)
     except ParquetError:

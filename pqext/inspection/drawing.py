@@ -56,7 +56,7 @@ def _file_name(facts: FileFacts) -> str:
 
 
 def _form(facts: FileFacts) -> str:
-    """What the footer is, where it is more or other than Thrift."""
+    """Describe the footer if it is not plain Thrift."""
     footer = facts.footer
     if footer.form == "flatbuffers":
         return " of FlatBuffers"

@@ -18,15 +18,15 @@ from pqext.inspection.model import FileFacts, FileLayout, PageSizes, Part
 from pqext.inspection.parts import find_parts
 
 MAX_DESCRIBED = 4_000
-"""Column chunks whose statistics are told."""
+"""Maximum number of column chunks with reported statistics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout(FileLayout):
-    """What lies where in a file of ``facts.size`` bytes, for people as HTML (:meth:`to_html`).
+    """Layout of a file of ``facts.size`` bytes; :meth:`to_html` renders it as a page.
 
-    ``parts`` follow one another without a hole. ``page_sizes`` are those of the data pages whose places are told, by
-    powers of two. ``savings`` says what could be smaller, ``notes`` what could not be looked at.
+    ``parts`` are consecutive without gaps. ``page_sizes`` counts the data pages with known offsets by powers of two.
+    ``savings`` lists what could be smaller, ``notes`` what could not be inspected.
     """
 
     def to_html(self) -> str:
@@ -52,11 +52,22 @@ def layout(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Layout:
-    """Tell what lies where in a Parquet file, by its footer, its indexes and the headers of its pages.
+    """Determine the layout of a Parquet file from its footer, its indexes and the headers of its pages.
 
-    ``source``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`, ``decryption`` holds the keys of
-    an encrypted file. Values are not read. Of very many chunks only the first are looked at, which ``notes`` then
-    says. Raises ``CorruptFileError`` for a damaged footer; other damage is told in ``notes``.
+    Values are not read. For very many chunks only the first are inspected, which ``notes`` states.
+
+    Args:
+        source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
+        limits: Limits of the reader.
+        decryption: Keys of an encrypted file.
+        filesystem: File system of the source, as for :func:`pqext.open`.
+        storage_options: Options of the object store, as for :func:`pqext.open`.
+
+    Returns:
+        The parts of the file in order, sizes of pages, possible savings and notes.
+
+    Raises:
+        CorruptFileError: If the footer is corrupt; other corruption is reported in ``notes``.
     """
     options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
     with ParquetFile(source, options, limits=limits, filesystem=filesystem, storage_options=storage_options) as file:

@@ -1,4 +1,4 @@
-"""What :func:`pqext.inspect` and :func:`pqext.inspection.layout` find in a file, as plain data."""
+"""Results of :func:`pqext.inspect` and :func:`pqext.inspection.layout` as plain data."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ class Field:
 class Column:
     """One column chunk, as the footer describes it; sizes and offsets are bytes of the file.
 
-    ``minimum`` and ``maximum`` are written in the column's logical type and only where the statistics can
-    be relied upon. ``encrypted`` chunks whose metadata is hidden have nothing else; ``file_path`` names the
-    other file that a chunk lies in. ``geospatial_types`` are WKB's codes as the file has them, ``geometry_types`` their
-    names. ``extensions`` names what the extension of its metadata is known to hold, like
-    page boxes, and how many bytes each takes.
+    ``minimum`` and ``maximum`` are formatted in the column's logical type, and only set if the statistics are reliable.
+    ``encrypted`` chunks with hidden metadata have nothing else; ``file_path`` is the other file of the chunk's data.
+    ``geospatial_types`` are WKB's codes as stored, ``geometry_types`` their names. ``extensions`` has the known
+    contents of the extension of its metadata, such as page boxes, with their bytes.
     """
 
     path: tuple[str, ...]
@@ -60,7 +59,7 @@ class Column:
 class RowGroup:
     """One row group; ``compressed`` and ``uncompressed`` sum all of its column chunks.
 
-    ``columns`` holds those that were asked for, or the first of these ``num_chunks``.
+    ``columns`` has the selected columns, or the first of these ``num_chunks``.
     """
 
     index: int
@@ -74,9 +73,9 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """Bytes in the field reserved for extensions: the structure they stand in, how many, the first 16 in hex.
+    """Bytes in a field reserved for extensions: the structure of the field, the length, the first 16 bytes in hex.
 
-    ``holds`` names what is known of their content and how many bytes each part takes.
+    ``holds`` names the known contents with their bytes.
     """
 
     place: str
@@ -87,11 +86,11 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class FooterFacts:
-    """Where the footer lies and how many bytes it has, with what is in it beside the metadata.
+    """Offset and length of the footer, with its contents in addition to the metadata.
 
-    ``form`` is ``"flatbuffers"`` for a footer that is no Thrift footer. ``jump_table`` and ``flatbuffers`` are the
-    bytes of a table and of a second footer in it, None without; ``agrees`` says whether that fits the footer.
-    ``read_by`` is the footer that the file is read by, where it has two.
+    ``form`` is ``"flatbuffers"`` for a footer without Thrift. ``jump_table`` and ``flatbuffers`` are the bytes of a
+    jump table and of a second footer in it, None without one; ``agrees`` states whether that matches the footer.
+    ``read_by`` is the footer that is used to read the file, if it has two.
     """
 
     offset: int
@@ -108,7 +107,7 @@ class FooterFacts:
 class FileFacts:
     """A file's layout.
 
-    ``row_groups`` holds those that were asked for, ``num_row_groups`` counts all.
+    ``row_groups`` has the selected row groups, ``num_row_groups`` counts all.
     """
 
     path: str | None
@@ -125,7 +124,7 @@ class FileFacts:
     footer: FooterFacts
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as dictionaries, lists, strings, numbers and None, fit for JSON."""
+        """Return the report as JSON-compatible dictionaries, lists and scalars."""
         return asdict(self)
 
 
@@ -134,9 +133,9 @@ Kind = Literal[
     "checkpoint", "footer", "frame", "other",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Of ``pages`` it is known where they lie together, not where each does. ``second copy`` holds the pages of a column's
-second encoding, ``metadata copy`` the ColumnMetaData that older writers repeat behind a chunk. ``frame`` is
-the magic number at both ends and the footer's length, ``other`` bytes that nothing looked at describes."""
+"""``pages`` have a known common range but no separate offsets. ``second copy`` contains the pages of a column's second
+encoding, ``metadata copy`` the ColumnMetaData that older writers repeat after a chunk. ``frame`` is the magic number at
+both ends and the footer's length, ``other`` bytes that no inspected structure describes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +151,13 @@ class Part:
 
     @property
     def stop(self) -> int:
-        """The offset behind it."""
+        """End offset of the part."""
         return self.offset + self.length
 
 
 @dataclass(frozen=True, slots=True)
 class PageSizes:
-    """How many data pages have ``least`` bytes or more, but fewer than twice as many, and their bytes together."""
+    """Number and total bytes of the data pages with at least ``least`` bytes and fewer than twice as many."""
 
     least: int
     count: int
@@ -167,7 +166,7 @@ class PageSizes:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """What lies where in a file of ``facts.size`` bytes, in the order of the file."""
+    """Parts of a file of ``facts.size`` bytes, in file order."""
 
     facts: FileFacts
     parts: tuple[Part, ...]
@@ -176,5 +175,5 @@ class FileLayout:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The layout as dictionaries, lists, strings, numbers and None, fit for JSON."""
+        """Return the layout as JSON-compatible dictionaries, lists and scalars."""
         return asdict(self)

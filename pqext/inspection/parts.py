@@ -1,4 +1,4 @@
-"""What lies where in a file: pages, indexes, filters and the parts of the footer, and the bytes between them."""
+"""Locate the parts of a file: pages, indexes, filters, the parts of the footer, and the bytes between them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pqext.core.schema.annotations import extension_name
 from pqext.inspection.model import Kind, Part
 
 MAX_CHUNKS = 20_000
-"""Column chunks that are looked at; row groups behind them are taken as a whole."""
+"""Maximum number of column chunks to inspect; later row groups are reported as a unit."""
 MAX_PAGES = 200_000
-"""Pages of which the place is told; further chunks are taken as a whole."""
+"""Maximum number of pages to locate; further chunks are reported as a unit."""
 MAX_HEADERS = 20_000
-"""Page headers that are read where no offset index tells the places."""
+"""Maximum number of page headers to read if no offset index lists the offsets."""
 _FIELDS = {
     1: "version", 2: "schema", 3: "number of rows", 4: "row groups", 5: "key-value metadata", 6: "created by",
     7: "column orders", 8: "encryption algorithm", 9: "signing key",
@@ -42,14 +42,14 @@ _KNOWN = {SECOND_COPY: "second copy", JUMP_TABLE: "jump table", FLATBUFFERS: "Fl
 _BINARY = 8
 _FIRST_READ = 256
 _LARGE_DICTIONARY = 1 << 14
-"""Bytes from which on the values of a dictionary are counted."""
+"""Minimum bytes of a dictionary whose values are counted."""
 _METADATA_BYTES = 1 << 16
-"""Bytes in which a copy of a column's metadata is looked for."""
+"""Bytes to search for a copy of a column's metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of a file in their order, without a hole between them, and what could not be told.
+    """All parts of a file in order without gaps, and notes on what could not be determined.
 
     ``dictionary_values`` counts the values of large dictionaries by row group and column.
     """
@@ -72,7 +72,7 @@ class _Finder:
         self.counts = dict.fromkeys(("whole", "many", "damaged", "locked", "hidden", "elsewhere", "undetailed"), 0)
         self.dictionary_values: dict[tuple[int, int], int] = {}
         self.ends: dict[int, ColumnChunk] = {}
-        """Chunks by the offset behind their pages."""
+        """Return the chunks by the end offset of their pages."""
 
     def add(self, kind: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
         """Note a part, as far as it lies within the file."""
@@ -94,7 +94,7 @@ class _Finder:
         start, length = chunk.byte_range
         if start < 0 or length < 0 or start > self.size - length:
             self.damaged.append(f"{_where(chunk)}its pages would lie outside of the file")
-        elif chunk.num_values or start:  # some writers give chunks without values no place
+        elif chunk.num_values or start:  # some writers record no offset for chunks without values
             self.ends[start + length] = chunk
             self._pages(chunk, start, length)
         about, meta = chunk.structure, chunk.metadata
@@ -144,7 +144,7 @@ class _Finder:
             ("data", page.offset, page.compressed_page_size) for page in index.page_locations
         ]
         first = min(offset for _, offset, _ in pages)
-        # Some writers do not tell the dictionary's place.
+        # Some writers do not record the dictionary's offset.
         if first > start and (chunk.has_dictionary or DICTIONARY_ENCODINGS & set(chunk.encodings)):
             pages.insert(0, ("dictionary", start, first - start))
         return pages
@@ -194,7 +194,7 @@ class _Finder:
         raise AssertionError("the last try returns or raises")
 
     def _filter_bytes(self, offset: int) -> int | None:
-        """The bytes of a Bloom filter whose length the footer does not tell."""
+        """Return the bytes of a Bloom filter whose length the footer does not state."""
         if not 0 <= offset < self.size:
             return 1  # noted as outside of the file
         try:
@@ -233,9 +233,9 @@ class _Finder:
 
 
 def find_parts(file: ParquetFile) -> Parts:
-    """What lies where in ``file``: by its footer, its offset indexes and, without these, the headers of its pages.
+    """Locate the parts of ``file`` from its footer, its offset indexes and, without these, its page headers.
 
-    At most ``MAX_CHUNKS`` chunks are looked at. Damage is noted and its bytes are told as ``other``.
+    At most ``MAX_CHUNKS`` chunks are inspected. Corruption is noted and its bytes are reported as ``other``.
     """
     finder = _Finder(file)
     finder.footer()
@@ -260,7 +260,7 @@ def find_parts(file: ParquetFile) -> Parts:
 
 
 def _metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
-    """The part, divided where it begins with the copy of a chunk's metadata that older writers put behind its pages."""
+    """Split a part that starts with the copy of a chunk's metadata that older writers store after its pages."""
     chunk = finder.ends.get(part.offset)
     if part.kind != "other" or chunk is None:
         yield part
@@ -297,7 +297,7 @@ def _checkpoint(source: Source, part: Part) -> Part:
 
 
 def _without_holes(found: list[Part], size: int) -> tuple[list[Part], int]:
-    """The parts in order with the bytes between them, and how many lie over others and are left out."""
+    """Return the parts in order with the bytes between them, and the number of omitted overlapping parts."""
     whole: list[Part] = []
     at = shared = 0
     for part in sorted(found, key=lambda part: (part.offset, -part.length)):
@@ -339,7 +339,7 @@ def _where(chunk: ColumnChunk | None) -> str:
 
 
 def _extension(value: bytes) -> str:
-    """What the extension of the footer holds; ``value`` begins with its length."""
+    """Yield the contents of the extension of the footer; ``value`` starts with its length."""
     start = next(at for at, byte in enumerate(value) if not byte & 0x80) + 1
     try:
         found = entries(value[start:]) or {}

@@ -1,4 +1,4 @@
-"""What :func:`pqext.inspect` finds in a file, as data that prints itself."""
+"""Report of :func:`pqext.inspect`, which prints itself."""
 
 from __future__ import annotations
 

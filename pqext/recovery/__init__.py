@@ -1,8 +1,8 @@
-"""Files whose footer or pages are damaged: :func:`recover` writes what is left of them to a new file."""
+"""Recover rows of files with a corrupt footer or corrupt pages into a new file (experimental): :func:`recover`."""
 
 from __future__ import annotations
 
-from pqext.recovery.claims.report import Loss, Recovered, Recovery
+from pqext.recovery.candidates.report import Loss, Recovered, Recovery
 from pqext.recovery.run import recover
 
 __all__ = ["Loss", "Recovered", "Recovery", "recover"]

@@ -1,4 +1,4 @@
-"""What is claimed of a file: by the best footer that is left, and by its pages where no footer reaches."""
+"""Collect candidate row groups: from the best remaining footer, and from pages that no footer covers."""
 
 from __future__ import annotations
 
@@ -23,56 +23,54 @@ from pqext.core.format.metadata import (
     FileMetaData,
     KeyValue,
     PageEncodingStats,
-    RowGroup,
-    SchemaElement,
 )
 from pqext.core.io.source import Source
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import SchemaNode
-from pqext.recovery.claims import chunk_locations
-from pqext.recovery.claims.chunk_locations import pages_of
-from pqext.recovery.claims.claims import (
-    ClaimedGroup,
-    ClaimedSource,
-    Claims,
+from pqext.recovery.candidates import chunk_locations
+from pqext.recovery.candidates.candidates import (
+    CandidateGroup,
+    Candidates,
+    CandidateSource,
     end_of,
     file_metadata,
     first_of_each,
     moved,
-    true_pairs,
+    without_value_metadata,
 )
-from pqext.recovery.claims.inconsistencies import (
-    LOOKED_AT,
-    are_others,
+from pqext.recovery.candidates.chunk_locations import pages_of
+from pqext.recovery.candidates.inconsistencies import (
+    SAMPLE,
     correct_path,
     correct_schema,
     correct_values,
-    doubt,
+    flag_contradictions,
+    have_other_type,
     rows_of,
 )
-from pqext.recovery.claims.report import Loss
-from pqext.recovery.fragments.codecs import CODECS, Codecs
-from pqext.recovery.fragments.footers import FoundFooter
-from pqext.recovery.fragments.leaves import Chunks, metadata_of
-from pqext.recovery.fragments.pages import Page, Segment, page_at, walk
+from pqext.recovery.candidates.report import Loss
+from pqext.recovery.detection.codecs import CODECS, Codecs
+from pqext.recovery.detection.footers import FooterCandidate
+from pqext.recovery.detection.page_matching import Chunks, metadata_of
+from pqext.recovery.detection.pages import Page, Segment, find_segments, page_at
 from pqext.recovery.row_groups import assignment
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, Unplaced
 from pqext.verification.annotations import implausible, without_implausible
 
 _FIRST = 8
-"""Column chunks of a row group that are looked at to see whether a footer is that of the file."""
+"""Column chunks of a row group that are checked to see whether a footer belongs to the file."""
 _REPEATS = 1_000
-"""Row groups that repeat the bytes of others and are recovered."""
+"""Maximum number of row groups that repeat the bytes of others and are recovered."""
 
 
 @dataclass(slots=True)
 class Evidence:
-    """Claims, what told them, and what was found and could not be placed."""
+    """Candidate row groups, their origin, and bytes that could not be assigned."""
 
-    claims: Claims
-    told: str
+    candidates: Candidates
+    origin: str
     losses: list[Loss] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     segments: Sequence[Segment] = ()
@@ -81,180 +79,165 @@ class Evidence:
 
 @dataclass(slots=True)
 class Hints:
-    """What the caller knows: codecs to be tried, those of each leaf, and how many rows a row group has."""
+    """Hints of the caller: codecs to try, codecs of each leaf, and the rows of a row group."""
 
     codecs: Codecs
-    known: Sequence[int | None] = ()
+    leaf_codecs: Sequence[int | None] = ()
     row_group_rows: int | None = None
     is_logical: bool = False
-    """Are physical types our own guess, as those of DDL and Arrow are?"""
+    """Whether physical types are pqext's own guess, as for DDL and Arrow schemas."""
     codec: str | None = None
-    """The only one of ``codecs``, where it was given."""
+    """The name of the only codec in ``codecs``, if one was passed."""
 
 
-def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
-    """What a footer says, where pages lie as it says, or less the bytes that are missing before it.
+def footer_evidence(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
+    """Collect the row groups of a footer, at its offsets or shifted by the bytes that are missing before it.
 
-    Bytes before it of which it says nothing may be row groups that were given up, or no pages at all. Where they are
-    other ones, or chunks are not where it says, they may have been added elsewhere.
+    Bytes before the footer that it does not cover may be abandoned row groups, or not pages at all. If they are other
+    pages, or chunks are not at their offsets, the bytes may have been added elsewhere.
     """
-    corrected = correct_schema(found.metadata, limits)
-    evidence = _of_footer(source, found, limits)
+    corrected = correct_schema(footer.metadata, limits)
+    evidence = _best_of_distances(source, footer, limits)
     evidence.notes[:0] = corrected
     return evidence
 
 
-def _of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
-    distances = _distances(found)
+def _best_of_distances(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
+    distances = _distances(footer)
     if max(distances) == 0:
-        return _at(source, found, distances, limits)
-    evidence = _at(source, found, [0], limits)
-    groups = evidence.claims.groups
+        return _with_distances(source, footer, distances, limits)
+    evidence = _with_distances(source, footer, [0], limits)
+    groups = evidence.candidates.groups
     if not all(None not in group.chunks and group.assigned != "contradicted" for group in groups):
-        return max(evidence, _at(source, found, distances, limits), key=_uncontradicted)
+        return max(evidence, _with_distances(source, footer, distances, limits), key=_uncontradicted)
     sizes = {sum(chunk.total_compressed_size for chunk in group.chunks if chunk is not None) for group in groups}
     are_groups = not all(max(distances) % size for size in sizes if size)
-    is_told = are_groups or page_at(source, structures_end(found.metadata), limits) is None
-    return evidence if is_told else _at(source, found, distances, limits)
+    is_stated = are_groups or page_at(source, structures_end(footer.metadata), limits) is None
+    return evidence if is_stated else _with_distances(source, footer, distances, limits)
 
 
 def _uncontradicted(evidence: Evidence) -> int:
-    """Rows of complete row groups that no values contradict."""
-    groups = evidence.claims.groups
-    return sum(one.rows for one in groups if None not in one.chunks and one.assigned != "contradicted")
+    """Count the rows of complete row groups that no values contradict."""
+    groups = evidence.candidates.groups
+    return sum(group.rows for group in groups if None not in group.chunks and group.assigned != "contradicted")
 
 
-def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Limits) -> Evidence:
-    metadata = found.metadata
+def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence[int], limits: Limits) -> Evidence:
+    metadata = footer.metadata
     notes = [
-        f"the schema element {element.name!r} has {what}, which is left out"
+        f"the schema element {element.name!r} has {problem}, which is ignored"
         for element in metadata.schema
-        for what in implausible(element)
+        for problem in implausible(element)
     ]
-    claims = Claims(
+    candidates = Candidates(
         without_implausible(metadata.schema),
-        f"the {found.name}",
+        f"the {footer.name}",
         [],
-        true_pairs(metadata.key_value_metadata),
+        without_value_metadata(metadata.key_value_metadata),
         metadata.created_by,
     )
-    claims.pairs = _readable(source, claims, limits)
-    if len(claims.pairs or ()) < len(true_pairs(metadata.key_value_metadata) or ()):
-        notes.append("the note of the Arrow schema cannot be read and is left out")
+    candidates.pairs = _readable(source, candidates, limits)
+    if len(candidates.pairs or ()) < len(without_value_metadata(metadata.key_value_metadata) or ()):
+        notes.append("the ARROW:schema metadata entry cannot be read and is ignored")
     leaves = list(from_elements(metadata.schema, limits).leaves)
     losses: list[Loss] = []
     more = metadata.num_rows - sum(group.num_rows for group in metadata.row_groups)
     for number, group in enumerate(metadata.row_groups):
-        chunks = [_placed(source, chunk, distances, limits) for chunk in group.columns]
-        held = max((chunk.meta_data.num_values for chunk in group.columns if chunk.meta_data is not None), default=0)
+        chunks = [_locate(source, chunk, distances, limits) for chunk in group.columns]
+        values = max((chunk.meta_data.num_values for chunk in group.columns if chunk.meta_data is not None), default=0)
         rows = rows_of(group, leaves, more)
         if rows != group.num_rows:
-            notes.append(f"row group {number}: the footer gives it {group.num_rows:,} rows, and its columns {rows:,}")
-        if len(chunks) != len(leaves) or rows < 0 or (rows == 0 and held > 0):
-            reason = f"the footer gives it {rows} rows and {len(chunks)} column chunks for {len(leaves)} columns"
+            notes.append(f"row group {number}: the footer states {group.num_rows:,} rows, its columns {rows:,}")
+        if len(chunks) != len(leaves) or rows < 0 or (rows == 0 and values > 0):
+            reason = f"the footer states {rows} rows and {len(chunks)} column chunks for {len(leaves)} columns"
             losses.append(Loss(reason, source_row_group=number))
         elif rows:
-            claims.groups.append(ClaimedGroup(rows, chunks, "footer", number))
+            candidates.groups.append(CandidateGroup(rows, chunks, "footer", number))
     if len(distances) > 1:
-        _tell_apart(source, metadata, claims.groups, distances, limits)
-    claims.groups, repeated = _without_repeats(claims.groups, limits.memory_for(source.size))
+        _resolve_locations(source, metadata, candidates.groups, distances, limits)
+    candidates.groups, repeated = _without_repeats(candidates.groups, limits.memory_for(source.size))
     losses += repeated
-    _refuse_overlaps(claims.groups, found.offset)
-    is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
-    for one in claims.groups:
-        if len(metadata.row_groups) > 1 and (path := correct_path(one, leaves)) is not None:
-            notes.append(f"column {path} in row group {one.number}: the footer calls its chunk otherwise")
-        for name in correct_values(source, one, leaves, limits):
-            notes.append(f"column {name} in row group {one.number}: the footer counts other values than rows and pages")
-    measure(source, claims.groups, limits)  # no byte is in two chunks now
-    for claimed in claims.groups:
-        claimed.assigned = "footer" if is_in_place else "moved"
-    doubt(source, metadata, claims.groups, limits)
-    return Evidence(claims, found.name, losses, notes, metadata=metadata)
+    _drop_overlaps(candidates.groups, footer.offset)
+    is_in_place = footer.begin is None or follows_its_data(source, metadata, footer.begin)
+    for candidate in candidates.groups:
+        if len(metadata.row_groups) > 1 and (path := correct_path(candidate, leaves)) is not None:
+            notes.append(f"column {path} in row group {candidate.number}: the footer has another path for its chunk")
+        for name in correct_values(source, candidate, leaves, limits):
+            note = "the footer's value count contradicts rows and pages"
+            notes.append(f"column {name} in row group {candidate.number}: {note}")
+    measure(source, candidates.groups, limits)  # no byte is in two chunks now
+    for candidate in candidates.groups:
+        candidate.assigned = "footer" if is_in_place else "moved"
+    flag_contradictions(source, metadata, candidates.groups, limits)
+    return Evidence(candidates, footer.name, losses, notes, metadata=metadata)
 
 
-def narrowed(metadata: FileMetaData, elements: Sequence[SchemaElement], dropped: Collection[str]) -> FileMetaData:
-    """What a footer says of the columns that are left under a schema of these ``elements``."""
-    tops = from_elements(metadata.schema).root.children
-    kept = [leaf.leaf_start for top in tops if top.name not in dropped for leaf in top.leaves()]
-    orders = metadata.column_orders
-    groups = [
-        RowGroup(columns=[group.columns[leaf] for leaf in kept], total_byte_size=0, num_rows=group.num_rows)
-        for group in metadata.row_groups
-    ]
-    return FileMetaData(
-        version=metadata.version,
-        schema=list(elements),
-        num_rows=metadata.num_rows,
-        row_groups=groups,
-        created_by=metadata.created_by,
-        column_orders=[orders[leaf] for leaf in kept] if orders and max(kept, default=0) < len(orders) else None,
-    )
-
-
-def _tell_apart(
-    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], distances: Sequence[int], limits: Limits
+def _resolve_locations(
+    source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], distances: Sequence[int], limits: Limits
 ) -> None:
-    """Give chunks their places in a file that lost bytes before its footer."""
-    paths = chunk_locations.paths(metadata.schema)
-    where, found = [], []
+    """Set the locations of chunks in a file that lost bytes before its footer."""
+    paths = chunk_locations.leaf_schemas(metadata.schema)
+    targets, moved_chunks = [], []
     for group in groups:
         assert group.number is not None
         for leaf, chunk in enumerate(metadata.row_groups[group.number].columns):
-            places = {one: _placed(source, chunk, [one], limits) for one in distances}
-            sound = {distance: place for distance, place in places.items() if place is not None}
-            if sound:
+            by_distance = {distance: _locate(source, chunk, [distance], limits) for distance in distances}
+            located = {distance: moved for distance, moved in by_distance.items() if moved is not None}
+            if located:
                 assert chunk.meta_data is not None
-                where.append((group, leaf))
-                found.append(chunk_locations.Moved(chunk.meta_data, group.rows, leaf, paths[leaf], sound))
-    for (group, leaf), place in zip(where, chunk_locations.settle(source, metadata, found, limits), strict=True):
-        group.chunks[leaf] = place
+                targets.append((group, leaf))
+                moved_chunks.append(
+                    chunk_locations.MovedChunk(chunk.meta_data, group.rows, leaf, paths[leaf], located)
+                )
+    resolved = chunk_locations.resolve(source, metadata, moved_chunks, limits)
+    for (group, leaf), location in zip(targets, resolved, strict=True):
+        group.chunks[leaf] = location
 
 
-def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
-    """Rows of row groups of which one of the first chunks begins with a page where the footer says."""
-    distances = _distances(found)
+def likely_rows(source: Source, footer: FooterCandidate, limits: Limits) -> int:
+    """Count the rows of row groups with a page header at the offset of one of the first chunks."""
+    distances = _distances(footer)
     return sum(
         max(group.num_rows, 0)
-        for group in found.metadata.row_groups
-        if any(_placed(source, chunk, distances, limits) is not None for chunk in group.columns[:_FIRST])
+        for group in footer.metadata.row_groups
+        if any(_locate(source, chunk, distances, limits) is not None for chunk in group.columns[:_FIRST])
     )
 
 
-def _distances(found: FoundFooter) -> list[int]:
-    """How far chunks may lie from where the footer says."""
-    moved = 0 if found.kind == "torn" else found.offset - structures_end(found.metadata)
+def _distances(footer: FooterCandidate) -> list[int]:
+    """Return the possible distances between chunks and their offsets in the footer."""
+    moved = 0 if footer.type == "torn" else footer.offset - structures_end(footer.metadata)
     return [0, moved] if moved else [0]
 
 
-def _readable(source: Source, claims: Claims, limits: Limits) -> Sequence[KeyValue] | None:
-    """The key-value metadata, without a note of the Arrow schema that pqext or Arrow cannot read."""
+def _readable(source: Source, candidates: Candidates, limits: Limits) -> Sequence[KeyValue] | None:
+    """Return the key-value metadata, without an ARROW:schema entry that pqext or Arrow cannot read."""
     with catch_warnings():
         simplefilter("error")
         try:
-            with ParquetFile(ClaimedSource(source, file_metadata(claims, []), limits), limits=limits) as file:
+            with ParquetFile(CandidateSource(source, file_metadata(candidates, []), limits), limits=limits) as file:
                 _ = file.arrow_schema
-            for pair in claims.pairs or ():
+            for pair in candidates.pairs or ():
                 if pair.key == ARROW_SCHEMA:
                     pa.ipc.read_schema(pa.py_buffer(b64decode(pair.value or "", validate=True)))
-            return claims.pairs
-        except (ParquetError, Warning, ValueError, OSError):  # Arrow's errors are such
-            return [pair for pair in claims.pairs or () if pair.key != ARROW_SCHEMA]
+            return candidates.pairs
+        except (ParquetError, Warning, ValueError, OSError):  # Arrow raises ValueError and OSError
+            return [pair for pair in candidates.pairs or () if pair.key != ARROW_SCHEMA]
 
 
-def worth(evidence: Evidence) -> int:
-    """Rows of row groups of which some chunk lies where it should."""
-    return sum(group.rows for group in evidence.claims.groups if any(group.chunks))
+def located_rows(evidence: Evidence) -> int:
+    """Count the rows of row groups with at least one located chunk."""
+    return sum(group.rows for group in evidence.candidates.groups if any(group.chunks))
 
 
-def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints, limits: Limits) -> Evidence:
-    """What the pages between two places tell, in the light of a schema."""
+def page_evidence(source: Source, start: int, stop: int, schema: Candidates, hints: Hints, limits: Limits) -> Evidence:
+    """Collect row groups from the pages in a byte range, assigned to columns by a schema."""
     tree = from_elements(schema.elements, limits)
     leaves = list(tree.leaves)
-    # The hints are those of the schema that was given; a footer in the file may have another.
-    known = hints.known if len(hints.known) == len(leaves) else [None] * len(leaves)
-    chunks = Chunks(source, tree, hints.codecs, known, limits)
-    segments = walk(source, start, stop, limits)
+    # The hints are for the schema that was passed; a footer in the file may have another.
+    codecs = hints.leaf_codecs if len(hints.leaf_codecs) == len(leaves) else [None] * len(leaves)
+    chunks = Chunks(source, tree, hints.codecs, codecs, limits)
+    segments = find_segments(source, start, stop, limits)
     losses: list[Loss] = []
     at = start
     for segment in segments:
@@ -264,120 +247,122 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
     if at < stop and not (segments and segments[-1].at_end):
         losses.append(Loss("no pages are recognised there", at, stop))
     groups, unplaced = assignment.group(segments, leaves, chunks, hints.row_group_rows)
-    losses += [Loss(_reason(one.reason, hints), one.start, one.stop) for one in unplaced]
-    others = {
+    losses += [Loss(_reason(pages.reason, hints), pages.start, pages.stop) for pages in unplaced]
+    mismatched = {
         number
         for number, leaf in enumerate(leaves)
-        if are_others(leaf, (group.chunks[number] for group in groups[:LOOKED_AT]), chunks)
+        if have_other_type(leaf, (group.chunks[number] for group in groups[:SAMPLE]), chunks)
     }
-    claims = replace(schema, groups=[_claimed(group, leaves, chunks, others) for group in groups])
-    notes = [*_notes(groups, hints), *_doubts(groups, unplaced, chunks)]
-    return Evidence(claims, "pages", losses, notes, segments)
+    candidates = replace(schema, groups=[_candidate(group, leaves, chunks, mismatched) for group in groups])
+    notes = [*_size_notes(groups, hints), *_schema_warnings(groups, unplaced, chunks)]
+    return Evidence(candidates, "pages", losses, notes, segments)
 
 
 def _reason(reason: str, hints: Hints) -> str:
     rows = hints.row_group_rows
     if reason == GIVEN_UP and rows is None:
-        return f"{reason}; row_group_rows makes it shorter"
+        return f"{reason}; pass row_group_rows to shorten it"
     if reason != AMBIGUOUS:
         return reason
-    told = "row_group_rows may tell which is right" if rows is None else f"row_group_rows={rows} does not settle it"
-    return f"{reason}; {told}"
+    hint = "row_group_rows may resolve it" if rows is None else f"row_group_rows={rows} does not resolve it"
+    return f"{reason}; {hint}"
 
 
-def _notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
-    """Where the pages allow other row groups only than those that were told of."""
-    wanted = hints.row_group_rows
-    if wanted is None:
+def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
+    """Report row groups whose sizes contradict ``row_group_rows``."""
+    expected = hints.row_group_rows
+    if expected is None:
         return []
-    others = {one.rows for one in groups if one.rows > wanted} | {one.rows for one in groups[:-1] if one.rows != wanted}
-    if not others:
+    sizes = {group.rows for group in groups if group.rows > expected}
+    sizes |= {group.rows for group in groups[:-1] if group.rows != expected}
+    if not sizes:
         return []
-    found = join_names(map(str, sorted(others)))
-    return [f"row_group_rows={wanted} is not what the pages allow: row groups have {found} rows"]
+    rows = join_names(map(str, sorted(sizes)))
+    return [f"row_group_rows={expected} does not match the pages: row groups have {rows} rows"]
 
 
-def _doubts(groups: Sequence[PageGroup], unplaced: Sequence[Unplaced], chunks: Chunks) -> list[str]:
-    """Why the schema may be that of other columns although pages fit it."""
+def _schema_warnings(groups: Sequence[PageGroup], unplaced: Sequence[Unplaced], chunks: Chunks) -> list[str]:
+    """Warn if the schema may belong to other columns although pages fit it."""
     if len(groups) < 2:
         return []
-    if len({*chunks.kinds}) == 1:
-        return ["all columns of the schema are of one type: where it has too many or too few, values are mixed"]
-    if sum(one.reason == assignment.MISFIT for one in unplaced) >= len(groups):
-        return ["as many pages fit no column as there are row groups: where the schema lacks columns, values are mixed"]
+    if len({*chunks.types}) == 1:
+        return ["all columns of the schema have the same type: if it has too many or too few, values are mixed up"]
+    if sum(pages.reason == assignment.MISMATCH for pages in unplaced) >= len(groups):
+        return ["as many pages fit no column as there are row groups: if the schema lacks columns, values are mixed up"]
     return []
 
 
-def _claimed(
-    group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks, others: Collection[int]
-) -> ClaimedGroup:
-    """The row group, without chunks of the leaves ``others``."""
-    made: list[ColumnMetaData | None] = []
+def _candidate(
+    group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks, mismatched: Collection[int]
+) -> CandidateGroup:
+    """Convert a row group of pages, without chunks of ``mismatched`` leaves."""
+    columns: list[ColumnMetaData | None] = []
     for number, (leaf, pages) in enumerate(zip(leaves, group.chunks, strict=True)):
-        codec = None if number in others else chunks.codec(leaf.leaf_start, pages)
-        made.append(None if codec is None else metadata_of(leaf, codec, pages))
+        codec = None if number in mismatched else chunks.codec(leaf.leaf_start, pages)
+        columns.append(None if codec is None else metadata_of(leaf, codec, pages))
     checked = {page.checked for pages in group.chunks for page in pages}
-    return ClaimedGroup(
+    return CandidateGroup(
         group.rows,
-        made,
+        columns,
         "pages",
         checksums=None not in checked,
         intact=checked <= {True},
-        may_count_rows=any(_is_second(page) for pages in group.chunks for page in pages),
-        assigned=group.way,
+        may_count_rows=any(_is_v2(page) for pages in group.chunks for page in pages),
+        assigned=group.split_reason,
         extent=group.extent,
     )
 
 
-def end_of_claims(evidence: Evidence) -> int:
-    """Where the last chunk that has a place ends."""
-    return max((end_of(chunk) for group in evidence.claims.groups for chunk in group.chunks if chunk), default=4)
+def end_of_candidates(evidence: Evidence) -> int:
+    """Return the end offset of the last located chunk."""
+    return max((end_of(chunk) for group in evidence.candidates.groups for chunk in group.chunks if chunk), default=4)
 
 
-def _placed(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
-    """The chunk where a page begins at its start."""
+def _locate(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
+    """Return the chunk at the first distance with a page header at its start; None if there is none."""
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or chunk.crypto_metadata is not None:
         return None
     if about.total_compressed_size <= 0 or about.num_values < 0:
         return None
     for distance in distances:
-        made = moved(about, distance)
-        start, stop = start_of(made), end_of(made)
+        candidate = moved(about, distance)
+        start, stop = start_of(candidate), end_of(candidate)
         if start >= 0 and stop <= source.size and page_at(source, start, limits) is not None:
-            return made
+            return candidate
     return None
 
 
-def measure(source: Source, groups: Iterable[ClaimedGroup], limits: Limits) -> None:
-    """Give chunks the sizes and encodings that their pages have, and say of row groups what all their pages have."""
+def measure(source: Source, groups: Iterable[CandidateGroup], limits: Limits) -> None:
+    """Set the sizes and encodings of chunks from their pages, and the page properties of row groups."""
     for group in groups:
         group.checksums, group.may_count_rows = True, False
         for chunk in group.chunks:
             pages = None if chunk is None else _measured(source, chunk, limits)
             if chunk is not None:
                 group.checksums &= pages is not None and all(page.checked is not None for page in pages)
-                group.may_count_rows |= pages is None or any(map(_is_second, pages))
+                group.may_count_rows |= pages is None or any(map(_is_v2, pages))
 
 
 def _measured(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
     pages = pages_of(source, chunk, limits)
     if pages is None:
-        _leave_out_the_rest(source, chunk, limits)
+        _truncate_chunk(source, chunk, limits)
         return None
     if chunk.codec not in CODECS and not any(_is_compressed(page) for page in pages):
         chunk.codec = CompressionCodec.UNCOMPRESSED
-    chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
-    kinds = Counter((page.header.type, page.encoding) for page in pages)
+    levels = {int(encoding) for encoding in chunk.encodings if encoding in (3, 4)}
+    chunk.encodings = sorted({page.encoding for page in pages} | levels)
+    counts = Counter((page.header.type, page.encoding) for page in pages)
     chunk.encoding_stats = [
-        PageEncodingStats(page_type=kind, encoding=Encoding(encoding), count=count)
-        for (kind, encoding), count in kinds.items()
+        PageEncodingStats(page_type=type, encoding=Encoding(encoding), count=count)
+        for (type, encoding), count in counts.items()
     ]
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
     return pages
 
 
-def _is_second(page: Page) -> bool:
+def _is_v2(page: Page) -> bool:
     return page.header.data_page_header_v2 is not None
 
 
@@ -386,64 +371,66 @@ def _is_compressed(page: Page) -> bool:
     return second is None or second.is_compressed is not False
 
 
-def _leave_out_the_rest(source: Source, chunk: ColumnMetaData, limits: Limits) -> None:
-    """End the chunk with the page that has its last value: readers would pass over what is behind that.
+def _truncate_chunk(source: Source, chunk: ColumnMetaData, limits: Limits) -> None:
+    """End the chunk after the page with its last value, since readers ignore what follows.
 
-    Where that is pages too, one of them counts wrongly.
+    If pages follow, a page header has a wrong count, and the chunk is left unchanged.
     """
-    at, left = start_of(chunk), chunk.num_values
-    while left > 0 and at < end_of(chunk):
+    at, remaining = start_of(chunk), chunk.num_values
+    while remaining > 0 and at < end_of(chunk):
         page = page_at(source, at, limits)
         if page is None:
             return
         at = page.end
-        left -= 0 if page.is_dictionary else page.count
-    if left == 0 and at < end_of(chunk) and page_at(source, at, limits) is None:
+        remaining -= 0 if page.is_dictionary else page.count
+    if remaining == 0 and at < end_of(chunk) and page_at(source, at, limits) is None:
         chunk.total_compressed_size = at - start_of(chunk)
 
 
-def _without_repeats(groups: list[ClaimedGroup], most: int) -> tuple[list[ClaimedGroup], list[Loss]]:
-    """The row groups without those that repeat the bytes of another, if they are very many, and what is lost.
+def _without_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list[CandidateGroup], list[Loss]]:
+    """Remove row groups that repeat the bytes of others if there are very many, and return the loss.
 
-    Row groups that repeat another one are written again, bytes and all: few are honest, and their copies and values
-    are bounded by ``most`` together.
+    Repeated row groups are written again with their bytes: legitimate files have few, so their copies and values
+    are bounded by ``max_bytes`` in total.
     """
     firsts = first_of_each(groups)
     numbers = [number for number, first in enumerate(firsts) if number != first and any(groups[number].chunks)]
     repeats = [groups[number] for number in numbers]
-    size = sum(max(chunk.num_values, chunk.total_compressed_size) for one in repeats for chunk in one.chunks if chunk)
-    if len(repeats) <= _REPEATS and size <= most:
+    size = sum(
+        max(chunk.num_values, chunk.total_compressed_size) for group in repeats for chunk in group.chunks if chunk
+    )
+    if len(repeats) <= _REPEATS and size <= max_bytes:
         return groups, []
-    left_out = set(numbers)
-    message = f"{len(repeats)} row groups lie where others do, which are written once"
-    lost = [Loss(message, rows=sum(group.rows for group in repeats))]
-    return [group for number, group in enumerate(groups) if number not in left_out], lost
+    removed = set(numbers)
+    message = f"{len(repeats)} row groups repeat the bytes of others, which are written once"
+    losses = [Loss(message, rows=sum(group.rows for group in repeats))]
+    return [group for number, group in enumerate(groups) if number not in removed], losses
 
 
-def _refuse_overlaps(groups: Sequence[ClaimedGroup], end: int) -> None:
-    """Take their places from chunks into which the next one, or the footer, reaches: bytes are missing from them.
+def _drop_overlaps(groups: Sequence[CandidateGroup], end: int) -> None:
+    """Drop chunks that the next chunk, or the footer, overlaps: bytes are missing from them.
 
-    A row group that a footer names several times is none that reaches into itself.
+    A row group that a footer lists several times does not overlap itself.
     """
-    named: dict[int, list[ClaimedGroup]] = {}
+    named: dict[int, list[CandidateGroup]] = {}
     for group, first in zip(groups, first_of_each(groups), strict=True):
         named.setdefault(first, []).append(group)
-    placed = sorted(
+    located = sorted(
         (start_of(chunk), end_of(chunk), number, leaf)
-        for number, alike in named.items()
-        for leaf, chunk in enumerate(alike[0].chunks)
+        for number, repeats in named.items()
+        for leaf, chunk in enumerate(repeats[0].chunks)
         if chunk is not None
     )
 
-    def lose(number: int, leaf: int) -> None:
+    def drop(number: int, leaf: int) -> None:
         for group in named[number]:
             group.chunks[leaf] = None
 
     reached = -1
     previous: tuple[int, int] | None = None
-    for start, stop, number, leaf in placed:
+    for start, stop, number, leaf in located:
         if previous is not None and start < reached:
-            lose(*previous)
+            drop(*previous)
         reached, previous = stop, (number, leaf)
         if start < end < reached:
-            lose(number, leaf)
+            drop(number, leaf)

@@ -28,7 +28,7 @@ class DrawnBox:
 
     @property
     def text(self) -> str:
-        """What it is, in two or three lines."""
+        """Description in two or three lines."""
         name = f"row group {self.row_group}" + ("" if self.page is None else f", page {self.page}")
         lines = [name, f"{with_noun(self.rows, 'row')}, {format_size(self.bytes)}"]
         if self.box is not None:
@@ -38,7 +38,7 @@ class DrawnBox:
 
 @dataclass(frozen=True, slots=True)
 class BoxMap:
-    """What a map of boxes shows; ``figures`` is a table, its first row the head."""
+    """Contents of a map of boxes; ``figures`` is a table whose first row is the header."""
 
     title: str
     column: str

@@ -1,4 +1,4 @@
-"""A coarse outline of the land, drawn by hand to give the map's boxes a place; not data."""
+"""Coarse outline of the land, drawn by hand as a background for the map's boxes; not data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a file's layout: a cell for each leaf column in each row group, as dark as it is large."""
+"""Diagram of a file's layout: a cell for each leaf column in each row group, shaded by size."""
 
 from __future__ import annotations
 

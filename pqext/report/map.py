@@ -57,7 +57,7 @@ class Projection:
 
 
 def draw(report: DemoReport) -> Markup:
-    """The map with one layer for each question and file, of which the page's controls show one."""
+    """Render the map with one layer for each query and file; the page's controls show one layer at a time."""
     groups = [group for picture in report.files for group in picture.row_groups]
     boxes = [group.box for group in groups if group.box is not None]
     boxes += [question.box for question in report.questions if question.box is not None]
@@ -151,7 +151,7 @@ def coast(projection: Projection) -> Markup:
 
 
 def has_land(projection: Projection) -> bool:
-    """Is the extent one of degrees, as it seems, and not so small that the coarse outline misleads?"""
+    """Whether the extent seems to be in degrees, and is large enough for the coarse outline."""
     extent = projection.extent
     if extent.xmax - extent.xmin < 60:
         return False

@@ -18,7 +18,7 @@ HEAD = Markup("""
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 """)
-"""What a page's head begins with; the policy forbids scripts and loads of every kind."""
+"""Start of a page's head; the policy forbids scripts and loads of every type."""
 
 
 def escape(value: object) -> Markup:

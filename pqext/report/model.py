@@ -1,4 +1,4 @@
-"""What a report shows, as plain data: nothing here knows Parquet, Spark or HTML."""
+"""Contents of a report as plain data, independent of Parquet, Spark and HTML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One column chunk: its sizes in bytes and what the footer says of its values."""
+    """One column chunk: its sizes in bytes and its statistics."""
 
     compressed: int
     uncompressed: int
@@ -36,7 +36,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group: ``chunks`` stands in the order of the file's columns."""
+    """One row group; ``chunks`` are in the order of the file's columns."""
 
     index: int
     rows: int
@@ -53,7 +53,7 @@ class RowGroup:
 class FilePicture:
     """The layout of one file: ``columns`` are the dotted paths of its leaves, ``footer`` the bytes of its footer.
 
-    ``schema`` is the DDL by which its VARIANT column is shredded.
+    ``schema`` is the shredding schema of its VARIANT column as DDL.
     """
 
     label: str
@@ -72,7 +72,7 @@ class FilePicture:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one question read of one file: indexes of its row groups, and bytes of its column chunks."""
+    """Data that one query read from one file: indexes of its row groups, and bytes of its column chunks."""
 
     file: str
     row_groups: frozenset[int]
@@ -97,7 +97,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What another reader made of one file; ``agrees`` is None where it could not be asked."""
+    """Result of another reader for one file; ``agrees`` is None if it could not be run."""
 
     reader: str
     file: str

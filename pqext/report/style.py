@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def rows_as_lists(inside: str = "") -> str:
-    """Rules by which each row of a table ``inside`` elements is a list of named values."""
+    """Rules that render each row of a table ``inside`` elements as a list of named values."""
     rules = (
         ("table,tbody,tr", "display:block;width:100%;min-width:0"),
         ("thead", "display:none"),

@@ -17,7 +17,7 @@ _FINEST = 2.0
 _CELL = 4.0
 _GAP = 0.6
 _WIDE = _CELL + _FINEST
-"""Units from which on a gap follows a part; what is drawn as one with its neighbours is narrower."""
+"""Minimum width in units of a part that is followed by a gap; narrower parts are merged with their neighbours."""
 _MOST_CUTS = 200
 """More lines would hide what they divide."""
 _ABOUT = (
@@ -74,7 +74,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class LayoutPage:
-    """What the page shows; ``sizes`` are counts and bytes of data pages by their size.
+    """Contents of the page; ``sizes`` are counts and bytes of data pages by their size.
 
     ``undrawn`` counts the row groups that have no strip.
     """

@@ -1,4 +1,4 @@
-"""Metrics of one Parquet file for table formats: what manifests of Iceberg and logs of Delta say of a data file."""
+"""Compute the metrics of a Parquet file that Iceberg manifests and Delta logs store."""
 
 from __future__ import annotations
 

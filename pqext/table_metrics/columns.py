@@ -1,6 +1,6 @@
-"""What is known of one leaf over a whole file: counts, least and greatest value, stored bytes.
+"""Summarise one leaf over a whole file: counts, min and max value, stored bytes.
 
-From the footer, as far as its statistics prove it, or from the values themselves, a run of rows at a time.
+Summaries come from the footer, as far as its statistics prove them, or from the values, read one run of rows at a time.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pqext.core.schema.shape import LeafShape
 class ColumnSummary:
     """One leaf over some rows; ``None`` is unknown.
 
-    ``num_values`` counts entries, nulls and those of empty lists included. ``minimum`` and ``maximum`` bound every
-    value that is neither null nor NaN, in the form in which values compare (:data:`pqext.core.format.predicate.Value`);
-    a zero bound of a float is -0.0 or 0.0, whichever is further out. They are ``tight`` when both are known to occur.
+    ``num_values`` counts entries, including nulls and empty lists. ``minimum`` and ``maximum`` bound every value except
+    nulls and NaN, in the representation used for comparisons (:data:`pqext.core.format.predicate.Value`); a float bound
+    of zero is -0.0 or 0.0, whichever is wider. The bounds are ``tight`` if both are values of the column.
     ``nan_count`` is 0 for types without NaN.
     """
 
@@ -42,13 +42,13 @@ class ColumnSummary:
 
     @property
     def is_void(self) -> bool:
-        """Is it known that there is no value but nulls and NaN?"""
+        """Whether all values are known to be null or NaN."""
         known = (self.num_values, self.null_count, self.nan_count)
         return None not in known and self.num_values == (self.null_count or 0) + (self.nan_count or 0)
 
     @property
     def all_null(self) -> bool:
-        """Is it known that there is no value but nulls?"""
+        """Whether all values are known to be null."""
         return self.num_values is not None and self.null_count == self.num_values
 
 
@@ -56,7 +56,7 @@ UNKNOWN = ColumnSummary(None, None, None, tight=False)
 
 
 def merge(parts: Iterable[ColumnSummary]) -> ColumnSummary:
-    """The summary of several runs of rows together; what one of them does not know, the whole does not."""
+    """Merge the summaries of several runs of rows; what is unknown for one run is unknown for all."""
     parts = list(parts)
     filled = [part for part in parts if not part.is_void]
     low, high = _extreme([part.minimum for part in filled], min), _extreme([part.maximum for part in filled], max)
@@ -79,15 +79,15 @@ def _extreme(bounds: Sequence[Value | None], choose: Any) -> Value | None:
     return choose(bounds) if bounds and None not in bounds else None
 
 
-def of_footer(file: ParquetFile, leaf: SchemaNode) -> ColumnSummary:
-    """What the footer proves of a leaf.
+def summarize_footer(file: ParquetFile, leaf: SchemaNode) -> ColumnSummary:
+    """Summarise a leaf from the footer.
 
-    A column whose key is missing is unknown. Raises ``UnsupportedError`` where its chunks lie in other files.
+    A column whose key is missing is unknown. Raises ``UnsupportedError`` if its chunks are in other files.
     """
-    return merge(_of_chunk(file, group, leaf) for group in file.row_groups)
+    return merge(_summarize_chunk(file, group, leaf) for group in file.row_groups)
 
 
-def _of_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnSummary:
+def _summarize_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnSummary:
     chunk = own_chunk(file, group, leaf)
     if chunk.is_hidden:
         return UNKNOWN
@@ -96,34 +96,34 @@ def _of_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnSum
     nans: int | None = 0
     if is_float(leaf.leaf_type):
         nans = chunk.counts.nans if bounds.has_nan is not None else None
-    said = chunk.metadata.statistics
-    tight = said is not None and said.is_min_value_exact is True and said.is_max_value_exact is True
+    stated = chunk.metadata.statistics
+    tight = stated is not None and stated.is_min_value_exact is True and stated.is_max_value_exact is True
     tight = tight and leaf.calendar is None
     return ColumnSummary(bounds.num_values, nulls, nans, bounds.minimum, bounds.maximum, tight)
 
 
-def of_data(file: ParquetFile, leaf: LeafShape) -> ColumnSummary:
-    """What the values of a leaf are, read a run of rows at a time: counts are exact and bounds tight.
+def summarize_data(file: ParquetFile, leaf: LeafShape) -> ColumnSummary:
+    """Summarise the values of a leaf, read one run of rows at a time: counts are exact and bounds tight.
 
-    Raises ``CorruptFileError`` with the column for damaged pages, ``EncryptionError`` for a column whose key is
-    missing and ``LimitError`` for pages beyond the limits of the file.
+    Raises ``CorruptFileError`` with the column for corrupt pages, ``EncryptionError`` for a column whose key is
+    missing and ``LimitError`` for pages that exceed the limits of the file.
     """
-    order, found = to_write(leaf.node.leaf_type), []
+    order, parts = to_write(leaf.node.leaf_type), list[ColumnSummary]()
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf.node)
         try:
             for column in runs(file, group, leaf, chunk) if group.num_rows else ():
                 run = contents(column, order)
                 nans = run.nans or 0
-                # A type without an order, or values longer than a bound may be: there is no extreme to be tight.
+                # Types without an order, and very long values, have no extremes.
                 tight = run.minimum is not None or column.entries == run.nulls + nans
                 part = ColumnSummary(column.entries, run.nulls, nans, run.minimum, run.maximum, tight)
-                found.append(part)
-                if len(found) > _PARTS:
-                    found = [merge(found)]
+                parts.append(part)
+                if len(parts) > _PARTS:
+                    parts = [merge(parts)]
         except (ParquetError, pa.ArrowInvalid) as error:
             raise _located(error, file, leaf.node, group) from None
-    return merge(found)
+    return merge(parts)
 
 
 _PARTS = 1024
@@ -136,18 +136,18 @@ def _located(error: Exception, file: ParquetFile, leaf: SchemaNode, group: RowGr
 
 
 def own_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChunk:
-    """The column chunk of a leaf; raises ``UnsupportedError`` where it lies in another file, as a summary says."""
+    """Return the column chunk of a leaf. Raises ``UnsupportedError`` if a summary file places it in another file."""
     chunk = group.chunk(leaf)
     if chunk.file_path and chunk.file_path != file.source.summary_name:
         raise UnsupportedError(
-            f"the column lies in another file, {chunk.file_path!r}: metrics are of one data file; give that file",
+            f"the column is in another file, {chunk.file_path!r}: metrics describe one data file; pass that file",
             feature="metrics of summary files", path=file.path, column=leaf.dotted,
         )
     return chunk
 
 
 def has_key(chunk: ColumnChunk) -> bool:
-    """Can the pages of the chunk be read: are they plain, or is their key known?"""
+    """Whether the pages of the chunk can be decrypted, or are not encrypted."""
     try:
         _ = chunk.is_encrypted and chunk.decryptor
     except MissingKeyError:
@@ -156,7 +156,7 @@ def has_key(chunk: ColumnChunk) -> bool:
 
 
 def stored_bytes(file: ParquetFile, leaf: SchemaNode) -> int | None:
-    """Bytes of all pages of a leaf as they are stored; ``None`` where a key is missing or a size makes no sense."""
+    """Return the stored bytes of all pages of a leaf; ``None`` if a key is missing or a size is invalid."""
     sizes = []
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf)
@@ -167,18 +167,38 @@ def stored_bytes(file: ParquetFile, leaf: SchemaNode) -> int | None:
 def summarize(
     file: ParquetFile, leaves: Iterable[SchemaNode] | None = None, *, exact: bool = False
 ) -> list[ColumnSummary]:
-    """A summary of each of ``leaves``, all leaves of the file by default: from the footer, or ``exact`` from the data.
+    """Summarise the leaves of a file, from the footer or, if ``exact``, from the data.
 
-    Raises what :func:`of_footer` and :func:`of_data` raise.
+    Args:
+        file: An open file.
+        leaves: The leaves to summarise; all leaves of the file if None.
+        exact: Whether to read the data.
+
+    Returns:
+        A summary of each leaf.
+
+    Raises:
+        UnsupportedError: If a column is in another file.
+        CorruptFileError: If pages are corrupt.
+        EncryptionError: If the data of a column whose key is missing is to be read.
+
+    Example:
+        >>> import io, pyarrow as pa, pqext
+        >>> sink = io.BytesIO()
+        >>> pqext.write_table(pa.table({"n": [3, 5, None]}), sink)
+        >>> with pqext.open(sink.getvalue()) as file:
+        ...     (summary,) = summarize(file, exact=True)
+        >>> summary.minimum, summary.maximum, summary.null_count
+        (3, 5, 1)
     """
-    chosen = list(file.schema.leaves if leaves is None else leaves)
+    selected = list(file.schema.leaves if leaves is None else leaves)
     if not exact:
-        return [of_footer(file, leaf) for leaf in chosen]
+        return [summarize_footer(file, leaf) for leaf in selected]
     shapes = leaf_shapes(file)
-    return [of_data(file, shapes[leaf.leaf_start]) for leaf in chosen]
+    return [summarize_data(file, shapes[leaf.leaf_start]) for leaf in selected]
 
 
 def leaf_shapes(file: ParquetFile) -> dict[int, LeafShape]:
-    """The shapes of all leaves by column index."""
+    """Return the shapes of all leaves by column index."""
     tops = (shape.of(node) for node in file.schema.root.children)
     return {leaf.node.leaf_start: leaf for top in tops for leaf in top.leaves()}

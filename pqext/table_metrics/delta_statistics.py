@@ -1,4 +1,4 @@
-"""The statistics of a data file that the log of a Delta table holds.
+"""Compute the statistics of a data file for the log of a Delta table.
 
 Spec: Delta Transaction Log Protocol, "Per-file Statistics" and "Statistics for Variant Columns".
 """
@@ -23,14 +23,13 @@ from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import GroupShape, ListShape, Shape
 from pqext.core.schema.types.logical import LeafType
-from pqext.table_metrics import z85
 from pqext.table_metrics.columns import ColumnSummary
-from pqext.table_metrics.file_columns import Known, open_file
-from pqext.table_metrics.truncation import lower_text, upper_text_with_tie_breaker
-from pqext.table_metrics.variant_bounds import encode
+from pqext.table_metrics.file_columns import FileColumns, open_file
+from pqext.table_metrics.single_values import lower_text, upper_text_with_tie_breaker
+from pqext.table_metrics.variant_bounds import encode, encode_z85
 
 TEXT = 32
-"""Code points to which text is cut."""
+"""Maximum number of code points in bounds of strings."""
 
 _MILLISECOND = 1_000_000
 _LONG = range(-(1 << 63), 1 << 63)
@@ -39,11 +38,11 @@ Nested = dict[str, Any]
 
 
 def json_value(leaf: LeafType, value: Value, *, upper: bool) -> Any:
-    """A bound of a column as JSON has it, decimals as ``Decimal``; ``None`` where Delta has none for it.
+    """Convert a bound to JSON, with decimals as ``Decimal``; ``None`` if Delta has no bound for it.
 
-    ``value`` is in the form in which values compare. Text is cut to 32 code points, times to milliseconds, both
-    outward. There are no bounds of binary, of types that Delta lacks (times of the day, UUIDs), infinite ones, and
-    times outside the years 1 to 9999.
+    ``value`` is in the representation used for comparisons. Strings are truncated to 32 code points, times to
+    milliseconds, both outward. There are no bounds for binary, for types that Delta lacks (times of day, UUIDs), for
+    infinite values, and for times outside the years 1 to 9999.
     """
     member = leaf.member
     if leaf.logical is not None and not member:
@@ -84,27 +83,27 @@ def _timestamp(nanoseconds: int, utc: bool, upper: bool) -> str | None:
 
 
 def dumps(value: Any) -> str:
-    """JSON text of dictionaries, text, numbers and decimals, which keep all their digits.
+    """Serialise dictionaries, strings, numbers and decimals to JSON; decimals keep all their digits.
 
     >>> dumps({"price": Decimal("12345678901234567.10")})
     '{"price":12345678901234567.10}'
     """
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(name)}:{dumps(one)}" for name, one in value.items()) + "}"
+        return "{" + ",".join(f"{json.dumps(name)}:{dumps(member)}" for name, member in value.items()) + "}"
     return format(value, "f") if isinstance(value, Decimal) else json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaStatistics:
-    """The statistics of one data file. Columns nest as structs do and are left out where nothing is known.
+    """Statistics of one data file. Columns are nested like structs and omitted if they have no statistics.
 
-    num_records: Rows.
+    num_records: Number of rows.
     min_values: Lower bounds; decimals as ``Decimal``, dates and timestamps as text, variants as Z85.
     max_values: Upper bounds likewise.
-    null_count: Nulls of each column that is no struct, list or map; null where a struct around it is null.
-    tight_bounds: Is every bound the least or the greatest value, but for text and timestamps that are cut? Otherwise
+    null_count: Nulls of each column except structs, lists and maps; rows with a null parent struct are null.
+    tight_bounds: Whether every bound is the min or max value, except for truncated strings and timestamps; otherwise
         some are wider.
-    size: Bytes of the whole file.
+    size: Size of the file in bytes.
     """
 
     num_records: int
@@ -115,23 +114,30 @@ class DeltaStatistics:
     size: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The statistics under their names in the protocol; decimals are ``Decimal``."""
+        """Return the statistics under their names in the protocol; decimals are ``Decimal``."""
         return {
             "numRecords": self.num_records, "minValues": self.min_values, "maxValues": self.max_values,
             "nullCount": self.null_count, "tightBounds": self.tight_bounds,
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """The text that ``stats`` of an ``add`` action holds; decimals keep all their digits."""
+        """Return the JSON for ``stats`` of an ``add`` action; decimals keep all their digits."""
         return dumps(self.to_dict())
 
     def add_action(
         self, path: str, modification_time: int, *, partition_values: Mapping[str, str | None] | None = None,
         data_change: bool = True,
     ) -> dict[str, Any]:
-        """The ``add`` action of the log for a file at ``path``, changed ``modification_time`` ms after 1970 began.
+        """Build the ``add`` action of the log for a file.
 
-        ``json.dumps({"add": action})`` is a line of the log. ``path`` is a URI relative to the table.
+        Args:
+            path: URI of the file relative to the table.
+            modification_time: Time of the last change, in milliseconds since 1970.
+            partition_values: Values of the partition columns.
+            data_change: Whether the action changes the rows of the table.
+
+        Returns:
+            The action; ``json.dumps({"add": action})`` is a line of the log.
         """
         return {
             "path": path, "partitionValues": dict(partition_values or {}), "size": self.size,
@@ -151,30 +157,40 @@ def delta(
 ) -> DeltaStatistics:
     """Compute the statistics of a Parquet file for the log of a Delta table.
 
-    ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`.
+    By default the statistics come from the footer and contain only what it proves. With ``exact`` all values are read,
+    one run of rows at a time: bounds are then tight, and columns without statistics in the footer have bounds too.
 
-    By default the statistics come from the footer and hold only what it proves. With ``exact`` all values are read, one
-    run of rows at a time: bounds are then tight, and columns without statistics in the footer have bounds too.
-
-    A floating-point column has bounds only if it is known that no value is NaN, since readers disagree on its order. A
+    A floating-point column has bounds only if it is known to have no NaN, since readers disagree on its order. A
     variant has bounds of its paths. Binary columns and geometries have null counts only, and columns within lists and
     maps have no statistics.
 
-    ``columns`` are names of top-level columns, all by default. In a table with column mapping these are the physical
-    names, which the file has too.
+    Everyone who can read the table's log can read the statistics: exclude encrypted columns with sensitive bounds from
+    ``columns``. A column whose key is missing has no bounds.
 
-    Everyone who can read the table's log can read the statistics: leave encrypted columns out of ``columns`` if their
-    bounds tell too much. A column whose key is missing has no bounds.
+    Args:
+        file: Path, URL, bytes or binary file, as for :func:`pqext.open`.
+        exact: Whether to read all values.
+        columns: Names of top-level columns, all by default. With column mapping these are the physical names.
+        limits: Limits of the reader.
+        decryption: Keys of an encrypted file.
+        filesystem: File system of the file, as for :func:`pqext.open`.
+        storage_options: Options of the object store, as for :func:`pqext.open`.
 
-    Raises ``KeyError`` for an unknown column; ``CorruptFileError`` or ``VariantError`` with file and column for damaged
-    data; ``UnsupportedError`` if two columns have one name, and for a ``_metadata`` file of other files; and what
-    :func:`pqext.open` raises.
+    Returns:
+        The statistics, which convert to JSON or an ``add`` action.
 
-    >>> import io, pyarrow as pa, pqext
-    >>> sink = io.BytesIO()
-    >>> pqext.write_table(pa.table({"n": [3, 5, None]}), sink)
-    >>> delta(sink.getvalue()).to_json()
-    '{"numRecords":3,"minValues":{"n":3},"maxValues":{"n":5},"nullCount":{"n":1},"tightBounds":true}'
+    Raises:
+        KeyError: If a column does not exist.
+        CorruptFileError: If pages are corrupt.
+        VariantError: If a VARIANT column is corrupt.
+        UnsupportedError: If two columns share a name, or the file is a ``_metadata`` file of other files.
+
+    Example:
+        >>> import io, pyarrow as pa, pqext
+        >>> sink = io.BytesIO()
+        >>> pqext.write_table(pa.table({"n": [3, 5, None]}), sink)
+        >>> delta(sink.getvalue()).to_json()
+        '{"numRecords":3,"minValues":{"n":3},"maxValues":{"n":5},"nullCount":{"n":1},"tightBounds":true}'
     """
     if isinstance(columns, str):
         raise TypeError(column_list_hint(columns))
@@ -183,48 +199,49 @@ def delta(
         for name in columns or ():
             if root.child(name) is None:
                 raise KeyError(unknown_column_message(name, root.child_names))
-        made = _Statistics(Known(opened, exact))
+        statistics = _Statistics(FileColumns(opened, exact))
         for node in root.children:
             if columns is None or node.name in columns:
-                made.add(shape.of(node))
+                statistics.add(shape.of(node))
         return DeltaStatistics(
-            opened.num_rows, made.minimum, made.maximum, made.nulls, made.tight, opened.source.size
-        )
+            opened.num_rows, statistics.minimum, statistics.maximum, statistics.nulls, statistics.tight,
+            opened.source.size,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
 class _Statistics:
     """The nested statistics, filled a top-level column at a time."""
 
-    known: Known
+    columns: FileColumns
     minimum: Nested = field(default_factory=dict)
     maximum: Nested = field(default_factory=dict)
     nulls: Nested = field(default_factory=dict)
     tight: bool = True
 
     def add(self, top: Shape) -> None:
-        """The statistics of what a top-level column holds."""
-        for one in _columns(top):
-            names = one.node.path
-            counted = one.node if one.node.is_leaf else one.node.child("metadata")
+        """Add the statistics of a top-level column."""
+        for column in _columns(top):
+            node, names = column.node, column.node.path
+            counted = node if node.is_leaf else node.child("metadata")
             if counted is None or not counted.is_leaf:
                 continue
-            summary = self.known.summary(counted)
+            summary = self.columns.summary(counted)
             self._put(self.nulls, names, summary.null_count)
-            if not one.node.is_leaf:
-                paths = self.known.paths(one.node)
+            if not node.is_leaf:
+                paths = self.columns.paths(node)
                 for into, upper in ((self.minimum, False), (self.maximum, True)):
                     bound = encode(paths, upper=upper)
-                    self._put(into, names, None if bound is None else z85.encode(bound))
-                self.tight = self.tight and (self.known.exact or not paths)
-            elif summary.nan_count == 0 and one.node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
-                self._bounds(one.node, summary)
+                    self._put(into, names, None if bound is None else encode_z85(bound))
+                self.tight = self.tight and (self.columns.exact or not paths)
+            elif summary.nan_count == 0 and node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
+                self._bounds(node, summary)
 
     def _bounds(self, leaf: SchemaNode, summary: ColumnSummary) -> None:
         for into, bound, upper in ((self.minimum, summary.minimum, False), (self.maximum, summary.maximum, True)):
-            shown = None if bound is None else json_value(leaf.leaf_type, bound, upper=upper)
-            if shown is not None:
-                self._put(into, leaf.path, shown)
+            converted = None if bound is None else json_value(leaf.leaf_type, bound, upper=upper)
+            if converted is not None:
+                self._put(into, leaf.path, converted)
                 self.tight = self.tight and summary.tight
 
     def _put(self, into: Nested, path: tuple[str, ...], value: Any) -> None:
@@ -234,18 +251,18 @@ class _Statistics:
             into = into.setdefault(name, {})
         if not isinstance(into, dict) or path[-1] in into:
             raise UnsupportedError(
-                f"two columns are called {'.'.join(path)!r}, which statistics of Delta cannot tell apart",
-                feature="repeated column names", path=self.known.file.path, column=".".join(path),
+                f"two columns are named {'.'.join(path)!r}, which Delta statistics do not support",
+                feature="repeated column names", path=self.columns.file.path, column=".".join(path),
             )
         into[path[-1]] = value
 
 
-def _columns(of: Shape) -> Iterator[Shape]:
-    """The primitive and variant columns at or below a column, none within lists and maps."""
-    if isinstance(of, ListShape) or of.node.max_repetition_level:
+def _columns(column: Shape) -> Iterator[Shape]:
+    """Yield the primitive and variant columns at or below a column, except within lists and maps."""
+    if isinstance(column, ListShape) or column.node.max_repetition_level:
         return
-    if isinstance(of, GroupShape) and of.node.logical_name != "VARIANT":
-        for child in of.children:
+    if isinstance(column, GroupShape) and column.node.logical_name != "VARIANT":
+        for child in column.children:
             yield from _columns(child)
     else:
-        yield of
+        yield column

@@ -1,6 +1,6 @@
-"""The columns of one data file and their metrics, from the footer or from the data, for every table format.
+"""Open a data file and summarise its columns, from the footer or from the data, for every table format.
 
-The file is opened as Parquet alone describes it: metadata of Arrow, Spark or GeoParquet adds nothing.
+The file is opened with its Parquet schema alone, without metadata of Arrow, Spark or GeoParquet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import LeafShape
 from pqext.geo.box import BoundingBox
 from pqext.table_metrics import geo_bounds, variant_bounds
-from pqext.table_metrics.columns import ColumnSummary, has_key, leaf_shapes, of_data, of_footer, own_chunk
+from pqext.table_metrics.columns import ColumnSummary, has_key, leaf_shapes, own_chunk, summarize_data, summarize_footer
 from pqext.table_metrics.variant_bounds import PathBounds
 
 
@@ -25,9 +25,9 @@ def open_file(
     source: Any, limits: Limits | None, decryption: FileDecryption | None, filesystem: Any,
     storage_options: Mapping[str, Any] | None,
 ) -> ParquetFile:
-    """The file. Columns that GeoParquet's metadata alone calls geometries are the binaries that they are stored as.
+    """Open the file; columns that only GeoParquet metadata describes as geometries are binary.
 
-    Raises ``CorruptFileError`` where rows are missing, and what :func:`pqext.open` raises.
+    Raises ``CorruptFileError`` if rows are missing, and the errors of :func:`pqext.open`.
     """
     options = ReadOptions(decryption=decryption, arrow_schema=False, geoparquet=False)
     file = ParquetFile(
@@ -42,10 +42,10 @@ def open_file(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The columns of ``file``: by its footer, or by its values where ``exact``.
+class FileColumns:
+    """Summaries of the columns of ``file``: from its footer, or from its values if ``exact``.
 
-    A column whose key is missing is known by the footer alone, which says nothing of it.
+    A column whose key is missing is summarised from the footer, which has no statistics for it.
     """
 
     file: ParquetFile
@@ -53,25 +53,27 @@ class Known:
     _shapes: dict[int, LeafShape] = field(default_factory=dict)
 
     def summary(self, leaf: SchemaNode) -> ColumnSummary:
-        """Counts, least and greatest value of a leaf."""
-        return of_data(self.file, self._shape(leaf)) if self._reads([leaf]) else of_footer(self.file, leaf)
+        """Return counts, min and max value of a leaf."""
+        if self._reads([leaf]):
+            return summarize_data(self.file, self._shape(leaf))
+        return summarize_footer(self.file, leaf)
 
     def box(self, leaf: SchemaNode) -> BoundingBox | None:
-        """The box around all values of a GEOMETRY or GEOGRAPHY column."""
+        """Return the bounding box of all values of a GEOMETRY or GEOGRAPHY column."""
         if self._reads([leaf]):
-            return geo_bounds.of_data(self.file, self._shape(leaf))
-        return geo_bounds.of_footer(self.file, leaf)
+            return geo_bounds.box_of_data(self.file, self._shape(leaf))
+        return geo_bounds.box_of_footer(self.file, leaf)
 
     def paths(self, group: SchemaNode) -> list[PathBounds]:
-        """The bounds of the paths of a VARIANT group.
+        """Return the bounds of the paths of a VARIANT group.
 
-        The data also tell of paths that have no column of their own, or one of another type.
+        The data adds paths that are unshredded, or shredded with another type.
         """
-        found = variant_bounds.bounds_of(variant_bounds.typed_paths(group), self.summary)
+        bounds = variant_bounds.path_bounds(variant_bounds.typed_paths(group), self.summary)
         if self._reads(list(group.leaves())):
-            known = {one.path for one in found}
-            found += [one for one in variant_bounds.bounds_of_values(self.file, group) if one.path not in known]
-        return found
+            paths = {each.path for each in bounds}
+            bounds += [each for each in variant_bounds.bounds_of_values(self.file, group) if each.path not in paths]
+        return bounds
 
     def _reads(self, leaves: list[SchemaNode]) -> bool:
         chunks = (own_chunk(self.file, group, leaf) for group in self.file.row_groups for leaf in leaves)

@@ -1,7 +1,7 @@
-"""The box around all geometries of a file, from the footer or from the values, and its two corners as Iceberg has them.
+"""Compute the bounding box of all geometries of a file, from the footer or the values, and its corners for Iceberg.
 
-Spec: Apache Iceberg, "Bounds for Geometry and Geography" and Appendix G. The box of a geometry never wraps; that of a
-geography may, with xmin > xmax, and lies within longitudes and latitudes.
+Spec: Apache Iceberg, "Bounds for Geometry and Geography" and Appendix G. The box of a geometry never wraps; a
+geography's may, with xmin > xmax, and is within the valid longitudes and latitudes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pqext.geo.wkb import summaries
 from pqext.table_metrics.columns import own_chunk
 
 _DIMENSIONS = {"z": (1, 3), "m": (2, 3)}
-"""The thousands of type codes of geometries that have the dimension."""
+"""Thousands of the type codes of geometries with the dimension."""
 
 
 def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | None:
-    """What a GEOMETRY or GEOGRAPHY column is; ``None`` where its edges are of an algorithm that is not known."""
+    """Return the geospatial type of a column; ``None`` if its edge algorithm is unknown."""
     assert leaf.logical_type is not None
     try:
         return GeospatialType.from_logical_type(leaf.logical_type, file.options.properties)
@@ -37,10 +37,10 @@ def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | Non
         return None
 
 
-def of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
-    """The box around the boxes of all column chunks; ``None`` where one of them has none that can be relied on.
+def box_of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
+    """Return the union of the boxes of all column chunks; ``None`` if a chunk has no reliable box.
 
-    Z or M is left out where a chunk may hold such geometries without saying how far they reach.
+    Z or M is omitted if a chunk may have such geometries but no range of them.
     """
     type = geospatial_type(file, leaf)
     parts: list[GeospatialStatistics] = []
@@ -52,23 +52,23 @@ def of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
             if chunk.geospatial_statistics is None:
                 return None
             parts.append(chunk.geospatial_statistics)
-    return None if type is None else _together(parts, type)
+    return None if type is None else _merge_boxes(parts, type)
 
 
-def _together(parts: Sequence[GeospatialStatistics], type: GeospatialType) -> BoundingBox | None:
+def _merge_boxes(parts: Sequence[GeospatialStatistics], type: GeospatialType) -> BoundingBox | None:
     boxes = [BoundingBox.from_metadata(part.bbox) for part in parts if part.bbox is not None]
     if len(boxes) < len(parts):
         return None
-    box = union(boxes, not type.planar)  # of planar boxes there is none where one wraps
+    box = union(boxes, not type.planar)  # None if a planar box wraps
     if box is None:
         return None
-    for name, holding in _DIMENSIONS.items():
-        for part, one in zip(parts, boxes, strict=True):
+    for name, thousands in _DIMENSIONS.items():
+        for part, part_box in zip(parts, boxes, strict=True):
             codes = part.geospatial_types or ()
-            absent = bool(codes) and not any(code // 1000 in holding for code in codes)
-            if _range_of(one, name) is None and not absent:
+            absent = bool(codes) and not any(code // 1000 in thousands for code in codes)
+            if _range_of(part_box, name) is None and not absent:
                 box = _without(box, name)
-    return _allowed(box, type)
+    return _valid(box, type)
 
 
 def _without(box: BoundingBox, name: str) -> BoundingBox:
@@ -76,17 +76,17 @@ def _without(box: BoundingBox, name: str) -> BoundingBox:
 
 
 def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
-    """How far the box reaches in Z or M, where it says so in a way that can be relied on."""
+    """Return the range of the box in Z or M, if it is valid."""
     low, high = getattr(box, f"{name}min"), getattr(box, f"{name}max")
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low <= high):
         return None
     return low, high
 
 
-def of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
-    """The box around all geometries, around whole edges where these are not planar; as :func:`of_footer` otherwise.
+def box_of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
+    """Return the box of all geometries, including their edges if these are not planar; see :func:`box_of_footer`.
 
-    Raises ``GeometryError`` with file, column and row on bad WKB.
+    Raises ``GeometryError`` with file, column and row for invalid WKB.
     """
     type = geospatial_type(file, leaf.node)
     if type is None:
@@ -99,41 +99,41 @@ def of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
         try:
             for column in runs(file, group, leaf, chunk) if group.num_rows else ():
                 parts = summaries(column.array)
-                found = [part.box for part in parts if part.types]
-                ranges = [_around([*ranges, *found])]
-                if not type.planar and any(one[0] is not None or one[2] is not None for one in found):
+                filled = [part.box for part in parts if part.types]
+                ranges = [_merge_ranges([*ranges, *filled])]
+                if not type.planar and any(part[0] is not None or part[2] is not None for part in filled):
                     box = describe(column.array, type, parts).bbox
                     if box is None:
                         return None
                     boxes = [*boxes, BoundingBox.from_metadata(box)]
-                    whole = union(boxes, True)
-                    if whole is None:
+                    total = union(boxes, True)
+                    if total is None:
                         return None
-                    boxes = [whole]
+                    boxes = [total]
                 row += column.rows
         except ParquetError as error:
             raise _in_file(error, file, leaf.node, group.index, row) from None
     if not type.planar:
-        return _allowed(boxes[0], type) if boxes else None
-    around = _box(ranges)
-    return around and _allowed(around, type)
+        return _valid(boxes[0], type) if boxes else None
+    planar = _box(ranges)
+    return planar and _valid(planar, type)
 
 
 _Ranges = tuple[float | None, ...]
-"""The least and the greatest X, Y, Z and M of some geometries, None where none has a value."""
+"""Min and max X, Y, Z and M of some geometries, None for missing values."""
 
 
-def _around(parts: Sequence[_Ranges]) -> _Ranges:
-    made: list[float | None] = []
+def _merge_ranges(parts: Sequence[_Ranges]) -> _Ranges:
+    result: list[float | None] = []
     for at, choose in enumerate((min, max) * 4):
-        known = [value for part in parts if (value := part[at]) is not None]
-        made.append(choose(known) if known else None)
-    return tuple(made)
+        values = [value for part in parts if (value := part[at]) is not None]
+        result.append(choose(values) if values else None)
+    return tuple(result)
 
 
 def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
-    """The planar box; None without X or Y, or where one of them is infinite."""
-    xmin, xmax, ymin, ymax, *others = _around(parts)
+    """Return the planar box; None without X or Y, or if either is infinite."""
+    xmin, xmax, ymin, ymax, *others = _merge_ranges(parts)
     if xmin is None or xmax is None or ymin is None or ymax is None:
         return None
     box = BoundingBox(xmin, xmax, ymin, ymax, *others)
@@ -143,8 +143,8 @@ def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
     return box
 
 
-def _allowed(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
-    """The box as a table may have it, ``None`` where there is none."""
+def _valid(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
+    """Return the box as allowed in a table; ``None`` for an invalid box."""
     if not box.usable:
         return None
     return box if type.planar else box_within_range(box)
@@ -160,7 +160,7 @@ def _in_file(
 
 
 def corner(box: BoundingBox, *, upper: bool) -> bytes:
-    """A corner of the box as little-endian doubles: x y, x y z, x y NaN m or x y z m."""
+    """Encode a corner of the box as little-endian doubles: x y, x y z, x y NaN m or x y z m."""
     side = "max" if upper else "min"
     x, y, z, m = (getattr(box, name + side) for name in "xyzm")
     if m is not None:

@@ -1,7 +1,7 @@
-"""The columns of an Iceberg table in a Parquet file: ids, names and types.
+"""Resolve the columns of an Iceberg table in a Parquet file: ids, names and types.
 
-Ids come from the file where it has any. They come from the table's schema, by names, or else are given as a new table
-with the file's columns would give them: all fields of a struct before those within them.
+Ids come from the file if it has any; else from the table's schema, by name; else they are assigned as in a new table
+with the file's columns: all fields of a struct before the fields within them.
 
 Spec: Apache Iceberg, "Schemas" and "Column Projection".
 """
@@ -26,10 +26,10 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class TableField:
-    """A column with values of its own: a primitive or a variant.
+    """A primitive or variant column.
 
-    ``name`` is Iceberg's (``points.element.x``), ``stored`` the type of the file's values, ``type`` that of the table;
-    either is ``None`` where Iceberg has none for them.
+    ``name`` is Iceberg's (``points.element.x``), ``stored`` the type in the file, ``type`` the type in the table;
+    either is ``None`` for types that Iceberg lacks.
     """
 
     id: int
@@ -40,13 +40,13 @@ class TableField:
 
     @property
     def is_repeated(self) -> bool:
-        """Does it lie within a list or a map?"""
+        """Whether it is within a list or a map."""
         return self.node.max_repetition_level > 0
 
 
 @dataclass(slots=True)
 class _Field:
-    """A field of the file in Iceberg's terms, with its id once that is known."""
+    """A field of the file in Iceberg's terms, with its id once assigned."""
 
     name: str
     shape: Shape
@@ -54,86 +54,86 @@ class _Field:
     below: list[_Field] = field(default_factory=list)
 
 
-def fields_of(file: ParquetFile, schema: Any = None) -> list[TableField]:
-    """The primitive and variant columns of ``file`` that belong to a table with ``schema``, or to any.
+def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
+    """Return the primitive and variant columns of ``file`` that belong to a table with ``schema``; all without one.
 
-    ``schema`` is a pyiceberg ``Schema`` or the JSON form of one. Raises ``TypeError`` and ``ValueError`` when it is
-    neither, ``CorruptFileError`` where two columns of the file have one id.
+    ``schema`` is a pyiceberg ``Schema`` or its JSON. Raises ``TypeError`` and ``ValueError`` for other values, and
+    ``CorruptFileError`` if two columns of the file have the same id.
     """
     table = None if schema is None else _table(schema)
     top = [_field(shape.of(node), node.name) for node in file.schema.root.children]
-    if not any(one.id is not None for one in _walk(top)):
+    if not any(each.id is not None for each in _walk(top)):
         if table is None:
-            _number(top, count(1))
+            _assign_numbers(top, count(1))
         else:
-            _name(top, table["fields"])
+            _assign_ids(top, table["fields"])
     types = None if table is None else dict(_types(table, 0))
-    found: dict[int, TableField] = {}
-    for name, one in _named(top, ""):
-        if one.id is None or one.below or (types is not None and one.id not in types):
+    by_id: dict[int, TableField] = {}
+    for name, each in _with_names(top, ""):
+        if each.id is None or each.below or (types is not None and each.id not in types):
             continue
-        stored = _stored(one.shape)
-        made = TableField(one.id, name, one.shape.node, stored, stored if types is None else types[one.id])
-        if one.id in found:
-            message = f"columns {found[one.id].name!r} and {name!r} both have field id {one.id}"
-            raise CorruptFileError(message, path=file.path, column=one.shape.node.dotted)
-        found[one.id] = made
-    return sorted(found.values(), key=lambda one: one.id)
+        stored = _stored_type(each.shape)
+        column = TableField(each.id, name, each.shape.node, stored, stored if types is None else types[each.id])
+        if each.id in by_id:
+            message = f"columns {by_id[each.id].name!r} and {name!r} both have field id {each.id}"
+            raise CorruptFileError(message, path=file.path, column=each.shape.node.dotted)
+        by_id[each.id] = column
+    return sorted(by_id.values(), key=lambda column: column.id)
 
 
-def _field(of: Shape, name: str) -> _Field:
-    return _Field(name, of, of.node.field_id, [_field(below, called) for called, below in _below(of)])
+def _field(column: Shape, name: str) -> _Field:
+    return _Field(name, column, column.node.field_id, [_field(child, label) for label, child in _children(column)])
 
 
-def _below(of: Shape) -> list[tuple[str, Shape]]:
-    if isinstance(of, ListShape):
-        entries = of.element
-        if of.is_map and isinstance(entries, GroupShape) and len(entries.children) == 2:
+def _children(column: Shape) -> list[tuple[str, Shape]]:
+    if isinstance(column, ListShape):
+        entries = column.element
+        if column.is_map and isinstance(entries, GroupShape) and len(entries.children) == 2:
             return [("key", entries.children[0]), ("value", entries.children[1])]
         return [("element", entries)]
-    if isinstance(of, GroupShape) and of.node.logical_name != "VARIANT":
-        return [(child.node.name, child) for child in of.children]
+    if isinstance(column, GroupShape) and column.node.logical_name != "VARIANT":
+        return [(child.node.name, child) for child in column.children]
     return []
 
 
-def _stored(of: Shape) -> str | None:
-    if not isinstance(of, LeafShape):
-        return "variant" if of.node.logical_name == "VARIANT" else None
-    logical = of.node.leaf_type.member
-    return logical.lower() if logical in ("GEOMETRY", "GEOGRAPHY") else iceberg_type(of.node.leaf_type)
+def _stored_type(column: Shape) -> str | None:
+    if not isinstance(column, LeafShape):
+        return "variant" if column.node.logical_name == "VARIANT" else None
+    logical = column.node.leaf_type.member
+    return logical.lower() if logical in ("GEOMETRY", "GEOGRAPHY") else iceberg_type(column.node.leaf_type)
 
 
 def _walk(fields: Sequence[_Field]) -> Iterator[_Field]:
-    for one in fields:
-        yield one
-        yield from _walk(one.below)
+    for each in fields:
+        yield each
+        yield from _walk(each.below)
 
 
-def _named(fields: Sequence[_Field], above: str) -> Iterator[tuple[str, _Field]]:
-    for one in fields:
-        name = f"{above}.{one.name}" if above else one.name
-        yield name, one
-        yield from _named(one.below, name)
+def _with_names(fields: Sequence[_Field], above: str) -> Iterator[tuple[str, _Field]]:
+    for each in fields:
+        name = f"{above}.{each.name}" if above else each.name
+        yield name, each
+        yield from _with_names(each.below, name)
 
 
-def _number(fields: Sequence[_Field], ids: Iterator[int]) -> None:
-    for one in fields:
-        one.id = next(ids)
-    for one in fields:
-        _number(one.below, ids)
+def _assign_numbers(fields: Sequence[_Field], ids: Iterator[int]) -> None:
+    for each in fields:
+        each.id = next(ids)
+    for each in fields:
+        _assign_numbers(each.below, ids)
 
 
-def _name(fields: Sequence[_Field], told: Sequence[Mapping[str, Any]]) -> None:
-    by_name = {one["name"]: one for one in told}
-    for one in fields:
-        known = by_name.get(one.name)
-        if known is not None:
-            one.id = known["id"]
-            _name(one.below, _members(known["type"]))
+def _assign_ids(fields: Sequence[_Field], members: Sequence[Mapping[str, Any]]) -> None:
+    by_name = {member["name"]: member for member in members}
+    for each in fields:
+        member = by_name.get(each.name)
+        if member is not None:
+            each.id = member["id"]
+            _assign_ids(each.below, _members(member["type"]))
 
 
 def _members(type: Any) -> list[Mapping[str, Any]]:
-    """The fields below a type of a schema, with their ids, names and types."""
+    """Return the fields of a nested type, with their ids, names and types."""
     if not isinstance(type, Mapping):
         return []
     if type["type"] == "struct":
@@ -143,19 +143,20 @@ def _members(type: Any) -> list[Mapping[str, Any]]:
     if type["type"] == "map":
         key = {"id": type["key-id"], "name": "key", "type": type["key"]}
         return [key, {"id": type["value-id"], "name": "value", "type": type["value"]}]
-    raise ValueError(f"{type['type']!r} is no nested type of Iceberg")
+    raise ValueError(f"{type['type']!r} is not a nested Iceberg type")
 
 
 def _types(type: Any, depth: int) -> Iterator[tuple[int, str | None]]:
-    """The types of all primitive fields by id."""
+    """Yield the types of all primitive fields by id."""
     if depth > MAX_DEPTH:
         raise ValueError(f"the schema nests deeper than {MAX_DEPTH} levels")
-    for one in _members(type):
-        held = one["type"]
-        if not isinstance(one["name"], str) or not isinstance(one["id"], int):
-            raise TypeError("a field has a name that is text and an id that is a number")
-        yield one["id"], held.split("(")[0] if _is_geospatial(held) else held if isinstance(held, str) else None
-        yield from _types(held, depth + 1)
+    for member in _members(type):
+        member_type = member["type"]
+        if not isinstance(member["name"], str) or not isinstance(member["id"], int):
+            raise TypeError("the name of a field must be a string, and its id an integer")
+        name = member_type if isinstance(member_type, str) else None
+        yield member["id"], name.split("(")[0] if name is not None and _is_geospatial(name) else name
+        yield from _types(member_type, depth + 1)
 
 
 def _is_geospatial(type: Any) -> bool:
@@ -163,20 +164,20 @@ def _is_geospatial(type: Any) -> bool:
 
 
 def _table(schema: Any) -> Mapping[str, Any]:
-    """The JSON form of a schema as Python objects."""
+    """Parse a schema to Python objects."""
     if hasattr(schema, "model_dump_json"):
         schema = schema.model_dump_json()
     if isinstance(schema, str | bytes):
         try:
             schema = json.loads(schema)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"the schema is no JSON: {error}") from None
+            raise ValueError(f"the schema is not JSON: {error}") from None
     if not isinstance(schema, Mapping):
-        raise TypeError(f"schema is a pyiceberg Schema or its JSON form, not {type(schema).__name__}")
+        raise TypeError(f"schema must be a pyiceberg Schema or its JSON, not {type(schema).__name__}")
     try:
         if schema["type"] != "struct":
-            raise ValueError("a table's schema is of type struct")
+            raise ValueError("the schema of a table must have type struct")
         list(_types(schema, 0))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"this is not the JSON form of an Iceberg schema: {error!r}") from None
+        raise ValueError(f"not the JSON of an Iceberg schema: {error!r}") from None
     return schema

@@ -1,4 +1,4 @@
-"""The metrics of a data file that Iceberg's manifests hold.
+"""Compute the metrics of a data file for Iceberg manifests.
 
 Spec: Apache Iceberg, "Data File Fields", "Bounds for Variant, Geometry, and Geography", Appendix D.
 """
@@ -17,32 +17,32 @@ from pqext.core.options.encryption import FileDecryption
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.orders import is_float
 from pqext.table_metrics.columns import ColumnSummary, stored_bytes
-from pqext.table_metrics.file_columns import Known, open_file
+from pqext.table_metrics.file_columns import FileColumns, open_file
 from pqext.table_metrics.geo_bounds import corner
-from pqext.table_metrics.iceberg_fields import TableField, fields_of
-from pqext.table_metrics.single_values import Mode, mode_of, serialize, suits, uuid_bounds
+from pqext.table_metrics.iceberg_fields import TableField, table_fields
+from pqext.table_metrics.single_values import Mode, can_promote, parse_mode, serialize, uuid_bounds
 from pqext.table_metrics.variant_bounds import encode
 
 MODE = "truncate(16)"
-"""The metrics mode of columns for which none is chosen, Iceberg's own default."""
+"""Default metrics mode of columns, like Iceberg's."""
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergMetrics:
-    """The metrics of one data file. Maps are by field id and leave out what is not known.
+    """Metrics of one data file. Maps have field ids as keys and omit unknown metrics.
 
-    record_count: Rows.
-    file_size_in_bytes: Bytes of the whole file.
-    column_sizes: Bytes of all pages of a column as they are stored; of a variant, of all columns it is stored in.
-    value_counts: Values of a column, nulls and NaN included; within lists and maps Parquet's entries, of which an
-        empty or null list has one.
-    null_value_counts: Nulls among them. A variant that holds a variant null is not null.
-    nan_value_counts: NaN among them, of ``float`` and ``double`` columns.
-    lower_bounds: Serialised values that no value of the column lies below, nulls and NaN aside.
-    upper_bounds: Serialised values that no value of the column lies above, nulls and NaN aside.
-    split_offsets: Where the row groups begin, in bytes, ascending.
-    names: The columns by their names in Iceberg's form, such as ``points.element.x``.
-    types: The types of the columns by which bounds are serialised; ``None`` where Iceberg has none.
+    record_count: Number of rows.
+    file_size_in_bytes: Size of the file in bytes.
+    column_sizes: Stored bytes of all pages of a column; for a variant, of all columns that store it.
+    value_counts: Number of values of a column, including nulls and NaN; within lists and maps the number of Parquet
+        entries, where an empty or null list has one.
+    null_value_counts: Number of nulls. A variant null is not null.
+    nan_value_counts: Number of NaN in ``float`` and ``double`` columns.
+    lower_bounds: Serialised lower bounds of the values except nulls and NaN.
+    upper_bounds: Serialised upper bounds of the values except nulls and NaN.
+    split_offsets: Offsets of the row groups in bytes, ascending.
+    names: Column names in Iceberg's notation, such as ``points.element.x``.
+    types: Column types used to serialise bounds; ``None`` for types that Iceberg lacks.
     """
 
     record_count: int
@@ -58,26 +58,30 @@ class IcebergMetrics:
     types: Mapping[int, str | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """The metrics as dictionaries, lists, text and numbers, fit for JSON: bounds in hex, field ids as text."""
-        made: dict[str, Any] = {"record_count": self.record_count, "file_size_in_bytes": self.file_size_in_bytes}
+        """Return the metrics as JSON-compatible dictionaries and lists: bounds in hex, field ids as strings."""
+        result: dict[str, Any] = {"record_count": self.record_count, "file_size_in_bytes": self.file_size_in_bytes}
         for name in ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"):
-            made[name] = {str(id): number for id, number in getattr(self, name).items()}
+            result[name] = {str(id): number for id, number in getattr(self, name).items()}
         for name in ("lower_bounds", "upper_bounds"):
-            made[name] = {str(id): bound.hex() for id, bound in getattr(self, name).items()}
-        made["split_offsets"] = list(self.split_offsets)
-        made["columns"] = {str(id): {"name": name, "type": self.types[id]} for id, name in self.names.items()}
-        return made
+            result[name] = {str(id): bound.hex() for id, bound in getattr(self, name).items()}
+        result["split_offsets"] = list(self.split_offsets)
+        result["columns"] = {str(id): {"name": name, "type": self.types[id]} for id, name in self.names.items()}
+        return result
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """:meth:`to_dict` as JSON text."""
+        """Return :meth:`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def to_data_file(self, file_path: str, partition: Any = None, *, spec_id: int = 0) -> Any:
-        """The pyiceberg ``DataFile`` of a file at ``file_path``, ready for a manifest.
+        """Build a pyiceberg ``DataFile``, ready for a manifest.
 
-        ``partition`` is the pyiceberg ``Record`` of its partition values by the table's partition spec ``spec_id``; of
-        an unpartitioned table there are none. Raises
-        ``ImportError`` without pyiceberg, which ``pip install 'pqext[iceberg]'`` installs.
+        Args:
+            file_path: Location of the file.
+            partition: pyiceberg ``Record`` of the partition values; None for an unpartitioned table.
+            spec_id: Id of the table's partition spec.
+
+        Raises:
+            ImportError: If pyiceberg is not installed; ``pip install 'pqext[iceberg]'`` installs it.
         """
         try:
             from pyiceberg.manifest import DataFile, DataFileContent
@@ -85,7 +89,7 @@ class IcebergMetrics:
             from pyiceberg.typedef import Record
         except ImportError:
             raise ImportError("to_data_file needs pyiceberg: pip install 'pqext[iceberg]'") from None
-        made = DataFile.from_args(
+        data_file = DataFile.from_args(
             content=DataFileContent.DATA, file_path=file_path, file_format=Format.PARQUET,
             partition=Record() if partition is None else partition, record_count=self.record_count,
             file_size_in_bytes=self.file_size_in_bytes, column_sizes=dict(self.column_sizes),
@@ -93,8 +97,8 @@ class IcebergMetrics:
             nan_value_counts=dict(self.nan_value_counts), lower_bounds=dict(self.lower_bounds),
             upper_bounds=dict(self.upper_bounds), split_offsets=list(self.split_offsets) or None,
         )
-        made.spec_id = spec_id
-        return made
+        data_file.spec_id = spec_id
+        return data_file
 
 
 def iceberg(
@@ -111,58 +115,72 @@ def iceberg(
 ) -> IcebergMetrics:
     """Compute the metrics of a Parquet file for the manifest of an Iceberg table, format version 1 to 3.
 
-    ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`.
+    By default the metrics come from the footer and contain only what it proves: a floating-point column has bounds only
+    if the footer counts its NaN values, a variant only for paths that are fully shredded. With ``exact`` all values are
+    read, one run of rows at a time. Counts and bounds are then exact, and a variant has bounds for every path with
+    values of one type, however they are stored.
 
-    By default the metrics come from the footer and hold only what it proves: a floating-point column has bounds only if
-    the footer counts its NaN values, a variant only for paths that are fully shredded. With ``exact`` all values are
-    read, one run of rows at a time. Counts and bounds are then those of the values, and a variant has bounds for every
-    path whose values have one type, however they are stored.
+    Field ids are read from the file. If the file has none, columns are matched with ``schema`` by name; without
+    ``schema`` they are numbered as pyiceberg numbers the columns of a new table. Columns within lists and maps have no
+    bounds.
 
-    ``schema`` is the table's schema, a pyiceberg ``Schema`` or its JSON form. Only its columns have metrics, and their
-    bounds are serialised by its types. Without it all columns have metrics, by the types of the file. Field ids are
-    those of the file. If the file has none, columns are matched with ``schema`` by name; without ``schema`` they are
-    numbered as pyiceberg numbers the columns of a new table.
+    Everyone who can read the table's metadata can read the metrics: use the mode ``none`` for encrypted columns with
+    sensitive bounds. A column whose key is missing has no bounds.
 
-    ``mode`` is Iceberg's metrics mode: ``none``, ``counts``, ``truncate(N)`` (bounds of text are cut to ``N`` code
-    points, bounds of binary to ``N`` bytes) or ``full``. ``modes`` maps names of columns to other modes. Columns within
-    lists and maps have no bounds.
+    Args:
+        file: Path, URL, bytes or binary file, as for :func:`pqext.open`.
+        exact: Whether to read all values.
+        schema: The table's schema, a pyiceberg ``Schema`` or its JSON. Only its columns have metrics, and its types
+            serialise their bounds. Without it all columns have metrics, with the types of the file.
+        mode: Iceberg's metrics mode: ``none``, ``counts``, ``truncate(N)`` (bounds of strings have at most ``N`` code
+            points, bounds of binary ``N`` bytes) or ``full``.
+        modes: Modes of single columns by name.
+        limits: Limits of the reader.
+        decryption: Keys of an encrypted file.
+        filesystem: File system of the file, as for :func:`pqext.open`.
+        storage_options: Options of the object store, as for :func:`pqext.open`.
 
-    Everyone who can read the table's metadata can read the metrics: give encrypted columns the mode ``none`` if their
-    bounds tell too much. A column whose key is missing has no bounds.
+    Returns:
+        The metrics, which convert to a pyiceberg ``DataFile``.
 
-    Raises ``ValueError`` for an unknown mode or column name; ``CorruptFileError``, ``VariantError`` or
-    ``GeometryError`` with file and column for damaged data; ``UnsupportedError`` for a ``_metadata`` file of other
-    files; and what :func:`pqext.open` raises.
+    Raises:
+        ValueError: If a mode or column name is unknown.
+        CorruptFileError: If pages are corrupt.
+        VariantError: If a VARIANT column is corrupt.
+        GeometryError: If a geometry is invalid.
+        UnsupportedError: If the file is a ``_metadata`` file of other files.
 
-    >>> import io, pyarrow as pa, pqext
-    >>> sink = io.BytesIO()
-    >>> pqext.write_table(pa.table({"n": [3, 5, None]}), sink)
-    >>> found = iceberg(sink.getvalue())
-    >>> found.null_value_counts, found.lower_bounds
-    ({1: 1}, {1: b'\\x03\\x00\\x00\\x00\\x00\\x00\\x00\\x00'})
+    Example:
+        >>> import io, pyarrow as pa, pqext
+        >>> sink = io.BytesIO()
+        >>> pqext.write_table(pa.table({"n": [3, 5, None]}), sink)
+        >>> metrics = iceberg(sink.getvalue())
+        >>> metrics.null_value_counts, metrics.lower_bounds
+        ({1: 1}, {1: b'\\x03\\x00\\x00\\x00\\x00\\x00\\x00\\x00'})
     """
-    chosen = {name: mode_of(text) for name, text in (modes or {}).items()}
-    default = mode_of(mode)
+    column_modes = {name: parse_mode(text) for name, text in (modes or {}).items()}
+    default = parse_mode(mode)
     with open_file(file, limits, decryption, filesystem, storage_options) as opened, ErrorPathContext(opened.path):
-        fields = fields_of(opened, schema)
-        unknown = chosen.keys() - {one.name for one in fields}
+        fields = table_fields(opened, schema)
+        unknown = column_modes.keys() - {column.name for column in fields}
         if unknown:
             name = min(unknown)
-            raise ValueError(f"there is no column {name!r}{did_you_mean(name, [one.name for one in fields])}")
-        made = _Maps(Known(opened, exact))
-        for one in fields:
-            made.add(one, chosen.get(one.name, default))
+            raise ValueError(f"unknown column {name!r}{did_you_mean(name, [column.name for column in fields])}")
+        maps = _Maps(FileColumns(opened, exact))
+        for column in fields:
+            maps.add(column, column_modes.get(column.name, default))
         return IcebergMetrics(
-            opened.num_rows, opened.source.size, made.sizes, made.values, made.nulls, made.nans, made.lower, made.upper,
-            split_offsets(opened), {one.id: one.name for one in fields}, {one.id: one.type for one in fields},
-        )
+            opened.num_rows, opened.source.size, maps.sizes, maps.values, maps.nulls, maps.nans, maps.lower, maps.upper,
+            split_offsets(opened), {column.id: column.name for column in fields},
+            {column.id: column.type for column in fields},
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
 class _Maps:
     """The maps of metrics, filled a column at a time."""
 
-    known: Known
+    columns: FileColumns
     sizes: dict[int, int] = field(default_factory=dict)
     values: dict[int, int] = field(default_factory=dict)
     nulls: dict[int, int] = field(default_factory=dict)
@@ -170,42 +188,42 @@ class _Maps:
     lower: dict[int, bytes] = field(default_factory=dict)
     upper: dict[int, bytes] = field(default_factory=dict)
 
-    def add(self, one: TableField, mode: Mode) -> None:
-        """The metrics of a column as far as its mode wants them."""
+    def add(self, column: TableField, mode: Mode) -> None:
+        """Add the metrics of a column that its mode includes."""
         if mode.kind == "none":
             return
-        sizes = [stored_bytes(self.known.file, leaf) for leaf in one.node.leaves()]
-        _put(self.sizes, one.id, None if None in sizes else sum(size for size in sizes if size is not None))
-        counted = one.node if one.node.is_leaf else one.node.child("metadata")
+        sizes = [stored_bytes(self.columns.file, leaf) for leaf in column.node.leaves()]
+        _put(self.sizes, column.id, None if None in sizes else sum(size for size in sizes if size is not None))
+        counted = column.node if column.node.is_leaf else column.node.child("metadata")
         if counted is None or not counted.is_leaf:
             return
-        summary = self.known.summary(counted)
-        _put(self.values, one.id, summary.num_values)
-        _put(self.nulls, one.id, summary.null_count)
-        if one.type in ("float", "double") and is_float(counted.leaf_type):
-            _put(self.nans, one.id, summary.nan_count)
-        if mode.kind == "bounds" and not one.is_repeated:
-            low, high = self._bounds(one, summary, mode)
-            _put(self.lower, one.id, low)
-            _put(self.upper, one.id, high)
+        summary = self.columns.summary(counted)
+        _put(self.values, column.id, summary.num_values)
+        _put(self.nulls, column.id, summary.null_count)
+        if column.type in ("float", "double") and is_float(counted.leaf_type):
+            _put(self.nans, column.id, summary.nan_count)
+        if mode.kind == "bounds" and not column.is_repeated:
+            low, high = self._bounds(column, summary, mode)
+            _put(self.lower, column.id, low)
+            _put(self.upper, column.id, high)
 
-    def _bounds(self, one: TableField, summary: ColumnSummary, mode: Mode) -> _Sides:
-        if one.stored is None or one.type is None or not suits(one.stored, one.type):
+    def _bounds(self, column: TableField, summary: ColumnSummary, mode: Mode) -> _Sides:
+        if column.stored is None or column.type is None or not can_promote(column.stored, column.type):
             return None, None
-        if one.stored == "variant":
-            paths = self.known.paths(one.node)
+        if column.stored == "variant":
+            paths = self.columns.paths(column.node)
             return encode(paths, upper=False, length=mode.length), encode(paths, upper=True, length=mode.length)
-        if one.stored in ("geometry", "geography"):
-            box = self.known.box(one.node)
+        if column.stored in ("geometry", "geography"):
+            box = self.columns.box(column.node)
             return (None, None) if box is None else (corner(box, upper=False), corner(box, upper=True))
         if summary.nan_count is None:
             return None, None
         low, high = summary.minimum, summary.maximum
-        if one.type == "uuid" and isinstance(low, bytes) and isinstance(high, bytes):
+        if column.type == "uuid" and isinstance(low, bytes) and isinstance(high, bytes):
             return uuid_bounds(low, high) or (None, None)
         return (
-            None if low is None else serialize(one.type, low, mode, upper=False),
-            None if high is None else serialize(one.type, high, mode, upper=True),
+            None if low is None else serialize(column.type, low, mode, upper=False),
+            None if high is None else serialize(column.type, high, mode, upper=True),
         )
 
 
@@ -219,13 +237,13 @@ def _put(into: dict[int, _T], id: int, value: _T | None) -> None:
 
 
 def split_offsets(file: ParquetFile) -> tuple[int, ...]:
-    """Where the row groups that have rows begin; nothing where the footer does not say it, or says what cannot be."""
-    found: set[int] = set()
+    """Return the offsets of the non-empty row groups; empty if the footer lacks an offset or has an invalid one."""
+    offsets: set[int] = set()
     groups = [group for group in file.row_groups if group.num_rows and file.schema.leaves]
     for group in groups:
         chunk = group.chunk(0)
         at = group.metadata.file_offset if chunk.is_hidden else chunk.byte_range[0]
         if at is None or not 4 <= at < file.source.size:
             return ()
-        found.add(at)
-    return tuple(sorted(found)) if len(found) == len(groups) else ()
+        offsets.add(at)
+    return tuple(sorted(offsets)) if len(offsets) == len(groups) else ()

@@ -1,4 +1,4 @@
-"""Bounds of single values as Iceberg's manifests store them, by the type of the table's column.
+"""Serialise bounds for Iceberg manifests, by the type of the table's column.
 
 Spec: Apache Iceberg, Appendix D, "Binary single-value serialization"; metrics modes from the table properties.
 """
@@ -14,12 +14,11 @@ from typing import Literal
 from pqext.core.format.metadata import Type
 from pqext.core.format.predicate import Value
 from pqext.core.schema.types.logical import LeafType
-from pqext.table_metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Which metrics a column has: none, its counts alone, or bounds too, of text and binary cut to ``length``."""
+    """Metrics of a column: none, counts only, or bounds too, with strings and binary truncated to ``length``."""
 
     kind: Literal["none", "counts", "bounds"]
     length: int | None = None
@@ -28,8 +27,8 @@ class Mode:
 _TRUNCATE = re.compile(r"truncate\(([1-9][0-9]{0,8})\)")
 
 
-def mode_of(text: str) -> Mode:
-    """The metrics mode ``none``, ``counts``, ``truncate(N)`` or ``full``; ``ValueError`` for other text."""
+def parse_mode(text: str) -> Mode:
+    """Parse the metrics mode ``none``, ``counts``, ``truncate(N)`` or ``full``; ``ValueError`` for other text."""
     lower = text.strip().lower() if isinstance(text, str) else ""
     if lower == "none" or lower == "counts":
         return Mode("none" if lower == "none" else "counts")
@@ -37,18 +36,18 @@ def mode_of(text: str) -> Mode:
         return Mode("bounds")
     match = _TRUNCATE.fullmatch(lower)
     if match is None:
-        raise ValueError(f"a metrics mode is none, counts, truncate(N) or full, not {text!r}")
+        raise ValueError(f"metrics mode must be none, counts, truncate(N) or full, not {text!r}")
     return Mode("bounds", int(match[1]))
 
 
 def iceberg_type(leaf: LeafType) -> str | None:
-    """The Iceberg type of a column that is stored so; ``None`` where Iceberg has none, as for unsigned 64 bits.
+    """Return the Iceberg type of a stored column; ``None`` for types that Iceberg lacks, such as unsigned 64 bits.
 
-    Geometries and variants are told apart before this is asked.
+    Geometries and variants are handled by the caller.
     """
     member, physical = leaf.member, leaf.physical
     if not member and leaf.logical is not None:
-        return None  # its annotation is not known or does not suit it
+        return None  # unknown or unsuitable annotation
     if leaf.logical is not None:
         if leaf.logical.INTEGER is not None:
             width, signed = leaf.logical.INTEGER.bitWidth, leaf.logical.INTEGER.isSigned
@@ -73,19 +72,19 @@ _PHYSICAL = {
     Type.BOOLEAN: "boolean", Type.INT32: "int", Type.INT64: "long", Type.INT96: "timestamptz", Type.FLOAT: "float",
     Type.DOUBLE: "double", Type.BYTE_ARRAY: "binary",
 }
-_SUITS = {
+_PROMOTIONS = {
     ("int", "long"), ("float", "double"), ("timestamp", "timestamp_ns"), ("timestamp_ns", "timestamp"),
     ("timestamptz", "timestamptz_ns"), ("timestamptz_ns", "timestamptz"), ("binary", "string"), ("fixed[16]", "uuid"),
 }
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
-def suits(stored: str, table: str) -> bool:
-    """May a column of the table type ``table`` be read from values of type ``stored``, by promotion at most?"""
-    if stored == table or (stored, table) in _SUITS:
+def can_promote(stored: str, table: str) -> bool:
+    """Whether a column of the table type ``table`` can be read from values of type ``stored``."""
+    if stored == table or (stored, table) in _PROMOTIONS:
         return True
-    own, wider = _DECIMAL.fullmatch(stored), _DECIMAL.fullmatch(table)
-    return bool(own and wider and own[2] == wider[2] and int(own[1]) <= int(wider[1]))
+    narrow, wide = _DECIMAL.fullmatch(stored), _DECIMAL.fullmatch(table)
+    return bool(narrow and wide and narrow[2] == wide[2] and int(narrow[1]) <= int(wide[1]))
 
 
 _NUMBERS = {"int": "<i", "date": "<i", "long": "<q", "float": "<f", "double": "<d", "boolean": "<?"}
@@ -93,9 +92,9 @@ _MICROSECONDS = frozenset({"time", "timestamp", "timestamptz"})
 
 
 def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | None:
-    """A bound of a column of type ``table``; ``None`` where the type cannot hold it, or it cannot be cut on its side.
+    """Serialise a bound for the type ``table``; ``None`` if the type cannot store it, or it cannot be truncated.
 
-    ``value`` is in the form in which values compare: times in nanoseconds, which a type of microseconds rounds outward.
+    ``value`` is in the representation used for comparisons: times in nanoseconds, rounded outward to microseconds.
     """
     if table == "string":
         text = (upper_text if upper else lower_text)(_bytes(value), mode.length)
@@ -116,10 +115,10 @@ def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | N
 
 
 def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
-    """Bounds of UUIDs in the order of their unsigned bytes that hold in the order of pairs of signed numbers as well.
+    """Return bounds of UUIDs that hold in unsigned byte order and in the order of pairs of signed numbers.
 
-    Readers compare UUIDs in the one order or the other. The first eight bytes are moved outward by one, so that the
-    last eight do not count. ``None`` where the orders differ: where the first bit is set in some UUIDs and not in all.
+    Readers use one order or the other. The first eight bytes are moved outward by one, so the last eight do not count.
+    ``None`` if the orders differ: if the first bit is set in some UUIDs but not in all.
     """
     first, last = (int.from_bytes(bound[:8], "big") for bound in (low, high))
     if first >> 63 != last >> 63 or first in _HALVES or last + 1 in _HALVES:
@@ -132,7 +131,7 @@ _HALVES = (0, 1 << 63, 1 << 64)
 
 def _bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
-        raise TypeError(f"a bound of text or binary is bytes, not {type(value).__name__}")
+        raise TypeError(f"a bound of strings or binary must be bytes, not {type(value).__name__}")
     return value
 
 
@@ -145,15 +144,15 @@ def _packed(code: str, value: Value) -> bytes | None:
 
 
 def _decimal(value: Value, scale: int) -> bytes | None:
-    unscaled = unscaled_of(value, scale)
+    unscaled = unscaled_value(value, scale)
     if unscaled is None:
         return None
     magnitude = unscaled if unscaled >= 0 else ~unscaled
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
-def unscaled_of(value: Value, scale: int) -> int | None:
-    """The integer that stands for a decimal of ``scale`` digits after the point; ``None`` where it takes more."""
+def unscaled_value(value: Value, scale: int) -> int | None:
+    """Return the unscaled integer of a decimal with ``scale`` digits after the point; ``None`` if it needs more."""
     if not isinstance(value, (Decimal, int)):
         return None
     sign, digits, exponent = Decimal(value).as_tuple()
@@ -161,3 +160,71 @@ def unscaled_of(value: Value, scale: int) -> int | None:
         return None
     number: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
     return -number if sign else number
+
+
+LAST = "\U0010ffff"
+"""The greatest code point."""
+
+
+def lower_text(raw: bytes, length: int | None) -> str | None:
+    """Truncate a lower bound to ``length`` code points; ``raw`` is UTF-8 that may end within a character."""
+    text = raw.decode("utf-8", "ignore") if _is_cut_text(raw) else _text(raw)
+    return text if text is None or length is None else text[:length]
+
+
+def _text(raw: bytes) -> str | None:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_cut_text(raw: bytes) -> bool:
+    """Whether ``raw`` is UTF-8 except for an incomplete last character."""
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
+
+
+def upper_text(raw: bytes, length: int | None) -> str | None:
+    """Truncate an upper bound to ``length`` code points, rounded up.
+
+    The last code point that is not the maximum is incremented; strings of maximum code points have no such bound.
+    """
+    text = _text(raw)
+    if text is None or length is None or len(text) <= length:
+        return text
+    for end in range(length, 0, -1):
+        code = ord(text[end - 1]) + 1
+        code = 0xE000 if 0xD800 <= code <= 0xDFFF else code
+        if code <= 0x10FFFF:
+            return text[: end - 1] + chr(code)
+    return None
+
+
+def upper_text_with_tie_breaker(raw: bytes, length: int) -> str | None:
+    """Truncate an upper bound to ``length`` code points followed by the maximum code point, like Delta's writers.
+
+    The result is longer if the string continues with maximum code points.
+    """
+    text = _text(raw)
+    if text is None or len(text) <= length:
+        return text
+    while length < len(text) and text[length] == LAST:
+        length += 1
+    return text[:length] + LAST if length < len(text) else text
+
+
+def lower_bytes(raw: bytes, length: int | None) -> bytes:
+    """Return the first ``length`` bytes of ``raw``."""
+    return raw[:length]
+
+
+def upper_bytes(raw: bytes, length: int | None) -> bytes | None:
+    """Truncate an upper bound to ``length`` bytes, rounded up; ``None`` if all of them are 0xff."""
+    if length is None or len(raw) <= length:
+        return raw
+    head = raw[:length].rstrip(b"\xff")
+    return head[:-1] + bytes([head[-1] + 1]) if head else None

@@ -1,11 +1,11 @@
-"""Bounds of the fields of a variant column by their normalised paths, as Iceberg and Delta keep them.
+"""Bounds of the fields of a variant column by normalised path, as stored by Iceberg and Delta.
 
-The bounds of a side are one variant: an object whose keys are normalised JSON paths (RFC 9535: ``$``, ``$['a']['b']``)
-and whose values are primitives. A path selects members of objects only, so that elements of arrays have no bounds.
+The bounds of a side are a variant: an object whose keys are normalised JSON paths (RFC 9535: ``$``, ``$['a']['b']``)
+and whose values are primitives. Paths select object members only, so elements of arrays have no bounds.
 
-A path has bounds where a column of its own holds every value that is not null: its ``value`` column holds nothing, or
-nothing but variant nulls. That this is enough, whatever the residuals above hold, is told in
-:mod:`pqext.variant.pruning`. NaN, which has no place in an order, drops the bounds of its path.
+A path has bounds if a shredded column contains all its values except nulls: its ``value`` column is empty, or has
+variant nulls only. :mod:`pqext.variant.pruning` explains why this suffices, whatever the residuals above contain. NaN,
+which is unordered, removes the bounds of its path.
 
 Spec: Apache Iceberg, "Bounds for Variant"; Delta Transaction Log Protocol, "Statistics for Variant Columns".
 """
@@ -25,10 +25,8 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.write.writer import write_table
-from pqext.table_metrics import z85
-from pqext.table_metrics.columns import ColumnSummary, merge, of_footer
-from pqext.table_metrics.single_values import unscaled_of
-from pqext.table_metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
+from pqext.table_metrics.columns import ColumnSummary, merge, summarize_footer
+from pqext.table_metrics.single_values import lower_bytes, lower_text, unscaled_value, upper_bytes, upper_text
 from pqext.variant.annotation import check_node
 from pqext.variant.encoding import PrimitiveType, Scaled, encode_object, encode_primitive, value_size
 from pqext.variant.metadata import decode_metadata, encode_metadata
@@ -40,17 +38,17 @@ from pqext.variant.types import variant_field
 from pqext.variant.value import Variant
 
 LENGTH = 16
-"""Code points of text and bytes of binary that a bound has at most."""
+"""Maximum code points of strings and bytes of binary in a bound."""
 
 _T = PrimitiveType
 BATCH_ROWS = 65_536
-WHOLE = 1 << 30
-"""Bytes to which bounds in memory are cut: none is."""
+UNTRUNCATED = 1 << 30
+"""Maximum bytes of bounds in memory, which truncates none."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedPath:
-    """A path with a column of its own: the leaf of its values, and that of what is none of their type."""
+    """A shredded path: the leaf of its typed values, and the leaf of values of other types."""
 
     path: tuple[str, ...]
     typed: SchemaNode
@@ -58,9 +56,9 @@ class TypedPath:
 
 
 def typed_paths(node: SchemaNode) -> list[TypedPath]:
-    """The paths of primitives that a shredded variant column has columns for, none within arrays.
+    """Return the paths of primitives that a shredded variant column has columns for, except within arrays.
 
-    Raises ``VariantError`` with the column for a group that no variant may be read from.
+    Raises ``VariantError`` with the column for an invalid variant group.
     """
     check_node(node)
     return list(_below(node, ()))
@@ -80,77 +78,77 @@ def _below(node: SchemaNode, path: tuple[str, ...]) -> Iterator[TypedPath]:
 
 @dataclass(frozen=True, slots=True)
 class PathBounds:
-    """The bounds of a path, as data of primitives of one type (:func:`pqext.variant.encoding.decode_primitive`)."""
+    """Bounds of a path, as data of one primitive type (:func:`pqext.variant.encoding.decode_primitive`)."""
 
     path: tuple[str, ...]
-    kind: PrimitiveType
+    type: PrimitiveType
     minimum: Value
     maximum: Value
     scale: int = 0
 
     @property
     def key(self) -> str:
-        """The normalised path."""
+        """The normalised path of the bounds."""
         return normalized_path(self.path)
 
     def encoded(self, length: int | None, *, upper: bool) -> bytes | None:
-        """One side as a variant's value; ``None`` where text or binary cannot be cut to ``length`` on it."""
+        """Encode one side as a variant value; ``None`` if a string or binary cannot be truncated to ``length``."""
         value = self.maximum if upper else self.minimum
-        kind, data = self.kind, _data(self.kind, value, self.scale)
-        if kind in (_T.TRUE, _T.FALSE):
+        type, data = self.type, _data(self.type, value, self.scale)
+        if type in (_T.TRUE, _T.FALSE):
             return encode_primitive(_T.TRUE if value else _T.FALSE)
-        if isinstance(value, bytes) and kind == _T.STRING:
+        if isinstance(value, bytes) and type == _T.STRING:
             data = (upper_text if upper else lower_text)(value, length)
-        elif isinstance(value, bytes) and kind == _T.BINARY:
+        elif isinstance(value, bytes) and type == _T.BINARY:
             data = (upper_bytes if upper else lower_bytes)(value, length)
-        return None if data is None else encode_primitive(kind, data)
+        return None if data is None else encode_primitive(type, data)
 
 
-def _data(kind: PrimitiveType, value: Value, scale: int) -> object:
-    if kind in (_T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16):
-        unscaled = unscaled_of(value, scale)
+def _data(type: PrimitiveType, value: Value, scale: int) -> object:
+    if type in (_T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16):
+        unscaled = unscaled_value(value, scale)
         return None if unscaled is None else Scaled(unscaled, scale)
-    if kind in (_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ) and isinstance(value, int):
+    if type in (_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ) and isinstance(value, int):
         return value // 1_000
-    if kind == _T.UUID and isinstance(value, bytes):
+    if type == _T.UUID and isinstance(value, bytes):
         from uuid import UUID
 
         return UUID(bytes=value)
     return value
 
 
-def bounds_of(
+def path_bounds(
     paths: Sequence[TypedPath], summary_of: Callable[[SchemaNode], ColumnSummary]
 ) -> list[PathBounds]:
-    """The bounds of those of ``paths`` that have some, by the summaries of their columns."""
-    found = []
-    for one in paths:
-        kind = _kind(one.typed)
-        typed = summary_of(one.typed)
-        if kind is None or typed.minimum is None or typed.maximum is None or typed.nan_count != 0:
+    """Return the bounds of ``paths`` that have any, from the summaries of their columns."""
+    bounds = []
+    for path in paths:
+        type = _primitive_type(path.typed)
+        typed = summary_of(path.typed)
+        if type is None or typed.minimum is None or typed.maximum is None or typed.nan_count != 0:
             continue
-        if one.value is None or holds_nothing(summary_of(one.value)):
-            found.append(PathBounds(one.path, kind, typed.minimum, typed.maximum, _scale(one.typed)))
-    return found
+        if path.value is None or has_only_nulls(summary_of(path.value)):
+            bounds.append(PathBounds(path.path, type, typed.minimum, typed.maximum, _scale(path.typed)))
+    return bounds
 
 
-def holds_nothing(residual: ColumnSummary) -> bool:
-    """Is there nothing in a ``value`` column but nulls and variant nulls?"""
+def has_only_nulls(residual: ColumnSummary) -> bool:
+    """Whether a ``value`` column contains only nulls and variant nulls."""
     return residual.all_null or residual.maximum == VARIANT_NULL
 
 
-def _kind(leaf: SchemaNode) -> PrimitiveType | None:
-    """The type of primitives that a typed column holds; ``None`` where it is none of a variant."""
+def _primitive_type(leaf: SchemaNode) -> PrimitiveType | None:
+    """Return the primitive type of a typed column; ``None`` if it is not a variant type."""
     try:
         type = leaf_type(leaf.leaf_type.arrow_type())
     except (ParquetError, ValueError):
         return None
     if pa.types.is_decimal(type):
         return {Type.INT32: _T.DECIMAL4, Type.INT64: _T.DECIMAL8}.get(leaf.leaf_type.physical, _T.DECIMAL16)
-    return _KINDS.get(type)
+    return _PRIMITIVE_TYPES.get(type)
 
 
-_KINDS = {
+_PRIMITIVE_TYPES = {
     pa.bool_(): _T.TRUE, pa.int8(): _T.INT8, pa.int16(): _T.INT16, pa.int32(): _T.INT32, pa.int64(): _T.INT64,
     pa.float32(): _T.FLOAT, pa.float64(): _T.DOUBLE, pa.date32(): _T.DATE, pa.time64("us"): _T.TIME_NTZ,
     pa.timestamp("us", "UTC"): _T.TIMESTAMP, pa.timestamp("ns", "UTC"): _T.TIMESTAMP_NANOS,
@@ -165,8 +163,9 @@ def _scale(leaf: SchemaNode) -> int:
 
 
 def encode(bounds: Sequence[PathBounds], *, upper: bool, length: int | None = LENGTH) -> bytes | None:
-    """One side of all paths: the metadata of a variant and the object behind it; ``None`` where no path has a bound."""
-    fields = {one.key.encode(): made for one in bounds if (made := one.encoded(length, upper=upper)) is not None}
+    """Encode one side of all paths: the metadata of a variant and its object; ``None`` if no path has a bound."""
+    encoded = ((path.key.encode(), path.encoded(length, upper=upper)) for path in bounds)
+    fields = {key: value for key, value in encoded if value is not None}
     if not fields:
         return None
     names = sorted(fields)
@@ -175,7 +174,7 @@ def encode(bounds: Sequence[PathBounds], *, upper: bool, length: int | None = LE
 
 
 def normalized_path(path: Sequence[str]) -> str:
-    """The normalised path of RFC 9535 to a field: names in single quotes, ``$`` alone for the root.
+    """Return the normalised path of RFC 9535 to a field: names in single quotes, ``$`` alone for the root.
 
     >>> normalized_path(["a", "it's"])
     "$['a']['it\\\\'s']"
@@ -191,12 +190,28 @@ def _escaped(character: str) -> str:
 
 
 def variant_bound(bound: bytes | str) -> Variant:
-    """The variant that a bound of a variant column is: bytes as Iceberg has them, or Delta's Z85 text.
+    """Decode a bound of a variant column.
 
-    Its keys are normalised JSON paths. Raises ``VariantError`` where the bytes are no metadata with a value behind it,
-    and ``ValueError`` for text that is no Z85.
+    Args:
+        bound: Bytes from Iceberg metrics, or Z85 text from Delta statistics.
+
+    Returns:
+        A variant object with normalised JSON paths as keys.
+
+    Raises:
+        VariantError: If the bytes are not metadata followed by a value.
+        ValueError: If the text is not Z85.
+
+    Example:
+        >>> import io, pyarrow as pa, pqext
+        >>> from pqext import variant
+        >>> sink = io.BytesIO()
+        >>> pqext.write_table(pa.table({"v": variant.parse_json(['{"a": 1}'])}), sink)
+        >>> from pqext.table_metrics import iceberg
+        >>> variant_bound(iceberg(sink.getvalue(), exact=True).lower_bounds[1]).to_python()
+        {"$['a']": 1}
     """
-    raw = z85.decode(bound) if isinstance(bound, str) else bytes(bound)
+    raw = decode_z85(bound) if isinstance(bound, str) else bytes(bound)
     size = (raw[0] >> 6) + 1 if raw else 1
     names = int.from_bytes(raw[1 : 1 + size], "little")
     strings = 1 + size * (names + 2)
@@ -207,13 +222,13 @@ def variant_bound(bound: bytes | str) -> Variant:
 
 
 def bounds_of_values(file: ParquetFile, node: SchemaNode) -> list[PathBounds]:
-    """The bounds of the paths whose values all are of the type that the first rows have there, or null.
+    """Return the bounds of the paths whose values all have the type of the first rows, or are null.
 
-    Raises ``VariantError`` with file and column for broken values.
+    Raises ``VariantError`` with file and column for invalid values.
     """
     schema: ShreddingSchema | None = None
     paths: list[TypedPath] = []
-    found: dict[int, ColumnSummary] = {}
+    summaries: dict[int, ColumnSummary] = {}
     try:
         for batch in _batches(file, node):
             if schema is None:
@@ -222,15 +237,15 @@ def bounds_of_values(file: ParquetFile, node: SchemaNode) -> list[PathBounds]:
                 schema = infer_schema(batch, sample_rows=len(batch), min_frequency=0.0, mixed="uniform")
             if isinstance(schema, Untyped):
                 return []
-            with ParquetFile(_shredded(batch, schema)) as made:
-                paths = typed_paths(made.schema.root.children[0])
-                for leaf in (leaf for one in paths for leaf in (one.typed, one.value) if leaf is not None):
-                    summary, known = of_footer(made, leaf), found.get(leaf.leaf_start)
-                    found[leaf.leaf_start] = summary if known is None else merge([known, summary])
+            with ParquetFile(_shredded(batch, schema)) as shredded:
+                paths = typed_paths(shredded.schema.root.children[0])
+                for leaf in (leaf for path in paths for leaf in (path.typed, path.value) if leaf is not None):
+                    summary, earlier = summarize_footer(shredded, leaf), summaries.get(leaf.leaf_start)
+                    summaries[leaf.leaf_start] = summary if earlier is None else merge([earlier, summary])
     except ParquetError as error:
         error.locate(path=file.path, column=node.dotted)
         raise
-    return bounds_of(paths, lambda leaf: found[leaf.leaf_start])
+    return path_bounds(paths, lambda leaf: summaries[leaf.leaf_start])
 
 
 def _shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
@@ -238,16 +253,55 @@ def _shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
     table = pa.table([batch], schema=pa.schema([variant_field("v")]))
     write_table(
         table, sink, shredding={"v": schema}, compression="uncompressed", dictionary=False, page_index=False,
-        bound_bytes=WHOLE,
+        bound_bytes=UNTRUNCATED,
     )
     return sink.getvalue()
 
 
 def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
-    """The whole variants of the column of ``node``, a batch at a time; null where a struct around it is."""
-    (top,) = (shape.of(one) for one in file.schema.root.children if one.leaf_start <= node.leaf_start < one.leaf_stop)
+    """Yield batches of unshredded variants of the column of ``node``; null if a parent struct is null."""
+    nodes = file.schema.root.children
+    (top,) = (shape.of(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
     for group in file.row_groups:
         for array in file.iter_stored(top, group.index, BATCH_ROWS):
             for name in node.path[1:]:
                 array = array.flatten()[array.type.get_field_index(name)]
             yield unshred(array)
+
+
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+
+
+def encode_z85(data: bytes) -> str:
+    """Encode ``data``, padded with zeros to a multiple of four bytes, like Delta's writers.
+
+    >>> encode_z85(bytes.fromhex("864FD26FB559F75B"))
+    'HelloWorld'
+    """
+    padded = data + bytes(-len(data) % 4)
+    encoded = []
+    for at in range(0, len(padded), 4):
+        number = int.from_bytes(padded[at : at + 4], "big")
+        encoded += [ALPHABET[number // 85**power % 85] for power in (4, 3, 2, 1, 0)]
+    return "".join(encoded)
+
+
+def decode_z85(text: str) -> bytes:
+    """Decode ``text`` including padding zeros.
+
+    Raises ``ValueError`` if the length is not a multiple of five, or a character or group is invalid.
+    """
+    if len(text) % 5:
+        raise ValueError(f"{len(text)} characters are not Z85: the length must be a multiple of five")
+    decoded = bytearray()
+    for at in range(0, len(text), 5):
+        number = 0
+        for character in text[at : at + 5]:
+            if character not in _VALUES:
+                raise ValueError(f"{character!r} is not a Z85 character")
+            number = number * 85 + _VALUES[character]
+        if number >= 1 << 32:
+            raise ValueError(f"{text[at : at + 5]!r} is more than four bytes")
+        decoded += number.to_bytes(4, "big")
+    return bytes(decoded)

@@ -1,34 +1,34 @@
-"""What to do about each kind of fault."""
+"""Remedies for the faults that a verification reports, by rule."""
 
 from __future__ import annotations
 
 _RESHRED = (
-    "rewrite the file with `pqext reshred IN OUT` or `pqext unshred IN OUT`: what typed_value says is kept, "
-    "as every reader that looks at one column alone sees it already"
+    "rewrite the file with `pqext reshred IN OUT` or `pqext unshred IN OUT`: typed_value takes precedence, "
+    "as it does for readers of a single column"
 )
-_SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as the rule says"
+_SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as specified"
 
 _WRONG = (
-    "readers that trust {} lose rows, unless it is the values that are damaged, which only checksums tell: read with "
-    "trust_statistics=False; `pqext repair IN OUT` believes the values"
+    "readers that rely on {} lose rows. If the values are corrupt instead (only checksums can show it), read with "
+    "trust_statistics=False; `pqext repair IN OUT` relies on the values"
 )
-_MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: `pqext repair` mends the file"
+_MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: `pqext repair` fixes the file"
 _LOST = (
-    "fetch the file again; else `pqext repair IN OUT` keeps what is not damaged, as on_corrupt=\"skip\" reads it, and "
-    "`pqext recover IN -o OUT` keeps more where bytes are missing"
+    "fetch the file again; else `pqext repair IN OUT` preserves intact data, as on_corrupt=\"skip\" reads it, and "
+    "`pqext recover IN -o OUT` preserves more if bytes are missing"
 )
 _BOXES = _WRONG.format("these statistics")
-_NO_ORDER = "readers that trust these bounds may lose rows; pqext never does: write the file again without them"
+_NO_ORDER = "readers that rely on these bounds may lose rows; pqext never does: write the file again without them"
 
 ADVICE: tuple[tuple[str, str], ...] = (
-    ("layout.footer-lost", "the file is cut off, or its beginning or end was overwritten: fetch it again, or write "
-                           "what is left with `pqext recover FILE -o OUT`"),
+    ("layout.footer-lost", "the file is truncated, or its start or end was overwritten: fetch it again, or write "
+                           "the remaining rows with `pqext recover FILE -o OUT`"),
     ("layout.file-metadata", "the footer contradicts itself: write the file again with another writer"),
-    ("extension.jump-table.", "what pqext reads by the table may be wrong: `pqext rewrite-footer FILE` drops it"),
-    ("extension.flatbuffers.", "the two footers differ, or one is damaged: `pqext rewrite-footer FILE --footer "
-                               "thrift+flatbuffers` makes both anew from the one that pqext reads"),
+    ("extension.jump-table.", "reads through the jump table may be wrong: `pqext rewrite-footer FILE` drops it"),
+    ("extension.flatbuffers.", "the two footers differ, or one is corrupt: `pqext rewrite-footer FILE --footer "
+                               "thrift+flatbuffers` rebuilds both from the footer that pqext reads"),
     ("page.crc", "the bytes changed after they were written: fetch the file again; else `pqext repair IN OUT` "
-                 'keeps the rows around the damage, as on_corrupt="skip" reads them'),
+                 'preserves the rows around the damage, as on_corrupt="skip" reads them'),
     ("page.v2.counts", _MISLED),
     ("page.v2.levels", _LOST),
     ("layout.page-lost", _LOST),
@@ -40,10 +40,10 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("layout.offsets", _MISLED),
     ("statistics.", _WRONG.format("these statistics")),
     ("page-index.", _WRONG.format("this index")),
-    ("logical.decimal.byte-array", "pyarrow fails on such values, DuckDB, polars and pqext read them as zero: "
+    ("logical.decimal.byte-array", "pyarrow fails on empty decimals, DuckDB, polars and pqext read them as zero: "
                                    "`pqext repair IN OUT` writes zeros"),
     ("logical.json", "readers that parse the column fail on these values: write the rows again, or the column as text"),
-    ("sorting.", "readers that trust the sort keys may skip or merge rows wrongly: sort the rows, or write the file "
+    ("sorting.", "readers that rely on the sort keys may skip or merge rows wrongly: sort the rows, or write the file "
                  "again without sort keys"),
     ("bloom.", _WRONG.format("this filter")),
     ("shredding.value.exclusive", _RESHRED),
@@ -53,7 +53,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("shredding.array.present", "rewrite the file with `pqext reshred IN OUT`: missing elements become variant nulls"),
     ("shredding.value.missing", "rewrite the file with `pqext reshred IN OUT`: missing values become variant nulls"),
     ("shredding.metadata.names", "rewrite the file with `pqext reshred IN OUT`: the metadata gets the missing names"),
-    ("shredding.object.residual-kind", "value and typed_value say different things and neither is known to be right: "
+    ("shredding.object.residual-kind", "value and typed_value contradict each other and neither is known to be right: "
                                        "write these rows again from their source"),
     ("shredding.layout", _SCHEMA),
     ("shredding.types", _SCHEMA),
@@ -67,8 +67,8 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("geometry.order", _NO_ORDER),
     ("geography.order", _NO_ORDER),
     ("geography.crs", "write the column as GEOMETRY, or transform it to longitudes and latitudes first"),
-    ("geo", "these geometries are broken where they were made: write the rows again from their source"),
-    ("variant.", "these values are broken where they were made: write the rows again from their source; "
-                 "`pqext reshred --invalid-values null` makes them null and keeps the others"),
+    ("geo", "these geometries were written incorrectly: write the rows again from their source"),
+    ("variant.", "these values were written incorrectly: write the rows again from their source; "
+                 "`pqext reshred --invalid-values null` makes them null and preserves the others"),
 )  # fmt: skip
-"""Beginnings of rules with what to do; the first that fits counts."""
+"""Rule prefixes with their remedies; the first matching prefix applies."""

@@ -1,15 +1,19 @@
-"""Column chunks: their pages, and whether statistics, page index and Bloom filter tell the truth about them."""
+"""Check column chunks: their pages, and statistics, page index and Bloom filter against the values."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from pqext import variant
 from pqext.core.base.budget import Account
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
 from pqext.core.format.encodings import plain
@@ -23,17 +27,16 @@ from pqext.core.read.pages import page as pages
 from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.schema.orders import BoundOrder, of_column, to_write
 from pqext.core.schema.shape import LeafShape, Shape
-from pqext.verification import claims
-from pqext.verification.documents import not_json
-from pqext.verification.model import Fault, Findings
-from pqext.verification.selection import ChunkSelection
+from pqext.verification import metadata_checks
+from pqext.verification.chunk_selection import ChunkSelection
+from pqext.verification.report import Fault, Findings
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """What a run of rows of one leaf really holds; extremes are None where there is no value or no order."""
+class RunSummary:
+    """Actual contents of a run of rows of one leaf; extremes are None if there is no value or no order."""
 
     entries: int
     nulls: int
@@ -41,7 +44,7 @@ class Piece:
     maximum: Value | None
     nans: int | None
     physical: pa.Array | None
-    sizes: claims.Sizes
+    sizes: metadata_checks.Sizes
 
 
 def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
@@ -71,7 +74,7 @@ class _ChunkCheck:
             with self._damage("layout.chunk-lost"):
                 chunk = self._group.chunk(self._leaf.node)
                 _ = chunk.metadata, chunk.decryptor
-                # Some writers tell no place of the pages of a chunk that has none.
+                # Some writers record no page offsets for a chunk without pages.
                 stored = self._pages(chunk) if chunk.num_values or self._group.num_rows else None
                 if stored is not None:
                     with self._damage("layout.page-lost"):
@@ -82,7 +85,7 @@ class _ChunkCheck:
     def _fault(self, rule: str, message: str, offset: int | None = None) -> None:
         self._findings.add(Fault(rule, message, self._group.index, None, self._leaf.node.dotted, offset))
 
-    def _claims(self, faults: claims.Claims) -> None:
+    def _report(self, faults: metadata_checks.Faults) -> None:
         for rule, message in faults:
             self._fault(rule, message)
 
@@ -95,10 +98,10 @@ class _ChunkCheck:
             self._findings.damaged(fault)
 
     def _pages(self, chunk: ColumnChunk) -> list[PageExtent] | None:
-        """The data pages, their checksums checked; ``None`` when values cannot be told from damage."""
+        """Verify checksums and return the data pages; None if the values cannot be told from damage."""
         span, sound = span_of(self._file, chunk), True
         starts: list[int] = []
-        kinds = claims.EncodingTally()
+        tally = metadata_checks.EncodingTally()
         data: list[tuple[int, tuple[int, int | None, int | None]]] = []
         has_dictionary = chunk.metadata.dictionary_page_offset is not None
         try:
@@ -110,41 +113,41 @@ class _ChunkCheck:
                 except CorruptFileError as error:
                     sound = False
                     self._fault("page.crc", error.message, raw.offset)
-                    self._findings.know_damage(self._group.index, chunk.node.dotted)
+                    self._findings.mark_damaged(self._group.index, chunk.node.dotted)
                 try:
                     pages.check_levels(raw, chunk.node.max_repetition_level, chunk.node.max_definition_level)
                 except CorruptFileError as error:
                     self._fault("page.v2.levels", error.message, raw.offset)
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                     data.append((len(starts), (raw.num_values, raw.num_rows, raw.num_nulls)))
-                    self._filled(chunk, raw)
-                kinds.add(raw)
+                    self._check_plain_size(chunk, raw)
+                tally.add(raw)
                 starts.append(raw.offset)
         except CorruptFileError:
             with self._damage("layout.page-lost"):
                 raise
             return None
-        held = sum(entries for _, (entries, *_) in data)
-        if held != chunk.metadata.num_values and not chunk.uncounted:
-            message = f"the pages hold {held} values, the column chunk says {chunk.metadata.num_values}"
+        total = sum(entries for _, (entries, *_) in data)
+        if total != chunk.metadata.num_values and not chunk.uncounted:
+            message = f"the pages contain {total} values, the column chunk states {chunk.metadata.num_values}"
             self._fault("layout.page-lost", message, span.offset)
-        self._claims(claims.of_encodings(chunk.metadata, kinds))
+        self._report(metadata_checks.check_encodings(chunk.metadata, tally))
         if chunk.decryptor is None and not chunk.uncounted:
-            self._claims(claims.of_size(chunk.metadata, span.size, kinds))
+            self._report(metadata_checks.check_size(chunk.metadata, span.size, tally))
         ends = [*starts[1:], span.offset + span.size]
         return [PageExtent(starts[i], ends[i] - starts[i], *counts) for i, counts in data] if sound else None
 
-    def _filled(self, chunk: ColumnChunk, raw: pages.RawPage) -> None:
-        """Do PLAIN values fill their page? Looked at where no levels stand before them, as a flipped bit may say."""
-        node, kind = chunk.node, chunk.node.leaf_type
+    def _check_plain_size(self, chunk: ColumnChunk, raw: pages.RawPage) -> None:
+        """Check that PLAIN values fill their page, if no levels precede them (a bit flip may add or drop levels)."""
+        node, type = chunk.node, chunk.node.leaf_type
         if node.max_definition_level or raw.layout[1] != Encoding.PLAIN:
             return
         account = Account(self._file.budget())
-        with suppress(CorruptFileError):  # told where values are read
+        with suppress(CorruptFileError):  # reported when the values are read
             opened = pages.open_data([raw], chunk.metadata.codec, max_repetition=0, max_definition=0)
             data = opened.values.pages[0]
-            if plain.bytes_behind(data, raw.num_values, kind.physical, kind.width, account) > 0:
-                self._fault("encoding.plain.whole", "a page holds more bytes than its values take", raw.offset)
+            if plain.bytes_behind(data, raw.num_values, type.physical, type.width, account) > 0:
+                self._fault("encoding.plain.whole", "a page contains more bytes than its values need", raw.offset)
         account.resize(0)
 
     def _index(self, read: Callable[[], T]) -> T | None:
@@ -159,138 +162,141 @@ class _ChunkCheck:
         columns = self._index(lambda: chunk.column_index) if offsets is not None else None
         order = of_column(chunk.node.leaf_type, chunk.order)
         rows = self._group.num_rows
-        known: IndexedPages | None = None
+        indexed: IndexedPages | None = None
         if offsets is not None:
-            known = IndexedPages(chunk.node, order, offsets, columns, rows)
-            said = [(location.offset, location.compressed_page_size) for location in offsets.page_locations]
-            if said != [(page.offset, page.size) for page in stored]:
-                self._fault("page-index.offsets", "the offset index does not say where the pages lie")
-                known = None
-        measured = order if order.is_defined else to_write(chunk.node.leaf_type)  # that of the deprecated fields
-        claimed, filter = chunk.bounds(), self._index_of_values(chunk)
+            indexed = IndexedPages(chunk.node, order, offsets, columns, rows)
+            stated = [(location.offset, location.compressed_page_size) for location in offsets.page_locations]
+            if stated != [(page.offset, page.size) for page in stored]:
+                self._fault("page-index.offsets", "the offset index does not match the page offsets")
+                indexed = None
+        measured = order if order.is_defined else to_write(chunk.node.leaf_type)  # the order of the deprecated fields
+        bounds, filter = chunk.bounds(), self._bloom_filter(chunk)
         nulls = nans = entries = 0
-        found: list[claims.Sizes] = []
+        sizes: list[metadata_checks.Sizes] = []
         lows: list[Value | None] = []
         highs: list[Value | None] = []
         outside = absent = False
-        counted = None
+        counts = None
         if any(page.rows is not None for page in stored):
-            counted = Counted(stored, chunk.node.max_definition_level)
-        for number, piece in enumerate(self._pieces(chunk, measured, known, counted)):
-            entries, nulls, nans = entries + piece.entries, nulls + piece.nulls, nans + (piece.nans or 0)
-            outside = outside or _outside(piece, claimed)
-            found.append(piece.sizes)
-            lows.append(piece.minimum)
-            highs.append(piece.maximum)
-            if known is not None:
-                self._page(known, columns, order, number, piece, stored[number])
-            if filter is not None and piece.physical is not None and len(piece.physical):
-                absent = absent or not filter.contains_hashes(bloom.hash_values(piece.physical)).all()
-        for page, message in counted.contradicted() if counted is not None else ():
+            counts = PageCounts(stored, chunk.node.max_definition_level)
+        for number, run in enumerate(self._runs(chunk, measured, indexed, counts)):
+            entries, nulls, nans = entries + run.entries, nulls + run.nulls, nans + (run.nans or 0)
+            outside = outside or _outside(run, bounds)
+            sizes.append(run.sizes)
+            lows.append(run.minimum)
+            highs.append(run.maximum)
+            if indexed is not None:
+                self._page(indexed, columns, order, number, run, stored[number])
+            if filter is not None and run.physical is not None and len(run.physical):
+                absent = absent or not filter.contains_hashes(bloom.hash_values(run.physical)).all()
+        for page, message in counts.contradicted() if counts is not None else ():
             self._fault("page.v2.counts", message, page.offset)
         if outside:
             self._fault("statistics.bounds", "a value lies outside the statistics' minimum and maximum")
         if absent:
-            self._fault("bloom.check", "the Bloom filter does not know a value that is there")
+            self._fault("bloom.check", "the Bloom filter excludes a value of the chunk")
         self._counts(chunk, order, entries, nulls, nans)
-        self._claims(claims.of_levels(chunk.metadata, found))
+        self._report(metadata_checks.check_levels(chunk.metadata, sizes))
         if is_byte_array_decimal(chunk.node) and has_empty(self._file, self._group, self._leaf, chunk):
-            self._fault("logical.decimal.byte-array", "a decimal has no bytes, so that it is no number")
+            self._fault("logical.decimal.byte-array", "a decimal value has no bytes")
         if not outside:
-            self._claims(claims.of_exactness(chunk.metadata, order, _extreme(min, lows), _extreme(max, highs)))
-        if known is not None and offsets is not None:
-            for number, rule, message in claims.of_page_levels(columns, offsets, found):
+            low, high = _extreme(min, lows), _extreme(max, highs)
+            self._report(metadata_checks.check_exactness(chunk.metadata, order, low, high))
+        if indexed is not None and offsets is not None:
+            for number, rule, message in metadata_checks.check_page_levels(columns, offsets, sizes):
                 self._fault(rule, message, stored[number].offset)
-        if known is not None and columns is not None:
-            self._boundary_order(order, known, columns.boundary_order)
+        if indexed is not None and columns is not None:
+            self._boundary_order(order, indexed, columns.boundary_order)
 
-    def _index_of_values(self, chunk: ColumnChunk) -> bloom.SplitBlockFilter | None:
+    def _bloom_filter(self, chunk: ColumnChunk) -> bloom.SplitBlockFilter | None:
         try:
             return chunk.bloom_filter
         except CorruptFileError as error:
             self._fault("bloom.header", error.message, error.offset)
         return None
 
-    def _pieces(
-        self, chunk: ColumnChunk, order: BoundOrder, known: IndexedPages | None, counted: Counted | None
-    ) -> Iterator[Piece]:
-        """The rows of each page, where an index tells them, else runs of rows."""
+    def _runs(
+        self, chunk: ColumnChunk, order: BoundOrder, indexed: IndexedPages | None, counts: PageCounts | None
+    ) -> Iterator[RunSummary]:
+        """Summarise the rows of each page if an index lists the pages, else of runs of rows."""
         row = self._first_row
-        counts = None if known is None else known.row_counts
-        for column in runs(self._file, self._group, self._leaf, chunk, counts):
-            if counted is not None:
-                counted.add(column)
+        row_counts = None if indexed is None else indexed.row_counts
+        for column in runs(self._file, self._group, self._leaf, chunk, row_counts):
+            if counts is not None:
+                counts.add(column)
             if chunk.node.leaf_type.member == "JSON":
-                self._documents(column, row)
+                self._check_json(column, row)
             row += column.rows
-            yield _measure(column, order, self._leaf)
+            yield _summarize(column, order, self._leaf)
 
-    def _documents(self, column: LeafColumn, row: int) -> None:
-        """Report the values of a JSON column that are no JSON; in lists it is not told in which row."""
-        found, message = not_json(column.array), "a value is no JSON document"
-        shown = found[: max(self._findings.room, 0)].tolist()
-        for index in shown:
-            place = row + index if column.repetition is None else None
+    def _check_json(self, column: LeafColumn, row: int) -> None:
+        """Report the values of a JSON column that are not JSON; without a row for values in lists."""
+        invalid, message = not_json(column.array), "a value is not a JSON document"
+        listed = invalid[: max(self._findings.room, 0)].tolist()
+        for index in listed:
+            value_row = row + index if column.repetition is None else None
             path = self._leaf.node.dotted
-            self._findings.add(Fault("logical.json", message, self._group.index, place, path))
-        if len(found) > len(shown):
-            self._findings.count("logical.json", message, len(found) - len(shown))
+            self._findings.add(Fault("logical.json", message, self._group.index, value_row, path))
+        if len(invalid) > len(listed):
+            self._findings.count("logical.json", message, len(invalid) - len(listed))
 
     def _page(
-        self, known: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, piece: Piece,
+        self, indexed: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: RunSummary,
         stored: PageExtent,
     ) -> None:
-        bounds = known[number]
+        bounds = indexed[number]
         assert isinstance(bounds, Bounds)
-        if piece.entries != stored.entries:
-            self._fault("page-index.offsets", "a page does not hold the rows that the offset index says", stored.offset)
-        elif columns is not None and columns.null_pages[number] and piece.nulls < piece.entries:
-            self._fault("page-index.null-pages", "a page that is called null holds values", stored.offset)
+        if run.entries != stored.entries:
+            self._fault("page-index.offsets", "the rows of a page do not match the offset index", stored.offset)
+        elif columns is not None and columns.null_pages[number] and run.nulls < run.entries:
+            self._fault("page-index.null-pages", "a page marked as a null page contains values", stored.offset)
         elif columns is not None and columns.null_pages[number] and _has_bounds(columns, number):
-            self._fault("page-index.null-pages", "a page that is called null has bounds", stored.offset)
-        elif bounds.null_count is not None and bounds.null_count != piece.nulls:
-            message = f"the column index counts {bounds.null_count} nulls in a page of {piece.nulls}"
+            self._fault("page-index.null-pages", "a page marked as a null page has bounds", stored.offset)
+        elif bounds.null_count is not None and bounds.null_count != run.nulls:
+            message = f"the column index counts {bounds.null_count} nulls in a page of {run.nulls}"
             self._fault("page-index.null-counts", message, stored.offset)
         if columns is not None and not columns.null_pages[number]:
-            problem = claims.of_pair(order, columns.min_values[number], columns.max_values[number])
+            problem = metadata_checks.describe_invalid_bounds(
+                order, columns.min_values[number], columns.max_values[number]
+            )
             if problem is not None:
                 self._fault("page-index.bounds", f"the column index has {problem} for a page", stored.offset)
-        if _outside(piece, bounds):
+        if _outside(run, bounds):
             self._fault("page-index.bounds", "a value lies outside the bounds of its page", stored.offset)
 
     def _counts(self, chunk: ColumnChunk, order: BoundOrder, entries: int, nulls: int, nans: int) -> None:
-        said = chunk.metadata.statistics
-        if said is None:
+        stated = chunk.metadata.statistics
+        if stated is None:
             return
-        if said.null_count is not None and said.null_count != nulls:
-            message = f"the statistics count {said.null_count} nulls where there are {nulls}"
-            self._fault("statistics.null-count", message)
-        if order.is_float and said.nan_count is not None and said.nan_count != nans:
-            self._fault("statistics.nan-count", f"the statistics count {said.nan_count} NaN where there are {nans}")
-        if (problem := claims.of_pair(order, said.min_value, said.max_value, allow_nan=True)) is not None:
+        if stated.null_count is not None and stated.null_count != nulls:
+            self._fault("statistics.null-count", f"the statistics count {stated.null_count} nulls, the data {nulls}")
+        if order.is_float and stated.nan_count is not None and stated.nan_count != nans:
+            self._fault("statistics.nan-count", f"the statistics count {stated.nan_count} NaN, the data {nans}")
+        problem = metadata_checks.describe_invalid_bounds(order, stated.min_value, stated.max_value, allow_nan=True)
+        if problem is not None:
             self._fault("statistics.bounds", f"the statistics have {problem}")
 
-    def _boundary_order(self, order: BoundOrder, known: IndexedPages, claimed: int) -> None:
-        if claimed == BoundaryOrder.UNORDERED:
+    def _boundary_order(self, order: BoundOrder, indexed: IndexedPages, declared: int) -> None:
+        if declared == BoundaryOrder.UNORDERED:
             return
-        bounds = [found for found in known.bounds if found.minimum is not None and found.maximum is not None]
-        for side in ([found.minimum for found in bounds], [found.maximum for found in bounds]):
-            ahead, behind = side[1:], side[:-1]
-            if claimed == BoundaryOrder.DESCENDING:
-                ahead, behind = behind, ahead
-            if any(low > high for low, high in zip(behind, ahead, strict=True)):  # type: ignore[operator]
-                self._fault("page-index.boundary-order", "the pages' bounds are not in the order that is claimed")
+        bounds = [page for page in indexed.bounds if page.minimum is not None and page.maximum is not None]
+        for side in ([page.minimum for page in bounds], [page.maximum for page in bounds]):
+            lower, upper = side[:-1], side[1:]
+            if declared == BoundaryOrder.DESCENDING:
+                lower, upper = upper, lower
+            if any(low > high for low, high in zip(lower, upper, strict=True)):  # type: ignore[operator]
+                self._fault("page-index.boundary-order", "the bounds of the pages are not in the declared order")
                 return
 
 
-def _measure(column: LeafColumn, order: BoundOrder, leaf: LeafShape) -> Piece:
-    entries, sizes = column.entries, claims.sizes(column, leaf)
-    found = contents(column, order)
-    return Piece(entries, found.nulls, found.minimum, found.maximum, found.nans, found.physical, sizes)
+def _summarize(column: LeafColumn, order: BoundOrder, leaf: LeafShape) -> RunSummary:
+    entries, sizes = column.entries, metadata_checks.measure_sizes(column, leaf)
+    values = contents(column, order)
+    return RunSummary(entries, values.nulls, values.minimum, values.maximum, values.nans, values.physical, sizes)
 
 
 def _extreme(choose: Callable[[Sequence[Any]], Any], values: Sequence[Value | None]) -> Value | None:
-    """The least or the greatest of the pieces' extremes; NaN is none of them."""
+    """Return the minimum or maximum of the runs' extremes, ignoring NaN."""
     known = [value for value in values if value is not None and value == value]
     return choose(known) if known else None
 
@@ -299,9 +305,9 @@ def _has_bounds(columns: ColumnIndex, page: int) -> bool:
     return bool(columns.min_values[page] or columns.max_values[page])
 
 
-def _outside(piece: Piece, bounds: Bounds) -> bool:
-    """Does a value lie outside the bounds? NaN lies nowhere."""
-    low, high = piece.minimum, piece.maximum
+def _outside(run: RunSummary, bounds: Bounds) -> bool:
+    """Whether a value is outside the bounds; NaN is not."""
+    low, high = run.minimum, run.maximum
     if low is None or high is None or low != low or high != high:
         return False
     return bool(
@@ -314,7 +320,7 @@ def _outside(piece: Piece, bounds: Bounds) -> bool:
 class PageExtent:
     """A data page by its header: offset in the file, stored size with the header, entries.
 
-    Headers of version 2 tell rows and nulls too; nulls are -1 where parquet-java writes no statistics.
+    V2 headers also state rows and nulls; nulls are -1 if parquet-java wrote no statistics.
     """
 
     offset: int
@@ -324,8 +330,8 @@ class PageExtent:
     nulls: int | None
 
 
-class Counted:
-    """Rows and nulls of each page of a chunk, by the runs of rows that are decoded one after another.
+class PageCounts:
+    """Rows and nulls of each page of a chunk, counted from consecutive runs of rows.
 
     ``highest`` is the definition level of entries that have a value.
     """
@@ -358,9 +364,51 @@ class Counted:
             self._nulls[which] += np.add.reduceat(nulls, starts, dtype=np.int64)
 
     def contradicted(self) -> Iterator[tuple[PageExtent, str]]:
-        """Each page that holds other rows or nulls than its header says, and how."""
+        """Yield each page whose rows or nulls differ from its header, with a message."""
         for page, rows, nulls in zip(self._pages, self._rows.tolist(), self._nulls.tolist(), strict=True):
             if page.rows is not None and page.rows != rows:
-                yield page, f"a page holds {rows} rows where its header says {page.rows}"
+                yield page, f"a page contains {rows} rows, its header states {page.rows}"
             if page.nulls not in (None, -1, nulls):
-                yield page, f"a page holds {nulls} nulls where its header says {page.nulls}"
+                yield page, f"a page contains {nulls} nulls, its header states {page.nulls}"
+
+
+_LONG = 1 << 20
+"""Longer texts are checked once only, by the parser for variants."""
+
+_MOST = 2_147_418_112
+"""Maximum bytes of one text for the parser."""
+
+
+def not_json(texts: pa.Array) -> NDArray[np.int64]:
+    """Return the positions of texts that are not JSON (RFC 8259).
+
+    Nulls and texts that nest too deeply for the parser do not count. Each distinct text is checked once: a few bytes
+    of a file can repeat one text millions of times.
+    """
+    encoded = texts.dictionary_encode()
+    faults = pa.array(list(_faults(encoded.dictionary)), encoded.indices.type)
+    positions: NDArray[np.int64] = pc.indices_nonzero(pc.is_in(encoded.indices, faults)).to_numpy().astype(np.int64)
+    return positions
+
+
+def _faults(texts: pa.Array) -> Iterator[int]:
+    parsed = variant.parse_json(texts, on_error="null", duplicate_keys="last", max_bytes=_MOST)
+    for index in pc.indices_nonzero(pc.is_null(parsed)).to_pylist():
+        text = texts[index].as_py()
+        if len(text) > _LONG or not _is_json(text):
+            yield index
+
+
+def _is_json(text: str | bytes) -> bool:
+    """Whether a text is JSON; unlike in variants, numbers may have any size."""
+    try:
+        json.loads(text, parse_constant=_reject, parse_float=str, parse_int=str)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def _reject(constant: str) -> NoReturn:
+    raise ValueError(constant)

@@ -1,4 +1,4 @@
-"""GEOMETRY and GEOGRAPHY columns: every value, and whether boxes and type codes tell the truth about them."""
+"""Check GEOMETRY and GEOGRAPHY columns: every value, and bounding boxes and type codes against the values."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from pqext.geo.summary import bounding_box, only_points, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import columns, summaries
 from pqext.verification import geoparquet_metadata
-from pqext.verification.model import Fault, Findings
-from pqext.verification.selection import ChunkSelection
+from pqext.verification.chunk_selection import ChunkSelection
+from pqext.verification.report import Fault, Findings
 
 EDGE_SLACK = 1e-6
-"""Degrees by which our box around an edge may lie outside one that holds it: ours is rounded outward."""
+"""Tolerance in degrees between pqext's box around an edge, which is rounded outward, and another writer's box."""
 
 _FARTHEST = 20 * 150.0
-"""Degrees that an edge may run beside its geodesic, for each radian by which its algorithm turns it."""
+"""Maximum distance in degrees between an edge and its geodesic, per radian of the turn of its algorithm."""
 
 _CODES = frozenset(1000 * dims + base for dims in range(4) for base in range(1, 8))
-_Claim = tuple[str, str, BoundingBox]
-"""A rule, words for a box that is to hold all geometries, and that box."""
+_StatedBox = tuple[str, str, BoundingBox]
+"""A rule, a description of a box that must contain all geometries, and that box."""
 
 _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 
@@ -55,13 +55,14 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
                 if type is not None:
                     first_row = 0
                     adopted = leaf.node.is_adopted and leaf.node.declared_type is None
-                    whole = boxes.get(leaf.node.name) if len(leaf.node.path) == 1 else None
+                    column_box = boxes.get(leaf.node.name) if len(leaf.node.path) == 1 else None
                     for group in file.row_groups:
-                        checked = None
+                        chunk_codes = None
                         if selection.includes(group, leaf):
-                            checked = _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()
+                            check = _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, column_box)
+                            chunk_codes = check.run()
                         known = codes.setdefault(leaf.node.dotted, set())
-                        codes[leaf.node.dotted] = None if checked is None or known is None else known | checked
+                        codes[leaf.node.dotted] = None if chunk_codes is None or known is None else known | chunk_codes
                         first_row += group.num_rows
     if text:
         geoparquet_metadata.check(file, text, {top.node.name: top for top in tops}, codes, selection, findings)
@@ -71,33 +72,34 @@ def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialT
     column, logical = leaf.node.dotted, leaf.node.logical_type
     assert logical is not None
     if leaf.node.physical_type != Type.BYTE_ARRAY:
-        message = leaf.node.leaf_type.passed_over or f"{leaf.node.logical_name} annotates a BYTE_ARRAY only"
+        message = leaf.node.leaf_type.passed_over or f"{leaf.node.logical_name} must annotate BYTE_ARRAY"
         findings.add(Fault(f"{str(leaf.node.logical_name).lower()}.physical", message, column=column))
         return None
     try:
-        found = GeospatialType.from_logical_type(logical, file.options.properties)
+        type = GeospatialType.from_logical_type(logical, file.options.properties)
     except GeometryError as error:
         findings.add(Fault(error.rule or "geo.crs.custom", error.reason, column=column))
         return None
-    if not found.planar and crs_.is_geographic(found.crs) is not True:
-        message = f"GEOGRAPHY needs a geographic CRS, not {found.crs}"
+    if not type.planar and crs_.is_geographic(type.crs) is not True:
+        message = f"GEOGRAPHY needs a geographic CRS, not {type.crs}"
         findings.add(Fault("geography.crs", message, column=column))
-    return found
+    return type
 
 
 def _metadata(file: ParquetFile) -> str | None:
-    """The file's GeoParquet metadata."""
-    return next((one.value for one in file.metadata.key_value_metadata or () if one.key == geoparquet.KEY), None)
+    """Return the file's GeoParquet metadata."""
+    return next((pair.value for pair in file.metadata.key_value_metadata or () if pair.key == geoparquet.KEY), None)
 
 
 class _ChunkCheck:
     def __init__(
         self, file: ParquetFile, group: RowGroup, leaf: LeafShape, type: GeospatialType, first_row: int,
-        findings: Findings, adopted: bool, whole: BoundingBox | None,
+        findings: Findings, is_adopted: bool, column_box: BoundingBox | None,
     ) -> None:  # fmt: skip
-        """``adopted``: a plain column by the schema, whose bytes have an order, and a geometry by GeoParquet alone.
+        """Prepare the check of one chunk.
 
-        ``whole`` is the box that GeoParquet's metadata gives to the column.
+        ``is_adopted``: the schema has a plain column, whose bytes have an order; only GeoParquet makes it a geometry.
+        ``column_box`` is the bounding box of the column in the GeoParquet metadata.
         """
         self._file = file
         self._group = group
@@ -105,9 +107,9 @@ class _ChunkCheck:
         self._type = type
         self._first_row = first_row
         self._findings = findings
-        self._adopted = adopted
-        self._whole = whole
-        self._said: set[str] = set()
+        self._is_adopted = is_adopted
+        self._column_box = column_box
+        self._messages: set[str] = set()
         self._codes: set[int] = set()
 
     def run(self) -> set[int] | None:
@@ -117,15 +119,15 @@ class _ChunkCheck:
             chunk = self._group.chunk(self._leaf.node)
             if not (chunk.num_values or self._group.num_rows):
                 return self._codes
-            if not self._adopted:
+            if not self._is_adopted:
                 self._no_order(chunk)
-            said = chunk.geospatial_statistics
-            box = self._box(said)
+            stated = chunk.geospatial_statistics
+            box = self._box(stated)
             pages = self._pages(chunk)
             boxes = [] if box is None else [(_CONTAIN, "the bounding box of its column chunk", box)]
             self._values(chunk, pages, boxes + self._geoparquet(), self._page_boxes(chunk, pages))
-            if said is not None and said.geospatial_types:
-                self._type_codes(said.geospatial_types)
+            if stated is not None and stated.geospatial_types:
+                self._type_codes(stated.geospatial_types)
             return self._codes
         except (UnsupportedError, EncryptionError, LimitError) as error:
             self._findings.skip(column, index, error.message)
@@ -134,50 +136,50 @@ class _ChunkCheck:
         return None
 
     def _fault(self, rule: str, message: str, row: int | None = None, offset: int | None = None) -> None:
-        where = None if row is None else self._first_row + row
+        file_row = None if row is None else self._first_row + row
         part = "file" if offset is None else "value"
-        self._findings.add(Fault(rule, message, self._group.index, where, self._leaf.node.dotted, offset, part))
+        self._findings.add(Fault(rule, message, self._group.index, file_row, self._leaf.node.dotted, offset, part))
 
-    def _once(self, rule: str, message: str, row: int | None = None) -> None:
-        if message not in self._said:
-            self._said.add(message)
+    def _fault_once(self, rule: str, message: str, row: int | None = None) -> None:
+        if message not in self._messages:
+            self._messages.add(message)
             self._fault(rule, message, row)
 
     def _no_order(self, chunk: ColumnChunk) -> None:
-        said = chunk.metadata.statistics
+        stated = chunk.metadata.statistics
         rule = f"{self._leaf.node.logical_name}".lower() + ".order"
-        bounds = () if said is None else (said.min, said.max, said.min_value, said.max_value)
+        bounds = () if stated is None else (stated.min, stated.max, stated.min_value, stated.max_value)
         if any(value is not None for value in bounds):
-            self._fault(rule, "the statistics have a minimum and maximum, which geometries have no order for")
+            self._fault(rule, "the statistics have a minimum and maximum, but geometries have no order")
         try:
             index = chunk.column_index
         except CorruptFileError:
-            return  # says the check of chunks
+            return  # reported by the check of chunks
         if index is not None and any(value for value in (*index.min_values, *index.max_values)):
-            self._fault(rule, "the column index has minima and maxima, which geometries have no order for")
+            self._fault(rule, "the column index has minima and maxima, but geometries have no order")
 
-    def _box(self, said: GeospatialStatistics | None) -> BoundingBox | None:
-        """The chunk's box, where it is one that can be true."""
-        if said is None or said.bbox is None:
+    def _box(self, stated: GeospatialStatistics | None) -> BoundingBox | None:
+        """Return the bounding box of the chunk if it is valid."""
+        if stated is None or stated.bbox is None:
             return None
-        box = BoundingBox.from_metadata(said.bbox)
+        box = BoundingBox.from_metadata(stated.bbox)
         if box.wraps and not self._type.geographic:
-            self._fault("geo.box.wraparound_only", "a bounding box that is inverted in x is no box in this CRS")
+            self._fault("geo.box.wraparound_only", "the bounding box is inverted in x, which is invalid in this CRS")
         elif not box.usable:
             self._fault("geo.box.xy", "the bounding box has NaN or infinite bounds, or is inverted")
         else:
             return box
         return None
 
-    def _geoparquet(self) -> list[_Claim]:
-        """The box of the column in GeoParquet metadata, if it can be true."""
-        box = self._whole
+    def _geoparquet(self) -> list[_StatedBox]:
+        """Return the bounding box of the column in the GeoParquet metadata, if it is valid."""
+        box = self._column_box
         if box is None or not box.usable or (box.wraps and not self._type.geographic):
             return []
         return [("geoparquet.bbox", "the box in the GeoParquet metadata", box)]
 
     def _pages(self, chunk: ColumnChunk) -> IndexedPages | None:
-        """The pages by a page index that is sound; whether it is says the check of chunks."""
+        """Return the pages of a valid page index; the check of chunks reports an invalid one."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -195,17 +197,17 @@ class _ChunkCheck:
             self._fault("geo.page_boxes.damaged", error.message)
             return None
 
-    def _type_codes(self, said: Sequence[int]) -> None:
-        if len(set(said)) != len(said):
+    def _type_codes(self, stated: Sequence[int]) -> None:
+        if len(set(stated)) != len(stated):
             self._fault("geo.types.unique", "a type code is listed twice")
-        if not _CODES.issuperset(said):
-            self._fault("geo.types.codes", f"the type codes {sorted(set(said) - _CODES)} are none of WKB")
-        if not self._codes.issubset(said):
-            missing = sorted(self._codes.difference(said))
-            self._fault("geo.types.several", f"the list of types lacks {missing}, which are there")
+        if not _CODES.issuperset(stated):
+            self._fault("geo.types.codes", f"the type codes {sorted(set(stated) - _CODES)} are not WKB type codes")
+        if not self._codes.issubset(stated):
+            missing = sorted(self._codes.difference(stated))
+            self._fault("geo.types.several", f"the list of types lacks {missing}, which geometries have")
 
     def _values(
-        self, chunk: ColumnChunk, pages: IndexedPages | None, claims: Sequence[_Claim],
+        self, chunk: ColumnChunk, pages: IndexedPages | None, stated_boxes: Sequence[_StatedBox],
         boxes: page_boxes.PageBoxes | None,
     ) -> None:
         start, counts = 0, None if pages is None else pages.row_counts
@@ -213,10 +215,10 @@ class _ChunkCheck:
             rows = _rows_of(column, self._leaf.slot_level) + start
             start += column.rows
             values = self._sound(column.array, rows)
-            for rule, words, box in claims:
+            for rule, words, box in stated_boxes:
                 outside = _outside(values, self._type, box)
                 if outside is not None:
-                    self._once(rule, f"a geometry leaves {words}", int(rows[outside]))
+                    self._fault_once(rule, f"a geometry is outside {words}", int(rows[outside]))
             if boxes is not None:
                 self._page(boxes, number, values, rows)
 
@@ -244,7 +246,7 @@ class _ChunkCheck:
         return _without(values, bad)
 
     def _sound(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
-        """The values that are geometries of this type, null in place of others, which are reported."""
+        """Report values that are not geometries of this type, and replace them with null."""
         try:
             summaries(values, strict=True)
         except GeometryError:
@@ -253,7 +255,7 @@ class _ChunkCheck:
         self._codes.update(code for part in parts for code in part.types)
         if any(part.extended for part in parts):
             slot = _first_extended(values)
-            self._once("geo.wkb.iso", "a value is EWKB, where the format has ISO WKB", int(rows[slot]))
+            self._fault_once("geo.wkb.iso", "a value is EWKB instead of ISO WKB", int(rows[slot]))
         around = bounding_box(parts)
         if not self._type.planar and (around is None or not within_range(around)):
             values = self._in_range(values, rows)
@@ -267,7 +269,7 @@ class _ChunkCheck:
             (xmin < west - crs_.SLACK) | (xmax > east + crs_.SLACK) | (ymin < south - crs_.SLACK)
             | (ymax > north + crs_.SLACK)
         )  # fmt: skip
-        message = "coordinates leave the longitudes -180 to 180 or latitudes -90 to 90"
+        message = "coordinates are outside the longitudes -180 to 180 or latitudes -90 to 90"
         shown = max(self._findings.room, 0)
         for slot in outside[:shown].tolist():
             self._fault("geography.range", message, int(rows[slot]))
@@ -283,38 +285,37 @@ class _ChunkCheck:
         if boxes.nulls[number] or boxes.empty[number]:
             parts = summaries(values)
             if boxes.nulls[number] and any(part.rows for part in parts):
-                self._once("geo.page_boxes.without", f"page {number}, which is called null, holds geometries")
+                self._fault_once("geo.page_boxes.without", f"page {number}, marked as null, contains geometries")
             elif any(bound is not None for part in parts for bound in part.box[:4]):
-                self._once("geo.page_boxes.without", f"page {number}, which is called empty, holds coordinates")
+                self._fault_once("geo.page_boxes.without", f"page {number}, marked as empty, contains coordinates")
             return
         box = BoundingBox(*(float(line[number]) for line in (boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax)))
         if box.wraps and not self._type.geographic:
-            self._once("geo.page_boxes.wraparound", f"the box of page {number} is inverted in x")
+            self._fault_once("geo.page_boxes.wraparound", f"the box of page {number} is inverted in x")
             return
         outside = _outside(values, self._type, box)
         if outside is not None:
-            self._once(_PAGE_CONTAIN, f"a geometry leaves the box of page {number}", int(rows[outside]))
+            self._fault_once(_PAGE_CONTAIN, f"a geometry is outside the box of page {number}", int(rows[outside]))
 
 
 def _rows_of(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
-    """The row, counted from the run's first, of each slot."""
+    """Return the row of each slot, counted from the first row of the run."""
     if column.repetition is None:
         return np.arange(len(column.array), dtype=np.int64)
     rows = np.cumsum(column.repetition == 0, dtype=np.int64) - 1
     return rows if column.definition is None else rows[column.definition >= slot_level]
 
 
-def _without(values: pa.Array, slots: NDArray[np.int64]) -> pa.Array:
-    if not len(slots):
+def _without(values: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
+    if not len(positions):
         return values
-    kept = np.ones(len(values), dtype=np.bool_)
-    kept[slots] = False
-    taken = pa.array(np.arange(len(values)), mask=~kept)
-    return values.take(taken)
+    is_valid = np.ones(len(values), dtype=np.bool_)
+    is_valid[positions] = False
+    return values.take(pa.array(np.arange(len(values)), mask=~is_valid))
 
 
 def _first_extended(values: pa.Array) -> int:
-    low, high = 0, len(values)  # one lies in [low, high)
+    low, high = 0, len(values)  # an extended value is in [low, high)
     while high - low > 1:
         middle = (low + high) // 2
         if any(part.extended for part in summaries(values[low:middle])):
@@ -325,13 +326,13 @@ def _first_extended(values: pa.Array) -> int:
 
 
 def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
-    """The first value that the box does not hold, None when it holds all; whole edges where they are not planar.
+    """Return the first value that the box does not contain, or None; edges count in full unless they are planar.
 
-    Edges on an ellipsoid reach as far as those on a sphere at least (``geo.edges.rise``), unless it is longer than
-    wide. Our own boxes hold the most that they may reach, which no other writer's need to.
+    Edges on an ellipsoid rise at least as far as edges on a sphere (``geo.edges.rise``), unless it is prolate. pqext's
+    boxes contain the farthest point that an edge may reach; boxes of other writers need not.
     """
-    whole = bounding_box(summaries(values)) if type.planar and not box.wraps else None
-    if whole is not None and box.contains(whole) and _holds_others(box, whole):
+    total = bounding_box(summaries(values)) if type.planar and not box.wraps else None
+    if total is not None and box.contains(total) and _contains_zm(box, total):
         return None
     (column,) = columns(values)
     try:
@@ -345,24 +346,24 @@ def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | 
     west, east = xmin < box.xmin - slack, xmax > box.xmax + slack
     crossing = xmin > xmax
     if box.wraps:
-        beside = np.where(crossing, west | east, west & east)
+        outside_x = np.where(crossing, west | east, west & east)
     elif box.xmin <= -180 and box.xmax >= 180:
-        beside = ~crossing & (west | east)
+        outside_x = ~crossing & (west | east)
     else:
-        beside = west | east | crossing
-    if not type.planar:  # a pole has every longitude, and a point there the one that is written
-        for slot in np.flatnonzero(beside & (xmin <= -180) & (xmax >= 180)).tolist():
-            beside[slot] = not only_points(summaries(values[slot : slot + 1])[0].types)
-    outside = beside | (ymin < box.ymin - slack) | (ymax > box.ymax + slack)
+        outside_x = west | east | crossing
+    if not type.planar:  # a pole has every longitude, but a point there has only the stored one
+        for slot in np.flatnonzero(outside_x & (xmin <= -180) & (xmax >= 180)).tolist():
+            outside_x[slot] = not only_points(summaries(values[slot : slot + 1])[0].types)
+    outside = outside_x | (ymin < box.ymin - slack) | (ymax > box.ymax + slack)
     for index, low, high in ((4, box.zmin, box.zmax), (6, box.mmin, box.mmax)):
         if low is not None and high is not None and len(lines) > index:
             outside |= (lines[index] < low) | (lines[index + 1] > high)
-    found = np.flatnonzero(outside)
-    return int(found[0]) if len(found) else None
+    rows = np.flatnonzero(outside)
+    return int(rows[0]) if len(rows) else None
 
 
-def _holds_others(box: BoundingBox, whole: BoundingBox) -> bool:
-    pairs = ((box.zmin, box.zmax, whole.zmin, whole.zmax), (box.mmin, box.mmax, whole.mmin, whole.mmax))
+def _contains_zm(box: BoundingBox, other: BoundingBox) -> bool:
+    pairs = ((box.zmin, box.zmax, other.zmin, other.zmax), (box.mmin, box.mmax, other.mmin, other.mmax))
     return all(
         low is None or high is None or least is None or most is None or (low <= least and most <= high)
         for low, high, least, most in pairs

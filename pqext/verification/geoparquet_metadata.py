@@ -1,4 +1,4 @@
-"""GeoParquet metadata compared with the file: columns, types of geometries, boxes, coverings, CRS and edges."""
+"""Compare GeoParquet metadata with the file: columns, types of geometries, boxes, coverings, CRS and edges."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pqext.geo import geoparquet, geoparquet_types
 from pqext.geo.summary import bounding_box, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import binary_chunks, columns, summaries
-from pqext.verification.model import Fault, Findings
-from pqext.verification.selection import ChunkSelection
+from pqext.verification.chunk_selection import ChunkSelection
+from pqext.verification.report import Fault, Findings
 
 _Numbers = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
@@ -36,9 +36,9 @@ def check(
     file: ParquetFile, text: str, tops: Mapping[str, Shape], codes: Mapping[str, set[int] | None],
     selection: ChunkSelection, findings: Findings,
 ) -> None:  # fmt: skip
-    """Check the GeoParquet metadata ``text`` of the top-level columns ``tops``, by their names.
+    """Check the GeoParquet metadata ``text`` of the top-level columns ``tops``, by name.
 
-    ``codes`` are the type codes of the values of each geometry column of WKB, None if some could not be read.
+    ``codes`` has the type codes of the values of each WKB column, None if some could not be read.
     """
     try:
         described = geoparquet.described(text)
@@ -47,7 +47,7 @@ def check(
         return
     primary = json.loads(text).get("primary_column")
     if primary not in described:
-        findings.add(Fault(_COLUMNS, f"the metadata has the primary column {primary!r}, which it does not describe"))
+        findings.add(Fault(_COLUMNS, f"the metadata does not describe its primary column {primary!r}"))
     for name, about in described.items():
         node = file.schema.root.child(name)
         if node is None:
@@ -91,7 +91,7 @@ class _ColumnCheck:
         self._findings.add(Fault(rule, message, row_group, row, self._name))
 
     def _contradictions(self, type: GeospatialType) -> None:
-        """Report a CRS or edges other than the type's, and a CRS that readers of types alone take for OGC:CRS84."""
+        """Report a CRS or edges that differ from the type's, and a CRS that type-only readers treat as OGC:CRS84."""
         node = self._node
         stated = node.declared_type if node.is_adopted else node.logical_type
         if stated is None or not node.is_leaf or self._about.get("encoding") != "WKB":
@@ -102,7 +102,7 @@ class _ColumnCheck:
         except GeometryError:
             return
         if not geoparquet_types.states_crs(node) and crs_.is_geographic(described.crs) is None:
-            declared = GeospatialType(described.crs, declared.edges)  # an unknown CRS, which is honoured
+            declared = GeospatialType(described.crs, declared.edges)  # an unknown CRS takes effect
         for message in geoparquet_types.contradicted(self._name, declared, described):
             self._fault(_PRECEDENCE, message.partition(": the type's")[0])
 
@@ -113,10 +113,10 @@ class _ColumnCheck:
         if box is None or not box.usable:
             self._fault(_BBOX, f"the metadata has a bbox that is not a box: {str(self._about['bbox'])[:80]}")
         elif box.wraps and not type.geographic:
-            self._fault(_BBOX, "the metadata has a bbox that is inverted in x, which is a box in a geographic CRS only")
+            self._fault(_BBOX, "the metadata has a bbox that is inverted in x, which is only valid in a geographic CRS")
 
     def _types(self, codes: set[int] | None) -> None:
-        """Report types that the metadata lacks and, of version 2, types that no geometry has."""
+        """Report types missing from the metadata and, for version 2, types that no geometry has."""
         listed = self._about.get("geometry_types")
         if not isinstance(listed, list) or not listed or codes is None:
             return
@@ -130,7 +130,7 @@ class _ColumnCheck:
             self._fault(_TYPES, f"the metadata lists {', '.join(sorted(absent))}, which no geometry is")
 
     def _covering(self) -> list[tuple[str, ...]]:
-        """The paths of the covering column, whose absence is reported."""
+        """Return the paths of the covering column; report a missing one."""
         if "covering" not in self._about:
             return []
         paths = geoparquet.covering_of(self._about)
@@ -189,7 +189,7 @@ class _ColumnCheck:
         between = inverted & type.geographic & (xmin > high_x) & (xmax < low_x)
         beside = ~inverted & ((xmin < low_x) | (xmax > high_x))
         outside = placed & ~without & (between | beside | (ymin < low_y) | (ymax > high_y))
-        self._report(outside, "a geometry leaves its box in the covering column", group, first_row)
+        self._report(outside, "a geometry is outside its box in the covering column", group, first_row)
 
     def _report(self, rows: _Flags, message: str, group: int, first_row: int) -> None:
         numbers = np.flatnonzero(rows).tolist()
@@ -200,16 +200,16 @@ class _ColumnCheck:
             self._findings.count(_COVERING, message, len(numbers) - shown)
 
     def _bbox_holds(self, values: pa.Array, group: int) -> None:
-        """Report geometries of a native encoding that leave the box of the column."""
+        """Report geometries of a native encoding outside the box of the column."""
         stated, own = geoparquet.box_of(self._about), bounding_box(summaries(values))
         if stated is None or own is None or not stated.usable or stated.wraps:
             return
         if not stated.contains(own):
-            self._fault(_BBOX, "a geometry leaves the box in the GeoParquet metadata", group)
+            self._fault(_BBOX, "a geometry is outside the box in the GeoParquet metadata", group)
 
 
 def _bounds(batch: pa.RecordBatch, path: tuple[str, ...], up: int) -> _Numbers:
-    """Bounds of covering boxes, those in floats one float wider, since some writers round to the nearest."""
+    """Return bounds of covering boxes, floats widened by one ulp because some writers round to the nearest."""
     array = batch.column(path[0])
     array = pc.struct_field(array, list(path[1:])) if len(path) > 1 else array
     values: _Numbers = pc.fill_null(array.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)

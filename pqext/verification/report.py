@@ -1,32 +1,248 @@
-"""What :func:`pqext.verify` finds in a file, as data that prints itself."""
+"""Faults in a file as plain data, and the report of :func:`pqext.verify`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
-from pqext.core.base.text import render_text
-from pqext.verification.model import Verdict
+from pqext.core.base.text import escape_text, format_size, render_text, shorten, with_noun
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
+    from rich.text import Text
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Verdict):
-    """What is wrong with a file. ``print`` it for people, :meth:`to_dict` it for programs.
+class Fault:
+    """One violation of a rule.
 
-    ``checks`` names what was looked for. ``counts`` covers every fault, ``faults`` holds the first of them in the order
-    in which they were found.
+    ``rule`` is the id of a rule in the specs. ``row`` counts from the start of the file; ``offset`` is a byte of
+    ``part``: of the ``"file"``, or, in that row and column, of the encoded ``"value"`` or ``"metadata"``, the
+    ``"typed_value"``, or the ``"residual"`` object next to the shredded field.
     """
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from pqext.verification.rendering import render
+    rule: str
+    message: str
+    row_group: int | None = None
+    row: int | None = None
+    column: str | None = None
+    offset: int | None = None
+    part: str = "file"
 
-        yield from render(self)
+    @property
+    def location(self) -> str:
+        """Row group, row, column and byte of the fault in words."""
+        labels = (("row group", self.row_group), ("row", self.row), ("column", self.column))
+        parts = [f"{label} {value}" for label, value in labels if value is not None]
+        if self.offset is not None:
+            parts.append(f"byte {self.offset}" + (f" of the {self.part}" if self.part != "file" else ""))
+        return ", ".join(parts) or "file"
+
+    def __str__(self) -> str:
+        return escape_text(f"{self.location}: {self.message} ({self.rule})")
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Number of violations of a rule with the same message, and the remedy."""
+
+    rule: str
+    message: str
+    count: int
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """A column that could not be checked, and the reason, such as a missing key or an unsupported encoding."""
+
+    column: str
+    row_group: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Result of :func:`pqext.verify`. ``print`` it, or use :meth:`to_dict` for machine-readable output.
+
+    ``checks`` lists the checks that ran. ``counts`` covers every fault; ``faults`` lists the first faults in the order
+    of detection.
+    """
+
+    path: str | None
+    size: int
+    num_rows: int | None
+    num_row_groups: int | None
+    checks: tuple[str, ...]
+    variant_columns: tuple[str, ...]
+    counts: tuple[Count, ...]
+    faults: tuple[Fault, ...]
+    unchecked: tuple[Unchecked, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every requested check completed without a fault.
+
+        A file without faults is not ``ok`` if a part of it could not be checked: see ``unchecked``, and ``total`` for
+        the number of faults alone.
+        """
+        return not self.counts and self.complete
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was requested could be checked."""
+        return not self.unchecked
+
+    @property
+    def total(self) -> int:
+        """The number of faults."""
+        return sum(count.count for count in self.counts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-compatible dictionaries, lists and scalars."""
+        return {"ok": self.ok, "complete": self.complete, "total": self.total, **asdict(self)}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from _render(self)
 
     def __str__(self) -> str:
         return render_text(self)
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Findings:
+    """Collector of faults: counts all of them and retains the first ``limit``."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.faults: list[Fault] = []
+        self.unchecked: list[Unchecked] = []
+        self._counts: dict[tuple[str, str], int] = {}
+        self._damage: set[tuple[int | None, str | None]] = set()
+
+    @property
+    def room(self) -> int:
+        """Number of faults that can still be retained."""
+        return self.limit - len(self.faults)
+
+    def add(self, fault: Fault) -> None:
+        """Count a fault, and retain it while there is room."""
+        self.count(fault.rule, fault.message, 1)
+        if self.room > 0:
+            self.faults.append(fault)
+
+    def count(self, rule: str, message: str, number: int) -> None:
+        """Count ``number`` faults without retaining them."""
+        self._counts[rule, message] = self._counts.get((rule, message), 0) + number
+
+    def damaged(self, fault: Fault) -> None:
+        """Add the fault that prevents reading a column of a row group, once for all checks."""
+        if (fault.row_group, fault.column) not in self._damage:
+            self.mark_damaged(fault.row_group, fault.column)
+            self.add(fault)
+
+    def mark_damaged(self, row_group: int | None, column: str | None) -> None:
+        """Mark a column of a row group as damaged, so that no other check reports it."""
+        self._damage.add((row_group, column))
+
+    def skip(self, column: str, row_group: int | None, reason: str) -> None:
+        """Record an unchecked column, once for each reason."""
+        unchecked = Unchecked(column, row_group, reason)
+        if len(self.unchecked) < max(self.limit, 1) and unchecked not in self.unchecked:
+            self.unchecked.append(unchecked)
+
+    def counts(self, advice: Sequence[tuple[str, str]]) -> tuple[Count, ...]:
+        """Return the counts, the most frequent first; ``advice`` pairs rule prefixes with remedies."""
+        ordered = sorted(self._counts.items(), key=lambda item: -item[1])
+        return tuple(
+            Count(rule, message, number, next((text for start, text in advice if rule.startswith(start)), ""))
+            for (rule, message), number in ordered
+        )
+
+
+_MAX_TEXT = 200
+
+
+def _render(report: Report) -> Iterator[RenderableType]:
+    """Yield the summary, the violated rules and the faults."""
+    yield _head(report)
+    if report.counts:
+        yield from _rules(report)
+        yield _faults(report)
+    if report.unchecked:
+        yield _unchecked(report)
+
+
+def _plain(text: object) -> Text:
+    from rich.text import Text
+
+    return Text(shorten(escape_text(str(text)), _MAX_TEXT))
+
+
+def _head(report: Report) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    path = report.path if report.path is not None else "in memory"
+    verdict = Text(f"{with_noun(report.total, 'fault')}" if report.counts else "no faults", style="bold")
+    if report.unchecked and not report.counts:
+        verdict.append(" in the checked data", style="not bold")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_row(Text("file", style="dim"), _plain(path))
+    grid.add_row(Text("size", style="dim"), Text(format_size(report.size)))
+    if report.num_rows is not None and report.num_row_groups is not None:
+        rows = f"{with_noun(report.num_rows, 'row')} in {with_noun(report.num_row_groups, 'row group')}"
+        grid.add_row(Text("holds", style="dim"), Text(rows))
+    grid.add_row(Text("checked", style="dim"), Text(", ".join(report.checks)))
+    if report.variant_columns:
+        grid.add_row(Text("variants", style="dim"), _plain(", ".join(report.variant_columns)))
+    grid.add_row(Text("found", style="dim"), verdict)
+    return Group(grid, "")
+
+
+def _table(title: str, *columns: str, right: int | None = None) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i == right else "left", no_wrap=i == right, overflow="fold")
+    return table
+
+
+def _rules(report: Report) -> Iterator[RenderableType]:
+    from rich.console import Group
+    from rich.text import Text
+
+    table = _table("broken rules", "faults", "rule", "what is wrong", right=0)
+    for count in report.counts:
+        table.add_row(f"{count.count:,}", Text(count.rule), _plain(count.message))
+    yield Group(table, "")
+    advice = list(dict.fromkeys(count.advice for count in report.counts if count.advice))
+    if advice:
+        yield Group(Text("what to do", style="bold"), *(Text(f"- {text}") for text in advice), "")
+
+
+def _faults(report: Report) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    table = _table("first faults" if report.total > len(report.faults) else "faults", "where", "what", "rule")
+    for fault in report.faults:
+        table.add_row(_plain(fault.location), _plain(fault.message), Text(fault.rule))
+    remaining = report.total - len(report.faults)
+    return Group(table, *([Text(f"and {remaining:,} more", style="dim")] if remaining else []), "")
+
+
+def _unchecked(report: Report) -> RenderableType:
+    from rich.console import Group
+
+    table = _table("not checked", "column", "row group", "why")
+    for skipped in report.unchecked:
+        group = "all" if skipped.row_group is None else str(skipped.row_group)
+        table.add_row(_plain(skipped.column), group, _plain(skipped.reason))
+    return Group(table, "")

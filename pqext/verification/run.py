@@ -1,4 +1,4 @@
-"""Verification of a file: it is opened, every check is run, what they find becomes the report."""
+"""Verify a file: open it, run the checks and compile the report."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
 from pqext.core.schema.arrow_schema.serialization import Unreadable, parse
 from pqext.core.schema.shape import Shape
-from pqext.verification import chunks, geometries, order, variants
+from pqext.verification import chunks, geometries, sort_order, variants
 from pqext.verification.advice import ADVICE
 from pqext.verification.annotations import implausible
-from pqext.verification.model import Fault, Findings
-from pqext.verification.report import Report
-from pqext.verification.selection import ChunkSelection
+from pqext.verification.chunk_selection import ChunkSelection
+from pqext.verification.report import Fault, Findings, Report
 
 Check = Literal["chunks", "sorting", "variants", "geometries"]
 CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], ChunkSelection, Findings], None]] = {
     "chunks": chunks.check,
-    "sorting": order.check,
+    "sorting": sort_order.check,
     "variants": variants.check,
     "geometries": geometries.check,
 }
-"""What is looked at. A check accepts the open file, the top-level columns and the selection of chunks to decode.
+"""Checks by name. A check accepts the open file, the top-level columns and the selection of chunks to decode.
 
-It streams: it holds a batch at a time.
+Checks stream: they hold one batch at a time.
 """
 
 
@@ -53,40 +52,60 @@ def verify(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Read all of a Parquet file and say where it breaks the rules of the format.
+    """Read a Parquet file completely and report violations of the format.
 
-    ``source``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. ``checks`` are, by default, all of
+    The checks are, by default all of
 
-    - ``"chunks"``: every page's checksum, levels and values; that the statistics, the page index and the Bloom filter
-      of each column chunk say what its values are, that the offset index says where its pages lie, and that sizes,
-      encodings and level histograms are those of the pages; that values of JSON columns are JSON;
-    - ``"sorting"``: that rows are in the order of the sort keys that their row group names;
+    - ``"chunks"``: the checksum, levels and values of every page; statistics, page index and Bloom filter of each
+      column chunk against its values; offset index, sizes, encodings and level histograms against its pages; JSON
+      columns;
+    - ``"sorting"``: the order of rows against the sort keys of their row group;
     - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
-      and metadata in full, and how ``value`` and ``typed_value`` go together in every row;
-    - ``"geometries"``: for each GEOMETRY and GEOGRAPHY column every value, whether bounding boxes of chunks and pages
-      hold their data and the lists of types are right, and that there are no minima and maxima. A box that is wider
-      than its data is right. GeoParquet metadata is compared with columns, types, boxes, CRS and each row's covering.
+      and metadata in full, and the consistency of ``value`` and ``typed_value`` in every row;
+    - ``"geometries"``: for each GEOMETRY and GEOGRAPHY column every value, and whether the bounding boxes of chunks and
+      pages contain their data, the type lists are complete, and minima and maxima are absent. A box may be wider than
+      its data. GeoParquet metadata is compared with columns, types, boxes, CRS and the covering of each row.
 
-    ``columns`` (top-level names) narrows the work, ``limit`` how many faults are listed; all are counted. Memory is
-    bounded by a batch of one column, whatever the file holds: ``limits`` are ``Limits.untrusted()`` by default. What
-    exceeds them is listed as not checked, and so are column chunks of very many values in few bytes once all of them
-    state more values than ``limits`` allow bytes. Column chunks that share bytes are a fault; bytes that several row
-    groups share are decoded for the first of them only.
+    A corrupt file or footer results in a report, not an error. Columns that cannot be checked, because a key is missing
+    or an encoding is unsupported, are listed as ``unchecked``, and the report is not ``ok``. Column chunks that share
+    bytes are a fault; bytes that several row groups share are decoded for the first of them only.
 
-    A file that is damaged gives a report, a damaged footer too. Columns that cannot be checked, because a key is
-    missing or an encoding is not known, are listed as ``unchecked``, and the report is not ``ok``.
+    Memory is bounded by one batch of one column. Data beyond ``limits`` is listed as unchecked, and so are column
+    chunks with very many values in few bytes once their values outnumber the bytes that ``limits`` allow.
 
-    Raises ``ValueError`` for wrong arguments, ``OSError`` for a file that cannot be read, and ``LimitError`` for a
-    footer beyond ``limits``.
+    Args:
+        source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
+        checks: Names of the checks to run; all if None.
+        columns: Names of the top-level columns to check; all if None.
+        limit: Maximum number of faults to list; all are counted.
+        limits: Limits of the reader; ``Limits.untrusted()`` if None.
+        decryption: Keys of encrypted columns and footers.
+        filesystem: File system of the source, as for :func:`pqext.open`.
+        storage_options: Options of the object store, as for :func:`pqext.open`.
+
+    Returns:
+        A report, which is ``ok`` if everything was checked and no fault was found.
+
+    Raises:
+        ValueError: If an argument is invalid.
+        OSError: If the file cannot be read.
+        LimitError: If the footer exceeds ``limits``.
+
+    Example:
+        >>> import io, pyarrow as pa, pqext
+        >>> sink = io.BytesIO()
+        >>> pqext.write_table(pa.table({"n": [3, 5]}), sink)
+        >>> verify(sink.getvalue()).ok
+        True
     """
     if isinstance(checks, str) or isinstance(columns, str):
         raise TypeError("checks and columns are lists of names")
-    wanted = get_args(Check) if checks is None else tuple(checks)
-    for name in wanted:
+    names = get_args(Check) if checks is None else tuple(checks)
+    for name in names:
         if name not in CHECKS:
-            raise ValueError(f"checks are {', '.join(CHECKS)}, not {name!r}")
-    if not wanted or (columns is not None and not columns):
-        raise ValueError("there is nothing to check: name at least one check and one column, or None for all")
+            raise ValueError(f"unknown check {name!r}; the checks are {', '.join(CHECKS)}")
+    if not names or (columns is not None and not columns):
+        raise ValueError("nothing to check: pass at least one check and one column, or None for all")
     if limit < 0:
         raise ValueError(f"limit must not be negative, not {limit}")
     findings = Findings(limit)
@@ -100,46 +119,46 @@ def verify(
         opened = open_source(source, filesystem, storage_options)
         size = opened.size
         opened.close()
-        advice = () if "; it looks like " in error.message else ADVICE  # what it is tells what to do
-        return Report(error.path, size, None, None, wanted, (), findings.counts(advice), tuple(findings.faults), ())
+        advice = () if "; it looks like " in error.message else ADVICE  # the message of another format has its remedy
+        return Report(error.path, size, None, None, names, (), findings.counts(advice), tuple(findings.faults), ())
     with file:
         _check_jump_table(file, findings)
         _check_flat_footer(file, findings)
-        _check_marks(file, findings)
+        _check_extension_marks(file, findings)
         _check_annotations(file, findings)
-        tops = _chosen(file, columns)
+        tops = _select_columns(file, columns)
         try:
             rows: int | None = file.num_rows
         except CorruptFileError as error:
             rows = None
             findings.add(Fault("layout.file-metadata", error.message, error.row_group))
-        are_whole = _check_row_groups(file, findings)
+        are_readable = _check_row_groups(file, findings)
         selection = ChunkSelection(file, findings)
         if rows is not None:
             if rows != file.metadata.num_rows:
-                message = f"the file claims {file.metadata.num_rows} rows, its row groups {rows}"
+                message = f"the footer states {file.metadata.num_rows} rows, its row groups {rows}"
                 findings.add(Fault("layout.file-metadata", message))
-            for name in wanted if are_whole else ():  # what is damaged was told
+            for name in names if are_readable else ():  # unreadable row groups are reported already
                 CHECKS[name](file, tops, selection, findings)
         return Report(
-            file.path, file.source.size, rows, len(file.row_groups), wanted,
-            tuple(found.node.dotted for top in tops for found in variants.within(top)),
+            file.path, file.source.size, rows, len(file.row_groups), names,
+            tuple(group.node.dotted for top in tops for group in variants.within(top)),
             findings.counts(ADVICE), tuple(findings.faults), tuple(findings.unchecked),
         )
 
 
 class _WholeFooter(ParquetFile):
-    """A file whose jump table is not believed."""
+    """A file that is read without its jump table, which may be wrong."""
 
     _by_table = None  # type: ignore[assignment]
 
 
 def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
-    """Note a jump table that is not the footer's."""
+    """Report a jump table that does not match the footer."""
     if file.footer.decryptor is not None:
         return
     try:
-        message = "the jump table is another than the footer's" if fits(bytes(file.footer.raw)) is False else None
+        message = "the jump table does not match the footer" if fits(bytes(file.footer.raw)) is False else None
     except CorruptFileError as error:
         message = error.message
     if message is not None:
@@ -147,9 +166,9 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
 
 
 def _check_row_groups(file: ParquetFile, findings: Findings) -> bool:
-    """Note sizes below 0, and numbers that only some row groups have, for which some readers refuse a file.
+    """Report negative sizes, and ordinals in only some row groups, which some readers reject.
 
-    False for a file whose row groups cannot all be read, which is noted too.
+    Returns False if a row group cannot be read, which is reported too.
     """
     numbered: list[bool] = []
     for index, group in enumerate(file.row_groups):
@@ -164,28 +183,28 @@ def _check_row_groups(file: ParquetFile, findings: Findings) -> bool:
             if value is not None and value < 0:
                 findings.add(Fault("layout.file-metadata", f"{name} is {value}", index))
     if len({*numbered}) > 1:
-        message = f"{sum(numbered)} of {len(numbered)} row groups have an ordinal; some readers want all to, or none"
+        message = f"{sum(numbered)} of {len(numbered)} row groups have an ordinal; some readers require all or none"
         findings.add(Fault("layout.file-metadata", message))
     return len(numbered) == len(file.row_groups)
 
 
 def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
-    """Note where the FlatBuffers footer beside the Thrift one says something else, and a Thrift footer that is lost."""
+    """Report differences between the FlatBuffers and the Thrift footer, and a corrupt Thrift footer."""
     footer = file.footer
     if footer.decryptor is not None:
         return
     if footer.format == "thrift+flatbuffers":
-        message = "the Thrift footer is damaged; its FlatBuffers form was read instead"
+        message = "the Thrift footer is corrupt; its FlatBuffers copy was read instead"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
         return
     if isinstance(footer, FlatFooter) and contradicts_itself(footer.lookup):
-        message = "the tables of the FlatBuffers footer say otherwise to readers that do not know our extension of it"
+        message = "the FlatBuffers footer differs for readers without support for pqext's extension of it"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
     if footer.format == "flatbuffers" or not is_beside(footer.raw):
         return
     try:
-        for place in islice(differences(footer.raw, file.limits), _DIFFERENCES):
-            message = f"the FlatBuffers footer disagrees with the Thrift footer, which rules, on {place}"
+        for difference in islice(differences(footer.raw, file.limits), _DIFFERENCES):
+            message = f"the FlatBuffers footer disagrees with the Thrift footer on {difference}"
             findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
         if not agrees(footer.raw):
             message = "the FlatBuffers footer was made from another Thrift footer"
@@ -195,16 +214,16 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
 
 
 _DIFFERENCES = 100
-"""Places that are told."""
+"""Maximum number of differences to report."""
 
 
-def _check_marks(file: ParquetFile, findings: Findings) -> None:
-    """Note an extension whose UUID is nearly one of ours: readers pass over it as over any that they do not know."""
+def _check_extension_marks(file: ParquetFile, findings: Findings) -> None:
+    """Report an extension whose UUID is almost one of pqext's: readers skip it like any unknown extension."""
     stored = extensions(file.metadata) or b""
     for name, mark, rule in _MARKS:
-        others = sum(one != other for one, other in zip(stored[-len(mark) :], mark, strict=False))
-        if len(stored) >= len(mark) and 0 < others <= _DAMAGED:
-            message = f"the mark of a {name} is damaged, so that readers pass over it"
+        differing = sum(byte != expected for byte, expected in zip(stored[-len(mark) :], mark, strict=False))
+        if len(stored) >= len(mark) and 0 < differing <= _DAMAGED:
+            message = f"the UUID of a {name} is corrupt, so readers skip it"
             findings.add(Fault(rule, message, offset=file.footer.offset))
 
 
@@ -213,7 +232,7 @@ _MARKS = (
     ("jump table", JUMP_TABLE.bytes, "extension.jump-table.verified"),
 )
 _DAMAGED = 4
-"""Bytes in which a damaged mark differs from ours at most; of another one nearly all differ."""
+"""Maximum number of differing bytes of a corrupt UUID; an unrelated UUID differs in nearly all."""
 
 
 def _check_annotations(file: ParquetFile, findings: Findings) -> None:
@@ -222,11 +241,11 @@ def _check_annotations(file: ParquetFile, findings: Findings) -> None:
             try:
                 parse(pair.value or "")
             except Unreadable as error:
-                message = f"{ARROW_SCHEMA}, the note of the Arrow schema, cannot be read: {error}"
+                message = f"the metadata entry {ARROW_SCHEMA} cannot be read: {error}"
                 findings.add(Fault("layout.file-metadata", message, offset=file.footer.offset))
     for element in file.metadata.schema:
-        for what in implausible(element):
-            findings.add(Fault("layout.file-metadata", f"the schema element {element.name!r} has {what}"))
+        for problem in implausible(element):
+            findings.add(Fault("layout.file-metadata", f"the schema element {element.name!r} has {problem}"))
     for element in file.metadata.schema[1:]:  # read leniently
         if element.repetition_type is None:
             message = f"the schema element {element.name!r} has no repetition type"
@@ -236,12 +255,12 @@ def _check_annotations(file: ParquetFile, findings: Findings) -> None:
             findings.add(Fault("layout.file-metadata", message))
 
 
-def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:
+def _select_columns(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:
     names = None if columns is None else set(columns)
     if names is not None and (unknown := names - set(file.schema.root.child_names)):
-        meant = did_you_mean(min(unknown), file.schema.root.child_names)
-        there = f"; there are {join_names(file.schema.root.child_names)}"
-        raise ValueError(f"there is no top-level column {min(unknown)!r}{meant or there}")
+        suggestion = did_you_mean(min(unknown), file.schema.root.child_names)
+        choices = f"; the columns are {join_names(file.schema.root.child_names)}"
+        raise ValueError(f"unknown top-level column {min(unknown)!r}{suggestion or choices}")
     tops = []
     try:
         for node in file.schema.root.children:

@@ -1,4 +1,4 @@
-"""VARIANT columns: their groups, every value in them, and how ``value`` and ``typed_value`` go together."""
+"""Check VARIANT columns: their groups, every value, and the consistency of ``value`` and ``typed_value``."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import EncryptionError, LimitError, ParquetError, UnsupportedError, VariantError
+from pqext.core.format.metadata import FieldRepetitionType, LogicalType, Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape as shapes
+from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import GroupShape, ListShape, Shape
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.validation import PARTS, examine, meaning_of
-from pqext.verification.model import Fault, Findings
-from pqext.verification.selection import ChunkSelection
-from pqext.verification.variant_groups import group_faults
+from pqext.verification.chunk_selection import ChunkSelection
+from pqext.verification.report import Fault, Findings
 
 BATCH_ROWS = 65_536
-"""Decoded bytes of a column that are looked at at a time, as far as one row has no more."""
+"""Rows of a column that are decoded at a time."""
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Readable:
-    """A VARIANT column whose groups allow its rows to be read; ``paths`` names the group of each node of the plan."""
+    """A VARIANT column whose groups can be read; ``paths`` has the path of the group of each node of the plan."""
 
     shape: GroupShape
     compiled: CompiledSchema
@@ -37,7 +38,7 @@ class Readable:
 
 
 def within(top: Shape) -> Iterator[GroupShape]:
-    """The VARIANT groups at or below a shape; what lies within one is its own affair."""
+    """Yield the VARIANT groups at or below a shape, but no groups within a variant."""
     if isinstance(top, GroupShape):
         if top.node.logical_name == "VARIANT":
             yield top
@@ -51,13 +52,13 @@ def within(top: Shape) -> Iterator[GroupShape]:
 def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check every VARIANT column below ``tops``."""
     for top in tops:
-        readable = [found for group in within(top) if (found := _readable(group, findings)) is not None]
+        readable = [variant for group in within(top) if (variant := _readable(group, findings)) is not None]
         if readable:
             _check_rows(file, top, readable, selection, findings)
 
 
 def _readable(group: GroupShape, findings: Findings) -> Readable | None:
-    """Report what is wrong with a column's groups; ``None`` when its rows cannot be told."""
+    """Report faults of a column's groups; return None if its rows cannot be read."""
     for fault in group_faults(group.node):
         findings.add(fault)
     try:
@@ -69,7 +70,7 @@ def _readable(group: GroupShape, findings: Findings) -> Readable | None:
 
 
 def _paths(group: GroupShape, compiled: CompiledSchema) -> list[str]:
-    """The path in the file's schema of the group of each node of the plan."""
+    """Return the path in the file's schema of the group of each node of the plan."""
     found: list[Shape] = [group] * len(compiled.nodes)
     for index, node in enumerate(compiled.nodes):  # parents come before their children
         held = found[index]
@@ -94,8 +95,8 @@ def _check_rows(
             continue
         try:
             for array in file.iter_stored(top, group.index, BATCH_ROWS):
-                for variant, found, rows in _variants_within(top, readable, array, None):
-                    _judge(variant, found, rows, at, group.index, findings)
+                for variant, values, rows in _variants_within(top, readable, array, None):
+                    _check_values(variant, values, rows, at, group.index, findings)
                 at += len(array)
         except (UnsupportedError, EncryptionError, LimitError) as error:
             findings.skip(top.node.dotted, group.index, error.message)
@@ -108,11 +109,11 @@ def _check_rows(
 def _variants_within(
     shape: Shape, readable: Sequence[Readable], array: pa.Array, rows: Rows | None
 ) -> Iterator[tuple[Readable, pa.StructArray, Rows | None]]:
-    """Each variant below ``shape`` with its array and the row of each of its values, ``None`` for their own number."""
+    """Yield each variant below ``shape`` with its array and the rows of its values; None for consecutive rows."""
     if isinstance(shape, GroupShape):
-        own = next((found for found in readable if found.shape is shape), None)
-        if own is not None:
-            yield own, array, rows
+        variant = next((candidate for candidate in readable if candidate.shape is shape), None)
+        if variant is not None:
+            yield variant, array, rows
         elif shape.node.logical_name != "VARIANT":
             for i, child in enumerate(shape.children):
                 yield from _variants_within(child, readable, array.field(i), rows)
@@ -129,7 +130,7 @@ def _variants_within(
             yield from _variants_within(shape.element, readable, array.values.slice(start, count), below)
 
 
-def _judge(
+def _check_values(
     variant: Readable, array: pa.StructArray, rows: Rows | None, first: int, row_group: int, findings: Findings
 ) -> None:
     records, counts = examine(array, variant.compiled, most=findings.room, first_only=False)
@@ -145,4 +146,122 @@ def _judge(
         if part in ("value", "typed_value") or node == 0:
             path = f"{path}.{part}"
         fault = Fault(meaning.rule, meaning.message, row_group, row, path, None if offset < 0 else offset, part)
-        findings.faults.append(fault)  # counted above; there is room, which `examine` was given
+        findings.faults.append(fault)  # counted above; `examine` was passed the room
+
+
+REQUIRED, OPTIONAL, REPEATED = (
+    FieldRepetitionType.REQUIRED, FieldRepetitionType.OPTIONAL, FieldRepetitionType.REPEATED
+)  # fmt: skip
+VERSION = 1
+
+
+def group_faults(variant: SchemaNode) -> Iterator[Fault]:
+    """Yield the faults in the groups of the VARIANT column ``variant``."""
+    logical = variant.logical_type.VARIANT if variant.logical_type is not None else None
+    version = logical.specification_version if logical is not None else None
+    if version not in (None, VERSION):
+        yield _fault(variant, "variant.version", f"the annotation states version {version} of the encoding, not 1")
+    names = sorted(variant.child_names)
+    if names not in (["metadata", "value"], ["metadata", "typed_value"], ["metadata", "typed_value", "value"]):
+        expected = "metadata, value and typed_value (value or typed_value may be absent)"
+        yield _fault(variant, "shredding.layout.group", f"a variant group must have {expected}, not {', '.join(names)}")
+    metadata, value, typed = variant.child("metadata"), variant.child("value"), variant.child("typed_value")
+    if metadata is not None:
+        yield from _binary(metadata, "variant.group.binary")
+        if metadata.repetition != REQUIRED:
+            yield _fault(metadata, "variant.group.metadata", "metadata must be required")
+    if value is not None and typed is None:
+        yield from _binary(value, "variant.group.binary")
+        if value.repetition != REQUIRED:
+            yield _fault(value, "variant.group.value", "the value of an unshredded variant must be required")
+    elif not variant.is_leaf:
+        yield from _pair(variant)
+
+
+def _pair(group: SchemaNode) -> Iterator[Fault]:
+    """Check ``value`` and ``typed_value`` of a group, and the groups below."""
+    value, typed = group.child("value"), group.child("typed_value")
+    if value is not None:
+        yield from _binary(value, "shredding.layout.value")
+        if value.repetition != OPTIONAL:
+            yield _fault(value, "shredding.layout.optional", "the value next to a typed_value must be optional")
+    if typed is None:
+        return
+    if typed.repetition != OPTIONAL:
+        yield _fault(typed, "shredding.layout.optional", "typed_value must be optional")
+    if typed.is_leaf:
+        if not is_shredded_type(typed):
+            yield _fault(typed, "shredding.types", f"{_describe(typed)} is not in the table of shredded types")
+    elif typed.logical_name == "LIST":
+        yield from _list(typed)
+    elif typed.logical_type is not None:
+        yield _fault(typed, "shredding.types", f"a typed_value group must be a LIST or bare, not {typed.logical_name}")
+    else:
+        names = typed.child_names
+        if not names or len(set(names)) < len(names):
+            yield _fault(typed, "shredding.object.group", "a shredded object must have fields with distinct names")
+        for field in typed.children:
+            yield from _member(field, "shredding.object.required", "the group of a shredded field must be required")
+
+
+def _list(typed: SchemaNode) -> Iterator[Fault]:
+    repeated = typed.children[0] if len(typed.children) == 1 else None
+    if repeated is None or repeated.is_leaf or repeated.repetition != REPEATED or len(repeated.children) != 1:
+        yield _fault(typed, "shredding.array.list", "a shredded array must be a three-level list: LIST, list, element")
+        return
+    yield from _member(repeated.children[0], "shredding.array.list", "the element of a shredded array must be required")
+
+
+def _member(group: SchemaNode, rule: str, reason: str) -> Iterator[Fault]:
+    if group.repetition != REQUIRED:
+        yield _fault(group, rule, reason)
+    names = [] if group.is_leaf else sorted(group.child_names)
+    if names not in (["typed_value"], ["typed_value", "value"], ["value"]):
+        yield _fault(group, "shredding.layout.member", "a field or element must have value, typed_value or both")
+    else:
+        yield from _pair(group)
+
+
+def _binary(node: SchemaNode, rule: str) -> Iterator[Fault]:
+    if node.physical_type != Type.BYTE_ARRAY or node.logical_type is not None:
+        yield _fault(node, rule, f"{node.name} must be BYTE_ARRAY without an annotation, not {_describe(node)}")
+
+
+def is_shredded_type(leaf: SchemaNode) -> bool:
+    """Whether the leaf's type is in the table "Shredded Value Types"."""
+    physical, logical = leaf.physical_type, leaf.logical_type
+    if logical is None:
+        plain = (Type.BOOLEAN, Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.BYTE_ARRAY)
+        return physical in plain
+    if logical.DECIMAL is not None:
+        digits = {Type.INT32: 9, Type.INT64: 18, Type.BYTE_ARRAY: 38, Type.FIXED_LEN_BYTE_ARRAY: 38}
+        precision, scale = logical.DECIMAL.precision, logical.DECIMAL.scale
+        return physical in digits and 0 <= scale <= precision <= digits[physical]
+    return (physical, _kind(logical)) in _TABLE
+
+
+_TABLE = {
+    (Type.INT32, "INT(8, signed)"), (Type.INT32, "INT(16, signed)"), (Type.INT32, "INT(32, signed)"),
+    (Type.INT64, "INT(64, signed)"), (Type.INT32, "DATE"), (Type.INT64, "TIME(MICROS, local)"),
+    (Type.INT64, "TIMESTAMP(MICROS, UTC)"), (Type.INT64, "TIMESTAMP(NANOS, UTC)"),
+    (Type.INT64, "TIMESTAMP(MICROS, local)"), (Type.INT64, "TIMESTAMP(NANOS, local)"),
+    (Type.BYTE_ARRAY, "STRING"), (Type.FIXED_LEN_BYTE_ARRAY, "UUID"),
+}  # fmt: skip
+
+
+def _kind(logical: LogicalType) -> str:
+    if logical.INTEGER is not None:
+        return f"INT({logical.INTEGER.bitWidth}, {'signed' if logical.INTEGER.isSigned else 'unsigned'})"
+    timed = logical.TIME or logical.TIMESTAMP
+    if timed is not None:
+        return f"{logical.member}({timed.unit.member}, {'UTC' if timed.isAdjustedToUTC else 'local'})"
+    return logical.member or "an unknown annotation"
+
+
+def _describe(node: SchemaNode) -> str:
+    name = node.physical_type.name if node.physical_type is not None else "a group"
+    return f"{name} {_kind(node.logical_type)}" if node.logical_type is not None else name
+
+
+def _fault(node: SchemaNode, rule: str, message: str) -> Fault:
+    return Fault(rule, message, column=node.dotted)

@@ -48,7 +48,7 @@ def test_mode_and_schema_are_those_of_iceberg(file: Path, tmp_path: Path) -> Non
 
 def test_wrong_arguments_and_files_are_told_in_a_line(file: Path, tmp_path: Path) -> None:
     refused = run(file, "--format", "iceberg", "--mode", "some")
-    assert (refused.exit_code, "a metrics mode is none, counts, truncate(N) or full" in refused.output) == (2, True)
+    assert (refused.exit_code, "metrics mode must be none, counts, truncate(N) or full" in refused.output) == (2, True)
     assert run(file).exit_code == 2
     short = tmp_path / "short.parquet"
     short.write_bytes(file.read_bytes()[:50])

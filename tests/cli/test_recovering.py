@@ -31,7 +31,7 @@ def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
     text.write_text("id,name\n1,a\n", "utf-8")
     refused = run("recover", cut, "-o", out, "--schema", text)
     assert refused.exit_code == 2
-    assert "its text is no DDL" in said(refused)
+    assert "not valid DDL" in said(refused)
     for schema in ("id BIGINT, name STRING", ddl, whole):
         result = run("recover", cut, "-o", out, "--schema", schema, "--force")
         assert result.exit_code == 0, result.output
@@ -46,10 +46,10 @@ def test_reports_and_errors_name_the_options_of_the_command(tmp_path: Path) -> N
     pqext.write_table(pa.table({"a": range(200), "b": range(200)}), whole, row_group_rows=50, dictionary=False)
     cut.write_bytes(whole.read_bytes()[:-1500])
     result = run("recover", cut, "-o", out)
-    assert "without a schema pages tell too little: give --schema" in result.output
+    assert "pages alone do not identify columns; pass --schema" in result.output
     assert "schema=" not in result.output
-    for options, told in (((), "; --row-group-rows may tell which is right"), (
-        ("--row-group-rows", 100, "--format", "json"), "; --row-group-rows 100 does not settle it",
+    for options, told in (((), "; --row-group-rows may resolve it"), (
+        ("--row-group-rows", 100, "--format", "json"), "; --row-group-rows 100 does not resolve it",
     )):
         result = run("recover", cut, "-o", out, "--schema", "a BIGINT, b BIGINT", *options)
         assert told in result.output
@@ -72,7 +72,7 @@ def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> Non
     assert pqext.read_table(out)["name"].to_pylist() == [None] * 50 + ["some text"] * 50
     result = run("recover", damaged, "-o", out, "--null-columns", "--drop-columns", "--force")
     assert result.exit_code == 2
-    assert "give one of them" in said(result)
+    assert "mutually exclusive" in said(result)
 
 
 def test_nothing_to_recover_has_status_1_and_writes_nothing(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_an_output_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None
     for options in ((), ("--force",)):
         result = run("recover", whole, "--output", whole, *options)
         assert result.exit_code != 0
-        assert "OUT is the damaged file itself" in result.output + str(result.exception)
+        assert "OUT must differ from the damaged source file" in result.output + str(result.exception)
 
 
 def test_standard_output_is_no_file_to_recover_to(tmp_path: Path) -> None:

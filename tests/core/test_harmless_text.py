@@ -19,7 +19,7 @@ from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.verification import verify
-from pqext.verification.model import Fault
+from pqext.verification.report import Fault
 
 EVIL = "a\x1b]0;x\x07\u202e\x9b31m"
 TABLE = pa.table({EVIL: [EVIL + str(i) for i in range(40)], "g": [{EVIL: i} for i in range(40)]})

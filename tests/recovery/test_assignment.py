@@ -28,7 +28,7 @@ def test_pages_that_can_be_parted_in_several_ways_are_given_up_unless_told() -> 
     schema = "a BIGINT, b BIGINT"
     report, found = recovered(cut, schema=schema)
     assert found is None
-    assert [loss.reason for loss in report.losses] == [f"{AMBIGUOUS}; row_group_rows may tell which is right"]
+    assert [loss.reason for loss in report.losses] == [f"{AMBIGUOUS}; row_group_rows may resolve it"]
 
 
 def same_types(count: int, group: int, page: int = 1 << 20) -> tuple[pa.Table, bytes]:
@@ -49,10 +49,10 @@ def test_rows_of_a_row_group_that_alone_decide_are_told_of() -> None:
     assert recovered(cut, schema=table.schema)[1] is None
     report, found = recovered(cut, schema=table.schema, row_group_rows=100)
     assert found == table
-    assert {group.assigned for group in report.row_groups} == {"told"}
+    assert {group.assigned for group in report.row_groups} == {"row_group_rows"}
     assert report.checksums
     assert not report.certified
-    told = "assigned by the Arrow schema given, whose names and types no footer confirms, and by the rows of row groups"
+    told = "assigned by the Arrow schema given, whose names and types no footer confirms and row_group_rows"
     assert told in str(report)
 
 
@@ -62,11 +62,11 @@ def test_rows_of_a_row_group_are_not_believed_where_pages_make_smaller_ones() ->
         table, cut = same_types(600, group, page)
         report, found = recovered(cut, schema=table.schema, row_group_rows=told)
         assert found is None
-        assert "; row_group_rows=200 does not settle it" in report.losses[0].reason
+        assert "; row_group_rows=200 does not resolve it" in report.losses[0].reason
     table, cut = same_types(80_000, 40_000, 20_000)  # pages that a writer ends for their length alone
     report, found = recovered(cut, schema=table.schema, row_group_rows=40_000)
     assert found == table
-    assert {group.assigned for group in report.row_groups} == {"told"}
+    assert {group.assigned for group in report.row_groups} == {"row_group_rows"}
 
 
 @pytest.mark.spec("recovery.ambiguous")
@@ -74,7 +74,7 @@ def test_rows_of_a_row_group_that_fit_no_page_do_not_blame_the_schema() -> None:
     table, cut = same_types(600, 100)
     report, found = recovered(cut, schema=table.schema, row_group_rows=50)
     assert found is None
-    assert [loss.reason for loss in report.losses] == [f"{AMBIGUOUS}; row_group_rows=50 does not settle it"]
+    assert [loss.reason for loss in report.losses] == [f"{AMBIGUOUS}; row_group_rows=50 does not resolve it"]
 
 
 @pytest.mark.spec("recovery.ambiguous")
@@ -84,7 +84,7 @@ def test_rows_of_a_row_group_that_the_pages_contradict_are_not_believed() -> Non
     for told in (70, 200):
         report, found = recovered(data[: footer_of(data)], schema=rows.schema, row_group_rows=told)
         assert found == rows
-        assert report.notes == (f"row_group_rows={told} is not what the pages allow: row groups have 100 rows",)
+        assert report.notes == (f"row_group_rows={told} does not match the pages: row groups have 100 rows",)
         assert {group.assigned for group in report.row_groups} == {"only"}
 
 
@@ -117,7 +117,7 @@ def test_what_a_schema_assigned_is_not_certified() -> None:
     report, _ = recovered(data[:-1])
     assert report.certified
     assert {group.assigned for group in report.row_groups} == {"footer"}
-    assert "columns    certain: as the footer says" in str(report)
+    assert "columns    certain: as the footer states" in str(report)
 
 
 @pytest.mark.spec("recovery.assigned")
@@ -131,7 +131,7 @@ def test_pages_that_fit_otherwise_with_uneven_sizes_are_told_of() -> None:
     report, found = without_footer(made.getvalue(), schema="a BIGINT, b BIGINT")
     assert found == numbers
     assert {group.assigned for group in report.row_groups} == {"regular"}
-    assert "in the only way with pages of one size; others fit too" in str(report)
+    assert "in the only way with pages of equal size; other splits fit too" in str(report)
 
 
 PLAIN: dict[str, Any] = {"row_group_rows": 100, "page_index": False, "dictionary": False, "compression": "uncompressed"}
@@ -150,7 +150,7 @@ def test_a_footer_that_stands_elsewhere_than_it_says_certifies_no_columns() -> N
     assert found is not None
     assert found["a"].to_pylist() == list(range(400))
     assert not report.certified
-    assert "before which bytes are missing or were added" in str(report)
+    assert "but bytes before it are missing or were added" in str(report)
 
 
 @pytest.mark.spec("recovery.assigned")

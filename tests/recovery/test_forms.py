@@ -55,7 +55,7 @@ def test_many_pages_of_numbers_before_decimals_hide_no_form_of_these(rows: int) 
 
 def said(report: Recovery) -> tuple[str, ...]:
     """The notes but for the one that a schema of one type may be too long or too short."""
-    return tuple(note for note in report.notes if not note.startswith("all columns of the schema are of one type"))
+    return tuple(note for note in report.notes if not note.startswith("all columns of the schema have the same type"))
 
 
 @pytest.mark.parametrize("as_integer", [False, True])
@@ -91,7 +91,7 @@ def test_one_value_in_all_rows_keeps_the_order_that_it_was_given(
     if as_integer or Decimal(value).scaleb(scale) < 1 << 16:
         assert found == table, report
     if found != table:
-        assert "in either order of their bytes" in str(report.notes)
+        assert "in both byte orders" in str(report.notes)
 
 
 @pytest.mark.parametrize("others", [["0.00"], [None], ["0.00", None]])
@@ -101,7 +101,7 @@ def test_a_sentinel_of_all_digits_keeps_the_order_that_it_was_given(others: list
     table = pa.table({"k": ["a"] * 60, "d": pa.array((values * 60)[:60], pa.decimal128(9, 2))})
     report, found = without_footer(by_pqext(table), schema="k STRING, d DECIMAL(9,2)")
     assert found == table, report
-    assert "in either order of their bytes" in str(report.notes)
+    assert "in both byte orders" in str(report.notes)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -113,7 +113,7 @@ def test_timestamps_may_be_int96(version: str) -> None:
     report, found = without_footer(data, schema="at TIMESTAMP, n BIGINT")
     assert found is not None, report
     assert [value.replace(tzinfo=UTC) for value in found["at"].to_pylist()] == values
-    assert report.notes == ("column at was read as optional INT96, not optional INT64: so its pages can be read",)
+    assert report.notes == ("column at was read as optional INT96 instead of optional INT64, because its pages match",)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -196,7 +196,7 @@ def test_a_group_is_null_where_all_its_leaves_are() -> None:
         by_pyarrow(table, row_group_size=100), schema="s STRUCT<a: INT NOT NULL, b: STRING NOT NULL> NOT NULL"
     )
     assert found == table
-    assert report.notes == ("column s was read as optional group, not required group: so its pages can be read",)
+    assert report.notes == ("column s was read as optional group instead of required group, because its pages match",)
 
 
 @pytest.mark.spec("recovery.forms")
@@ -233,9 +233,9 @@ def test_the_first_column_whose_pages_do_not_fit_is_named(schema: str, column: s
     for options in _kinds():
         report, found = without_footer(by_pyarrow(table, row_group_size=100, **options), schema=schema)
         assert found is None
-        assert f"the schema may not be that of the file: where column {column} should be" in report.losses[0].reason
+        assert f"the schema may not match the file: column {column} was expected" in report.losses[0].reason
         assert told in report.losses[0].reason
-        assert report.losses[0].reason.endswith("its type may be another, or the schema may lack a column before it")
+        assert report.losses[0].reason.endswith("its type may differ, or the schema may lack a preceding column")
 
 
 def _kinds() -> list[dict[str, Any]]:
@@ -265,11 +265,11 @@ def test_a_sibling_whose_variants_are_not_shredded_is_told_of() -> None:
         assert found is None
         if checksums:  # without, damage may be the reason as well
             assert len(report.losses) == 1
-            assert "file: where column event.value should be, at byte" in report.losses[0].reason
-            assert report.losses[0].reason.endswith("shredded only the schema of a file that is shredded alike tells")
+            assert "file: column event.value was expected at byte" in report.losses[0].reason
+            assert report.losses[0].reason.endswith("pass a file with the same VARIANT shredding as schema")
         else:
             assert report.losses[0].column == "event"
-            assert report.losses[0].reason.endswith("the schema may not be that of the file")
+            assert report.losses[0].reason.endswith("the schema may not match the file")
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_where_all_pages_fit_the_column_whose_values_do_not_is_named(kind: str, 
     assert found is None
     assert {loss.column for loss in report.losses} == {"d"}
     assert told in report.losses[0].reason
-    assert report.losses[0].reason.endswith("the schema may not be that of the file")
+    assert report.losses[0].reason.endswith("the schema may not match the file")
 
 
 @pytest.mark.parametrize("options", [{}, {"row_group_size": 25}, {"use_dictionary": ["d"], "compression": "zstd"}])
@@ -296,8 +296,8 @@ def test_where_all_pages_fit_in_another_form_the_column_whose_values_do_not_is_n
         report, found = without_footer(by_pyarrow(table.select(range(columns)), **options), schema=schema)
         assert found is None
         assert report.notes == ()
-        assert "file: where column d should be, at byte" in report.losses[0].reason
-        assert "are values that it cannot have; its type may be another" in report.losses[0].reason
+        assert "file: column d was expected at byte" in report.losses[0].reason
+        assert "which has values of another type; its type may differ" in report.losses[0].reason
 
 
 @pytest.mark.spec("recovery.misfit")
@@ -307,8 +307,8 @@ def test_a_dictionary_within_a_chunk_is_told_of() -> None:
     first, stop = extent(data, 0, 1)
     half = (stop - first) // 2  # two pages alike
     report, _ = recovered(data[: first + half] + data[stop : extent(data, 0, 2)[1]], schema=table.schema)
-    assert "where column b should be" in report.losses[0].reason
-    assert "are a dictionary, although its chunk lacks 50 of 100 rows" in report.losses[0].reason
+    assert "column b was expected" in report.losses[0].reason
+    assert "which has a dictionary, although its chunk lacks 50 of 100 rows" in report.losses[0].reason
 
 
 @pytest.mark.spec("recovery.forms.twins")
@@ -328,7 +328,7 @@ def test_levels_that_pages_do_not_tell_apart_are_told_as_a_guess() -> None:
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("l", pa.list_(pa.int64()), nullable=False)])
     table = pa.table({"id": [1, 2, 3], "l": [[1], [], [None]]}, schema=schema)
     report, _ = without_footer(by_pyarrow(table), schema="id BIGINT, l ARRAY<BIGINT>")
-    assert "column l: which of its levels may be null is a guess" in str(report)
+    assert "column l: several nullabilities of its levels fit" in str(report)
     plain = pa.table({"id": [1, 2, 3], "l": [[1], [], None]})
     report, found = without_footer(by_pyarrow(plain), schema="id BIGINT, l ARRAY<BIGINT>")
     assert found is not None
@@ -358,4 +358,4 @@ def test_a_schema_that_may_lack_columns_is_told_of() -> None:
     table = pa.table({name: [float(place * 1000 + row) for row in range(COUNT)] for place, name in enumerate("abcd")})
     report, found = without_footer(by_pyarrow(table, row_group_size=100), schema="a DOUBLE, b DOUBLE, c DOUBLE")
     assert found is not None
-    assert [note for note in report.notes if "where it has too many or too few, values are mixed" in note]
+    assert [note for note in report.notes if "if it has too many or too few, values are mixed up" in note]

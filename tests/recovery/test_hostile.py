@@ -13,7 +13,7 @@ from recovery import damaged_files
 import pqext
 from pqext.core.base.leb128 import uleb
 from pqext.recovery.row_groups import assignment
-from pqext.recovery.schemas import mismatches, physical_forms
+from pqext.recovery.schemas import mismatches, physical_types
 
 SECONDS = 40
 """Of the processor, so that other work beside the tests does not count."""
@@ -56,15 +56,15 @@ def bombs(pages: int, size: int) -> bytes:
 @pytest.fixture
 def less_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sixteenth of the steps that searches may take."""
-    steps = [(module, "_STEPS") for module in (physical_forms, assignment, mismatches)]
-    for module, name in (*steps, (assignment, "_STEPS_OF_CHECKS")):
+    steps = [(module, "_STEPS") for module in (physical_types, assignment, mismatches)]
+    for module, name in (*steps, (assignment, "_CHECK_STEPS")):
         monkeypatch.setattr(module, name, getattr(module, name) // FEWER)
 
 
 @pytest.mark.usefixtures("less_effort")
 def test_a_search_that_takes_too_long_says_so() -> None:
     report = pqext.recover(b"PAR1" + EIGHT_BYTES * 1200, io.BytesIO(), schema="a BIGINT NOT NULL, b BIGINT NOT NULL")
-    assert "the search for row groups takes too long; row_group_rows makes it shorter" in str(report)
+    assert "search for row groups takes too long; pass row_group_rows to shorten it" in str(report)
 
 
 def recovered(data: bytes, seconds: float = SECONDS, **options: object) -> bytes:

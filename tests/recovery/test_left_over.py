@@ -30,7 +30,7 @@ def test_a_dictionary_that_leaves_bytes_over_is_of_another_type(table: pa.Table,
     assert found == table, report
     report, found = without_footer(data, schema=wrong)
     assert found is None, report
-    assert "the schema may not be that of the file" in str(report)
+    assert "the schema may not match the file" in str(report)
 
 
 @pytest.mark.parametrize("type", ["DECIMAL(9,2)", "DECIMAL(20,2)", "BINARY", "STRING"])

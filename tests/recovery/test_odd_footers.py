@@ -42,8 +42,8 @@ def changed(data: bytes, change: Callable[[FileMetaData], None]) -> bytes:
     [
         (annotated(NUMBER, converted_type=1349), "'n' has the converted type 1349"),
         (annotated(NUMBER, logicalType=LogicalType(INTEGER=IntType(bitWidth=33, isSigned=True))), "type of 33 bits"),
-        (annotated(LIST, logicalType=LogicalType(unknown=((0, 2, b""),))), "'list' has a logical type that is no str"),
-        (annotated(STRUCT, logicalType=LogicalType(STRING=StringType())), "'struct' has the logical type STRING of"),
+        (annotated(LIST, logicalType=LogicalType(unknown=((0, 2, b""),))), "logical type that is not a str"),
+        (annotated(STRUCT, logicalType=LogicalType(STRING=StringType())), "has the logical type STRING, which"),
     ],
 )
 @pytest.mark.spec("recovery.annotations")
@@ -59,7 +59,7 @@ def test_annotations_that_no_writer_makes_are_faults_and_left_out(
         assert found is not None, report
         assert found.num_rows == 30
         assert found["struct"] == TABLE["struct"]
-        assert any(told in note and note.endswith("which is left out") for note in report.notes)
+        assert any(told in note and note.endswith("which is ignored") for note in report.notes)
 
 
 @pytest.mark.spec("recovery.annotations")
@@ -81,7 +81,7 @@ def test_a_note_of_the_arrow_schema_that_cannot_be_read_is_left_out(stored: str 
         pair.value = stored
 
     data = changed(by_pyarrow(TABLE), change)
-    assert "ARROW:schema, the note of the Arrow schema, cannot be read" in str(pqext.verify(data))
+    assert "the metadata entry ARROW:schema cannot be read" in str(pqext.verify(data))
     _, found = recovered(data[:-8])
     assert found == TABLE
 
@@ -119,7 +119,7 @@ def test_values_of_a_column_that_a_flipped_bit_makes_required_are_not_taken(writ
         report, found = recovered(metadata)
         assert found is None
         assert {(loss.column, loss.rows) for loss in report.losses} == {("n", 100)}
-        assert "more bytes than its values take" in report.losses[0].reason
+        assert "more bytes than its values need" in report.losses[0].reason
         report, found = recovered(metadata, drop_columns=True)
         assert found == table.select(["f"])
         assert report.certified

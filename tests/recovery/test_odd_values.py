@@ -89,7 +89,7 @@ def test_pages_whose_headers_count_wrongly_are_written_anew(
         (note,) = report.notes
         assert note.startswith(f"column {TABLE.column_names[column]}: ")
         assert " header" in note
-        assert note.endswith("; 1 row group written anew, with the same values")
+        assert note.endswith("; 1 row group rewritten with the same values")
 
 
 @pytest.mark.spec("recovery.counts")
@@ -135,7 +135,7 @@ def test_decimals_of_no_bytes_are_written_anew(dictionary: bool) -> None:
     report, found = recovered(empty_decimals(dictionary=dictionary)[:-8])
     assert found is not None, report
     assert found["d"].to_pylist() == [Decimal("0.01"), Decimal(0), Decimal("5.12"), None] * 5
-    assert "a decimal has no bytes" in report.notes[0]
+    assert "a decimal value has no bytes" in report.notes[0]
 
 
 @pytest.mark.parametrize("precision", [9, 18, 38])
@@ -159,7 +159,7 @@ def test_a_column_whose_pages_all_leave_bytes_over_is_of_another_type(ddl: str) 
     assert without_footer(data, schema="s STRING")[1] == table
     report, found = without_footer(data, schema=f"s {ddl}")
     assert found is None, report
-    assert "the schema may not be that of the file" in str(report)
+    assert "the schema may not match the file" in str(report)
 
 
 @pytest.mark.parametrize("first", [b"", b"xx"])

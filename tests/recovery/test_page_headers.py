@@ -12,8 +12,8 @@ import pqext
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.metadata import ColumnChunk, DataPageHeaderV2, Encoding, PageHeader, PageType
 from pqext.core.io.source import MemorySource
-from pqext.recovery.evidence import _placed
-from pqext.recovery.fragments.pages import _content
+from pqext.recovery.detection.pages import _content
+from pqext.recovery.evidence import _locate
 
 SOUND: dict[str, int] = {
     "num_values": 10, "num_nulls": 4, "num_rows": 10, "definition_levels_byte_length": 3,
@@ -31,20 +31,20 @@ def header(sizes: tuple[int, int] = (40, 40), **changes: int) -> PageHeader:
 
 def test_header_that_makes_sense_states_entries_and_encoding() -> None:
     for is_told in (False, True):
-        assert _content(header(), is_told=is_told) == (10, int(Encoding.PLAIN))
-        assert _content(header((5, 5)), is_told=is_told) == (10, int(Encoding.PLAIN))
+        assert _content(header(), in_footer=is_told) == (10, int(Encoding.PLAIN))
+        assert _content(header((5, 5)), in_footer=is_told) == (10, int(Encoding.PLAIN))
 
 
 @pytest.mark.parametrize("sizes", [(4, 40), (40, 4)])
 def test_levels_longer_than_their_page_are_no_page(sizes: tuple[int, int]) -> None:
     for is_told in (False, True):
-        assert _content(header(sizes), is_told=is_told) is None
+        assert _content(header(sizes), in_footer=is_told) is None
 
 
 @pytest.mark.parametrize("changes", [{"num_nulls": 11}, {"num_nulls": -2}, {"num_rows": 11}, {"num_rows": -1}])
 def test_header_that_counts_wrongly_is_believed_only_where_a_footer_states_a_page(changes: dict[str, int]) -> None:
-    assert _content(header(**changes), is_told=False) is None
-    assert _content(header(**changes), is_told=True) == (10, int(Encoding.PLAIN))
+    assert _content(header(**changes), in_footer=False) is None
+    assert _content(header(**changes), in_footer=True) == (10, int(Encoding.PLAIN))
 
 
 @pytest.mark.parametrize("changes", [{}, {"file_path": "other.parquet"}])
@@ -55,5 +55,5 @@ def test_chunk_in_another_file_has_no_pages_here(changes: dict[str, Any]) -> Non
         chunk: ColumnChunk = file.metadata.row_groups[0].columns[0]
     for name, value in changes.items():
         setattr(chunk, name, value)
-    found = _placed(MemorySource(out.getvalue()), chunk, [0], DEFAULT_LIMITS)
+    found = _locate(MemorySource(out.getvalue()), chunk, [0], DEFAULT_LIMITS)
     assert (found is None) == bool(changes)

@@ -57,9 +57,9 @@ def test_the_damaged_file_stays_as_it_is_and_is_no_destination(tmp_path: Path) -
     path = tmp_path / "cut.parquet"
     path.write_bytes(written(rows(300))[:-30])
     before = hashlib.sha256(path.read_bytes()).digest()
-    with pytest.raises(ValueError, match="never touched"):
+    with pytest.raises(ValueError, match="must differ from the damaged source"):
         pqext.recover(path, path, schema=SCHEMA)
-    with pytest.raises(ValueError, match="never touched"):
+    with pytest.raises(ValueError, match="must differ from the damaged source"):
         pqext.recover(path, tmp_path / "." / "cut.parquet", schema=SCHEMA)
     assert pqext.recover(path, tmp_path / "new.parquet", schema=SCHEMA).rows == 300
     assert hashlib.sha256(path.read_bytes()).digest() == before
@@ -88,11 +88,11 @@ def test_no_other_name_of_the_damaged_file_makes_it_a_destination(
             (path, opened),
             (read, opened),
         ]:
-            with pytest.raises(ValueError, match="never touched"):
+            with pytest.raises(ValueError, match="must differ from the damaged source"):
                 pqext.recover(source, dest, schema=SCHEMA)
     assert path.read_bytes() == before
     held = io.BytesIO(before)
-    with pytest.raises(ValueError, match="never touched"):
+    with pytest.raises(ValueError, match="must differ from the damaged source"):
         pqext.recover(held, held, schema=SCHEMA)
 
 
@@ -120,7 +120,7 @@ def test_an_older_footer_within_a_file_is_found_and_what_follows_it_too() -> Non
     report, found = recover(first + b"torn")
     assert (report.evidence, found) == ("footer inside the file", rows(200))
     report, found = recover(first + behind)
-    assert (report.evidence, found) == ("footer inside the file, pages behind it", rows(300))
+    assert (report.evidence, found) == ("footer inside the file, pages after it", rows(300))
     assert [group.evidence for group in report.row_groups] == ["footer", "footer", "pages"]
 
 
@@ -213,7 +213,7 @@ def test_without_a_footer_pages_tell_row_groups_by_a_schema(writer: str, tmp_pat
         assert found == rows(300)
     report, found = recover(cut)
     assert found is None
-    assert "give schema=" in report.losses[0].reason
+    assert "pass schema=" in report.losses[0].reason
     start, _ = extent(data, 2, 1)
     assert recover(data[: start + 9], schema=SCHEMA)[1] == rows(200)
 
@@ -375,7 +375,7 @@ def test_the_new_footer_says_nothing_of_values() -> None:
 def test_the_report_says_that_values_without_checksums_are_not_certain() -> None:
     report, _ = recover(written(rows(300))[:-30], schema=SCHEMA)
     assert report.certified
-    assert "bytes      certain: every page that is kept has a checksum" in str(report)
+    assert "bytes      certain: every recovered page has a matching checksum" in str(report)
     data = bytearray(written(rows(300), checksums=False, compression="uncompressed", dictionary=False))
     start, _ = extent(bytes(data), 0, 2)
     data[start + 60] ^= 1
@@ -418,7 +418,7 @@ def test_rows_beside_a_page_whose_checksum_does_not_fit_are_certain() -> None:
 def test_a_schema_that_is_not_needed_is_told_of() -> None:
     report, _ = recover(written(rows(300))[:-1], schema="x BIGINT")
     assert report.rows == 300
-    assert "the DDL given was not needed: the footer without its frame tells the columns" in report.notes
+    assert "the DDL given was not needed: the footer without its frame states the columns" in report.notes
 
 
 def test_a_codec_that_is_given_counts_more_than_that_of_a_sibling() -> None:
@@ -433,7 +433,7 @@ def test_a_codec_that_is_not_needed_is_told_of() -> None:
     data = written(rows(300))
     report, _ = recover(data[:-1], codec="gzip")
     assert report.rows == 300
-    assert "codec gzip was not needed: the footer without its frame tells the codecs" in report.notes
+    assert "codec gzip was not needed: the footer without its frame states the codecs" in report.notes
     assert "codec gzip" not in str(recover(data[: extent(data, 0, 0)[0]], codec="gzip", schema="id BIGINT")[0])
 
 
@@ -446,7 +446,7 @@ def test_losses_are_told_row_group_by_row_group() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="neither a file that is there nor DDL"):
+    with pytest.raises(ValueError, match="neither an existing file nor valid DDL"):
         pqext.recover(b"PAR1", io.BytesIO(), schema="no such thing <")
     with pytest.raises(ValueError, match="schema has no columns"):
         pqext.recover(b"PAR1", io.BytesIO(), schema=pa.schema([]))
@@ -477,7 +477,7 @@ def test_the_footer_of_a_file_that_is_a_value_is_none_of_this_one() -> None:
     torn = data[: footer_of(data)]
     report, found = recover(torn)
     assert found is None
-    assert "no footer is left but those of files within this one" in str(report)
+    assert "no footer was found except footers of files embedded in this one" in str(report)
     report, found = recover(torn, schema="id BIGINT, blob BINARY")
     assert found == table
     checkpointed = written(pa.concat_tables([table, table]), checkpoint=1, compression="uncompressed")
@@ -571,7 +571,7 @@ def test_rows_that_all_columns_contradict_are_those_of_the_columns(wrong: int) -
     assert found == table
     assert report.certified
     assert not report.losses
-    assert report.notes == (f"row group 1: the footer gives it {wrong} rows, and its columns 100",)
+    assert report.notes == (f"row group 1: the footer states {wrong} rows, its columns 100",)
 
 
 @pytest.mark.parametrize("wrong", [0, 99, 101, 1 << 40])
@@ -600,7 +600,7 @@ def test_a_type_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
     report, found = recover(under_footer(written(table, arrow_schema=False), change))
     assert found is not None
     assert found.to_pydict() == table.to_pydict()
-    assert report.notes == ("column price: the schema calls it INT64, and all its chunks DOUBLE",)
+    assert report.notes == ("column price: the schema states INT64, all its chunks DOUBLE",)
 
 
 @pytest.mark.spec("recovery.footer-counts")
@@ -626,7 +626,7 @@ def test_a_name_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
     report, found = recover(under_footer(written(table, arrow_schema=False), change))
     assert found is not None
     assert found.to_pylist() == table.to_pylist()
-    assert report.notes == ("column plac: all its chunks call it place", "column z: all its chunks call it y")
+    assert report.notes == ("column plac: all its chunks name it place", "column z: all its chunks name it y")
 
 
 @pytest.mark.spec("recovery.footer-counts")
@@ -640,7 +640,7 @@ def test_a_chunk_that_is_called_otherwise_is_that_of_its_column() -> None:
 
     report, found = recover(under_footer(written(table), change))
     assert found == table
-    assert report.notes == ("column name in row group 1: the footer calls its chunk otherwise",)
+    assert report.notes == ("column name in row group 1: the footer has another path for its chunk",)
 
 
 @pytest.mark.spec("recovery.footer-counts")
@@ -687,5 +687,5 @@ def test_of_a_single_row_group_no_name_is_believed() -> None:
     report, found = recover(damaged)
     assert found is None
     assert report.losses
-    assert report.notes[-1] == "schema= reads the pages without this footer, whose bits may be wrong"
+    assert report.notes[-1] == "pass schema= to read the pages without this footer, which may be corrupt"
     assert recover(damaged, schema=SCHEMA)[1] == rows(100)

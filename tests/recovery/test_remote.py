@@ -85,14 +85,14 @@ def test_a_file_that_is_changed_meanwhile_is_told_of(
 ) -> None:
     path = tmp_path / "in.parquet"
     path.write_bytes(damaged)
-    judge = pqext.recovery.run.judge
+    assess = pqext.recovery.run.assess
 
     def meanwhile(*arguments: Any) -> Any:
         with open(path, "ab") as file:
             file.write(b"?")
-        return judge(*arguments)
+        return assess(*arguments)
 
-    monkeypatch.setattr("pqext.recovery.run.judge", meanwhile)
+    monkeypatch.setattr("pqext.recovery.run.assess", meanwhile)
     with pytest.raises(pqext.ChangedFileError):
         pqext.recover(path, tmp_path / "out.parquet")
     assert os.listdir(tmp_path) == ["in.parquet"]
@@ -105,7 +105,7 @@ def test_a_file_that_is_changed_meanwhile_is_told_of(
 def test_a_file_never_takes_its_own_place_by_another_url(name: str, damaged: bytes) -> None:
     store = fsspec.filesystem("memory")
     store.pipe("/same/in.parquet", damaged)
-    with pytest.raises(ValueError, match="which is never touched"):
+    with pytest.raises(ValueError, match="must differ from the damaged source"):
         pqext.recover("memory://same/in.parquet", name)
     changed = damaged + WHOLE[-1:]
     store.pipe("/same/in.parquet", changed)
@@ -137,7 +137,7 @@ def test_a_local_file_is_known_by_every_name(tmp_path: Path) -> None:
     path.write_bytes(data)
     (tmp_path / "link.parquet").symlink_to(path)
     for name in (f"local://{path}", f"file://{path}", str(tmp_path / "link.parquet")):
-        with pytest.raises(ValueError, match="which is never touched"):
+        with pytest.raises(ValueError, match="must differ from the damaged source"):
             pqext.recover(path, name)
         with pytest.raises(LossError):
             pqext.repair(path, name)

@@ -184,14 +184,14 @@ def test_ddl_tells_units_and_widths_that_spark_has_no_name_for() -> None:
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
-        ("g GEOMETRY(EVERY)", "the number of a CRS"),
-        ("g GEOMETRY(1, 2)", "the number of a CRS"),
-        ("t TIMESTAMP(4), u INT", "digits after the second"),
+        ("g GEOMETRY(EVERY)", "takes an SRID"),
+        ("g GEOMETRY(1, 2)", "takes an SRID"),
+        ("t TIMESTAMP(4), u INT", "fractional digits"),
         ("a INT, a INT", "the same name"),
         ("GEOMETRY(4326)", "needs the columns"),
         ("v STRING(ANY)", "expected a number"),
         ("a LIST<INT>", "a list is an ARRAY"),
-        ("a BIGNT", "BIGNT is no type of a column; did you mean 'BIGINT'"),
+        ("a BIGNT", "BIGNT is not a column type; did you mean 'BIGINT'"),
         ("a INT -- all of it\n- b INT", "unexpected '-'"),
     ],
 )
@@ -216,8 +216,8 @@ def test_ddl_of_variants_has_no_geometries() -> None:
 @pytest.mark.parametrize(
     ("schema", "error", "told"),
     [
-        ({"a": "INT"}, TypeError, "schema is a Parquet file, an Arrow schema or the text of DDL, not a dict"),
-        (b"PAR1" + bytes(20), CorruptFileError, "the file given as schema cannot be read"),
+        ({"a": "INT"}, TypeError, "schema must be a Parquet file, an Arrow schema or DDL, not a dict"),
+        (b"PAR1" + bytes(20), CorruptFileError, "the schema file cannot be read"),
         ("nowhere.ddl", FileNotFoundError, r"nowhere\.ddl"),
     ],
 )

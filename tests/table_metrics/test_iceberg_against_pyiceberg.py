@@ -122,15 +122,15 @@ def test_two_columns_of_one_id_are_refused() -> None:
 @pytest.mark.parametrize(
     ("schema", "error", "message"),
     [
-        (5, TypeError, "schema is a pyiceberg Schema or its JSON form, not int"),
-        ("{", ValueError, "the schema is no JSON"),
-        ({"type": "list"}, ValueError, "a table's schema is of type struct"),
-        ({"type": "struct", "fields": [{"id": 1}]}, ValueError, "not the JSON form of an Iceberg schema"),
-        ({"type": "struct", "fields": [{"id": 1, "type": "int"}]}, ValueError, "not the JSON form of an Iceberg"),
-        ({"type": "struct", "fields": [{"id": "1", "name": "a", "type": "int"}]}, ValueError, "an id that is a number"),
-        ({"type": "struct", "fields": 5}, ValueError, "not the JSON form of an Iceberg schema"),
-        ("[" * 100_000, ValueError, "the schema is no JSON"),
-        ({"type": "struct", "fields": [{"id": 1, "name": "a", "type": {"type": "set"}}]}, ValueError, "'set' is no"),
+        (5, TypeError, "schema must be a pyiceberg Schema or its JSON, not int"),
+        ("{", ValueError, "the schema is not JSON"),
+        ({"type": "list"}, ValueError, "the schema of a table must have type struct"),
+        ({"type": "struct", "fields": [{"id": 1}]}, ValueError, "not the JSON of an Iceberg schema"),
+        ({"type": "struct", "fields": [{"id": 1, "type": "int"}]}, ValueError, "not the JSON of an Iceberg"),
+        ({"type": "struct", "fields": [{"id": "1", "name": "a", "type": "int"}]}, ValueError, "its id an integer"),
+        ({"type": "struct", "fields": 5}, ValueError, "not the JSON of an Iceberg schema"),
+        ("[" * 100_000, ValueError, "the schema is not JSON"),
+        ({"type": "struct", "fields": [{"id": 1, "name": "a", "type": {"type": "set"}}]}, ValueError, "'set' is not"),
     ],
 )
 def test_what_is_no_schema_is_refused(schema: Any, error: type[Exception], message: str) -> None:
@@ -147,9 +147,9 @@ def test_modes_choose_what_columns_have() -> None:
     assert found.lower_bounds == {3: b"ab", 4: b"abc"}
     assert found.upper_bounds == {3: b"ac", 4: b"abc"}
     for wrong in ("truncate(0)", "truncate", "all", "truncate(-1)"):
-        with pytest.raises(ValueError, match=r"a metrics mode is none, counts, truncate\(N\) or full"):
+        with pytest.raises(ValueError, match=r"metrics mode must be none, counts, truncate\(N\) or full"):
             table_metrics.iceberg(written(table), mode=wrong)
-    with pytest.raises(ValueError, match="there is no column 'aa'"):
+    with pytest.raises(ValueError, match="unknown column 'aa'"):
         table_metrics.iceberg(written(table), modes={"aa": "none"})
 
 

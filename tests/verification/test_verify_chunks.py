@@ -19,7 +19,7 @@ import pqext
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, SortingColumn, Statistics
 from pqext.encryption import FileDecryption, FileEncryption
-from pqext.verification import Report, order, verify
+from pqext.verification import Report, sort_order, verify
 
 TABLE = pa.table(
     {
@@ -143,7 +143,7 @@ def test_rows_that_are_not_in_the_order_of_the_sort_keys_are_found(key: str, row
 
 
 def test_the_order_of_rows_is_followed_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "BATCH_ROWS", 7)
+    monkeypatch.setattr(sort_order, "BATCH_ROWS", 7)
     assert verify(written(sorting=["j"]), checks=["sorting"]).ok
     rows = [*range(70), 68, *range(71, 80)]
     out = io.BytesIO()

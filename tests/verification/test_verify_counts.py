@@ -103,7 +103,7 @@ def test_rows_that_are_counted_in_another_page_of_lists_are_a_fault() -> None:
     data = FILES["ours without index"]
     report = verify(with_header(with_header(data, more_rows, 1, 0), less_rows, 1, 1))
     assert [fault.message for fault in report.faults] == [
-        "a page holds 15 rows where its header says 16", "a page holds 15 rows where its header says 14",
+        "a page contains 15 rows, its header states 16", "a page contains 15 rows, its header states 14",
     ]
 
 

@@ -278,7 +278,7 @@ def test_nothing_is_read_of_columns_that_are_not_asked_for() -> None:
     assert verify(annotated(table), columns=["i"]).ok
     assert verify(annotated(table), checks=["chunks"]).ok
     assert not verify(annotated(table), checks=["variants"]).ok
-    with pytest.raises(ValueError, match="no top-level column 'x'"):
+    with pytest.raises(ValueError, match="unknown top-level column 'x'"):
         verify(annotated(table), columns=["x"])
     with pytest.raises(ValueError, match="checks are"):
         verify(annotated(table), checks=["everything"])  # type: ignore[list-item]

@@ -1,8 +1,8 @@
-"""Pages become column chunks and row groups: by the schema, where only one way fits.
+"""Assign pages to column chunks and row groups using the schema, if the assignment is unique.
 
-Every row group has a chunk of each leaf in the order of the schema, all of as many rows; a dictionary begins a chunk.
-Where pages can be parted in several ways that all fit, what these have in common is kept, and the rest is given up:
-a wrong choice would put values of one column into another.
+Every row group has a chunk of each leaf in schema order, all with equal rows; a dictionary page starts a chunk.
+If pages can be split in several ways, only the row groups that all splits share are recovered: a wrong choice would put
+values of one column into another.
 """
 
 from __future__ import annotations
@@ -11,94 +11,95 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pqext.core.schema.nodes import SchemaNode
-from pqext.recovery.fragments.footers import Effort
-from pqext.recovery.fragments.leaves import Chunks, may_hold
-from pqext.recovery.fragments.pages import Page, Segment
-from pqext.recovery.row_groups.search import AMBIGUOUS, PageGroup, Parted, Search, Unplaced, Way, is_ambiguous
+from pqext.recovery.detection.footers import Effort
+from pqext.recovery.detection.page_matching import Chunks, can_belong
+from pqext.recovery.detection.pages import Page, Segment
+from pqext.recovery.row_groups.search import AMBIGUOUS, PageGroup, Search, Split, SplitReason, Unplaced, is_ambiguous
 
 _STEPS, _STEPS_PER_PAGE = 2_000_000, 32
-"""Pages that are looked at in one search for row groups; all searches of a small file together too."""
-_STEPS_OF_CHECKS, _STEPS_OF_CHECKS_PER_PAGE = 400_000, 16
-"""Pages that are looked at to learn whether other ways fit too."""
-MISFIT = "a page that no column can have"
-_OPENED = 100
-"""Pages that are looked at in the time in which one is opened."""
+"""Maximum pages to inspect in one search for row groups, and per page in all searches of a file."""
+_CHECK_STEPS, _CHECK_STEPS_PER_PAGE = 400_000, 16
+"""Maximum pages to inspect to determine whether other splits fit too."""
+MISMATCH = "a page that fits no column"
+_OPEN_COST = 100
+"""Pages inspected in the time needed to open one."""
 
 
 def group(
     segments: Sequence[Segment], leaves: Sequence[SchemaNode], chunks: Chunks, row_group_rows: int | None = None
 ) -> tuple[list[PageGroup], list[Unplaced]]:
-    """The row groups of ``segments``, and what is left."""
+    """Return the row groups of ``segments``, and the remaining pages."""
     groups: list[PageGroup] = []
     unplaced: list[Unplaced] = []
     effort, checks = Effort(0), Effort(0)
     pages = sum(len(segment.pages) for segment in segments)
-    effort.left = _STEPS + _STEPS_PER_PAGE * pages
-    checks.left = _STEPS_OF_CHECKS + _STEPS_OF_CHECKS_PER_PAGE * pages
+    effort.remaining = _STEPS + _STEPS_PER_PAGE * pages
+    checks.remaining = _CHECK_STEPS + _CHECK_STEPS_PER_PAGE * pages
     for segment in segments:
-        found, left = _parted(segment, leaves, chunks, row_group_rows, effort, checks)
-        if not found:
-            parts, misfits = _apart(segment, leaves, chunks, effort)
-            if misfits:
-                searched = [_parted(part, leaves, chunks, row_group_rows, effort, checks) for part in parts]
-                found = [one for groups_of_part, _ in searched for one in groups_of_part]
-                left = [*misfits, *(one for _, left_of_part in searched for one in left_of_part)]
-        groups += found
-        unplaced += left
+        segment_groups, remaining = _split(segment, leaves, chunks, row_group_rows, effort, checks)
+        if not segment_groups:
+            parts, mismatches = _split_at_mismatches(segment, leaves, chunks, effort)
+            if mismatches:
+                splits = [_split(part, leaves, chunks, row_group_rows, effort, checks) for part in parts]
+                segment_groups = [group for part_groups, _ in splits for group in part_groups]
+                remaining = [*mismatches, *(pages for _, part_remaining in splits for pages in part_remaining)]
+        groups += segment_groups
+        unplaced += remaining
     return groups, unplaced
 
 
-def _parted(
+def _split(
     segment: Segment,
     leaves: Sequence[SchemaNode],
     chunks: Chunks,
     row_group_rows: int | None,
     effort: Effort,
     checks: Effort,
-) -> Parted:
-    """The row groups of ``segment``, each with the way in which it was found, and what is left.
+) -> Split:
+    """Return the row groups of ``segment``, each with the reason of its split, and the remaining pages.
 
-    What the pages allow in one way only is taken whatever ``row_group_rows`` says.
+    A unique split is accepted even if it contradicts ``row_group_rows``.
     """
 
-    def again(kinds: Sequence[bool]) -> Parted:
-        return Search(segment, leaves, chunks, None, checks, _STEPS_OF_CHECKS).run(kinds)
+    def check(regularity: Sequence[bool]) -> Split:
+        return Search(segment, leaves, chunks, None, checks, _CHECK_STEPS).run(regularity)
 
-    alone = again((False,))
-    if alone[0] and not is_ambiguous(alone):
-        return [replace(one, way="only") for one in alone[0]], alone[1]
-    found = Search(segment, leaves, chunks, row_group_rows, effort, _STEPS).run()
-    if not found[0] and row_group_rows is None:
-        return found
-    free = found if row_group_rows is None else again((True, False))
-    if not free[0] and not found[0]:
+    unique = check((False,))
+    if unique[0] and not is_ambiguous(unique):
+        return [replace(group, split_reason="only") for group in unique[0]], unique[1]
+    split = Search(segment, leaves, chunks, row_group_rows, effort, _STEPS).run()
+    if not split[0] and row_group_rows is None:
+        return split
+    free = split if row_group_rows is None else check((True, False))
+    if not free[0] and not split[0]:
         return free
-    sure = set(map(_key, alone[0]))
+    certain = set(map(_key, unique[0]))
     regular = set(map(_key, free[0]))
-    contradicted = bool(regular) and not is_ambiguous(free) and set(map(_key, found[0])) != regular
-    if contradicted and found[0] and not regular <= sure:
+    contradicted = bool(regular) and not is_ambiguous(free) and set(map(_key, split[0])) != regular
+    if contradicted and split[0] and not regular <= certain:
         return [], [Unplaced(segment.start, segment.stop, AMBIGUOUS)]
-    if contradicted or not found[0]:
-        found = free
+    if contradicted or not split[0]:
+        split = free
 
-    def way(one: PageGroup) -> Way:
-        return "only" if _key(one) in sure else "regular" if _key(one) in regular else "told"
+    def reason(group: PageGroup) -> SplitReason:
+        key = _key(group)
+        return "only" if key in certain else "regular" if key in regular else "row_group_rows"
 
-    return [replace(one, way=way(one)) for one in found[0]], found[1]
+    return [replace(group, split_reason=reason(group)) for group in split[0]], split[1]
 
 
 def _key(group: PageGroup) -> tuple[int, tuple[tuple[Page, ...], ...]]:
     return group.rows, group.chunks
 
 
-def _apart(
+def _split_at_mismatches(
     segment: Segment, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort
 ) -> tuple[list[Segment], list[Unplaced]]:
-    """The stretches between pages that no leaf can have, and these pages: what is in them is damaged."""
+    """Split a segment at damaged pages, which match no leaf; return the parts and these pages."""
     parts: list[Segment] = []
-    misfits: list[Unplaced] = []
+    mismatches: list[Unplaced] = []
     begin = 0
-    leaves = [*dict(zip(chunks.kinds, leaves, strict=True)).values()]  # one of each kind
+    leaves = [*dict(zip(chunks.types, leaves, strict=True)).values()]  # a leaf of each type
     for at, page in enumerate([*segment.pages, None]):
         if page is not None and (page.is_dictionary or _has_leaf(page, leaves, chunks, effort)):
             continue
@@ -106,17 +107,17 @@ def _apart(
             first, last = begin == 0, at == len(segment.pages)
             parts.append(Segment(segment.pages[begin:at], segment.at_start and first, segment.at_end and last))
         if page is not None:
-            misfits.append(Unplaced(page.offset, page.end, MISFIT))
+            mismatches.append(Unplaced(page.offset, page.end, MISMATCH))
         begin = at + 1
-    return parts, misfits
+    return parts, mismatches
 
 
 def _has_leaf(page: Page, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort) -> bool:
     for leaf in leaves:
-        if not effort.take(1):
+        if not effort.spend(1):
             return True
-        if not may_hold(leaf, page, has_dictionary=True):
+        if not can_belong(leaf, page, has_dictionary=True):
             continue
-        if not effort.take(_OPENED) or (chunks.rows(leaf, page) is not None and chunks.fits(leaf, page)):
+        if not effort.spend(_OPEN_COST) or (chunks.rows(leaf, page) is not None and chunks.fits(leaf, page)):
             return True
     return False

@@ -1,4 +1,4 @@
-"""Pages that follow one another as those of one leaf of lists, with the rows before each: counted as far as asked."""
+"""Consecutive pages of one leaf with lists, with the rows before each page, counted on demand."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Count = Callable[[int, bool], int | None]
-"""Rows of a page, by its place; ``None`` where it is none of the leaf's. Does it have to follow the page before?"""
+"""Return the rows of a page by its number, ``None`` if it does not match; the flag requires adjacent pages."""
 
 
 @dataclass(slots=True)
-class _Stretch:
-    """``rows`` are those before each page from ``begin`` on. Where it ``is_ended`` no page of the leaf follows."""
+class _PageSpan:
+    """``rows`` has the rows before each page from ``begin`` on. If ``is_ended``, no page of the leaf follows."""
 
     begin: int
     rows: list[int] = field(default_factory=lambda: [0])
     is_ended: bool = False
 
 
-class Stretches:
-    """The stretches among ``pages`` pages, of one kind of leaf."""
+class PageSpans:
+    """Spans of ``pages`` pages for one type of leaf."""
 
     def __init__(self, pages: int) -> None:
         self._pages = pages
-        self._of: dict[int, _Stretch] = {}
+        self._spans: dict[int, _PageSpan] = {}
 
     def end(self, at: int, rows: int, count: Count) -> int | None:
-        """Where pages from ``at`` on hold ``rows`` rows, one page at least: -1 behind all, ``None`` if nowhere.
+        """Return the end of the pages from ``at`` on with ``rows`` rows, at least one page.
 
-        Pages without rows behind them are not looked at.
+        Returns -1 beyond all pages, ``None`` if no page ends there. Following pages without rows are not included.
         """
-        stretch = self._of.get(at)
-        if stretch is None:
-            stretch = self._of[at] = _Stretch(at)
-        first = at - stretch.begin
-        wanted = stretch.rows[first] + rows
-        while len(stretch.rows) <= first + 1 or stretch.rows[-1] < wanted:
-            place = stretch.begin + len(stretch.rows) - 1
-            if place == self._pages:
+        span = self._spans.get(at)
+        if span is None:
+            span = self._spans[at] = _PageSpan(at)
+        first = at - span.begin
+        target = span.rows[first] + rows
+        while len(span.rows) <= first + 1 or span.rows[-1] < target:
+            page = span.begin + len(span.rows) - 1
+            if page == self._pages:
                 return -1
-            counted = None if stretch.is_ended else count(place, place > stretch.begin)
-            if counted is None:
-                stretch.is_ended = True
+            page_rows = None if span.is_ended else count(page, page > span.begin)
+            if page_rows is None:
+                span.is_ended = True
                 return None
-            stretch.rows.append(stretch.rows[-1] + counted)
-            self._of.setdefault(place + 1, stretch)
-        found = bisect_left(stretch.rows, wanted, first + 1)
-        return stretch.begin + found if stretch.rows[found] == wanted else None
+            span.rows.append(span.rows[-1] + page_rows)
+            self._spans.setdefault(page + 1, span)
+        index = bisect_left(span.rows, target, first + 1)
+        return span.begin + index if span.rows[index] == target else None

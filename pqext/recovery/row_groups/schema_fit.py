@@ -1,4 +1,4 @@
-"""How far pages fit a schema, leaf by leaf from where a row group begins, and why they fit no further."""
+"""Match pages with a schema, leaf by leaf from the start of a row group, and report the first mismatch."""
 
 from __future__ import annotations
 
@@ -10,74 +10,73 @@ from itertools import accumulate
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding, FieldRepetitionType, SchemaElement, Type
 from pqext.core.schema.nodes import SchemaNode
-from pqext.recovery.fragments.footers import Effort
-from pqext.recovery.fragments.leaves import Chunks, may_hold
-from pqext.recovery.fragments.pages import Page
+from pqext.recovery.detection.footers import Effort
+from pqext.recovery.detection.page_matching import Chunks, can_belong
+from pqext.recovery.detection.pages import Page
 
 _SIZES = 4096
-"""Pages of a row group's first chunk behind which that chunk is tried to end."""
-_OPENED, _BYTES = 100, 1000
-"""What it costs to open a page, and one step more for so many bytes of it; to look at one costs a step."""
-_COUNTED = 3
-"""What it costs to count the rows of a page of lists."""
-_PLACED = 8
-"""What it costs to place a chunk among pages that were looked at."""
-_KEPT = 64
-"""Row groups that fit by the headers of their pages and are kept for whoever asks why they do not by their values."""
+"""Maximum number of pages of a row group's first chunk after which the chunk may end."""
+_OPEN_COST, _BYTES = 100, 1000
+"""Steps to open a page, and bytes per additional step; inspecting a page takes one step."""
+_COUNT_COST = 3
+"""Steps to count the rows of a page with lists."""
+_PLACE_COST = 8
+"""Steps to place a chunk among inspected pages."""
+_MAX_GROUPS = 64
+"""Maximum number of row groups that match by page headers and are retained to explain value mismatches."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Form:
-    """A leaf in one of its physical forms: ``node`` is it in a schema of its own, ``elements``, which ``chunks`` opens.
+class PhysicalLeaf:
+    """A leaf with one of its physical types: ``node`` in a schema of its own, ``elements``, which ``chunks`` decodes.
 
-    ``path`` leads to it from its column, ``kind`` is the same for all that can have the same pages. ``changed`` holds
-    what is otherwise than in the schema that was given, by the number of the element, ``contradicts`` what the schema
-    could have told to be so: groups, and groups of leaves.
+    ``path`` leads to it from its column, ``type`` is equal for leaves that accept the same pages. ``changed`` maps
+    element numbers to elements that differ from the provided schema, ``contradicts`` has the groups, and groups of
+    leaves, that the schema states differently.
     """
 
     node: SchemaNode
     elements: Sequence[SchemaElement]
     chunks: Chunks
     path: Sequence[SchemaNode]
-    kind: int
+    type: int
     changed: dict[int, SchemaElement]
     contradicts: frozenset[tuple[int, bool]]
 
 
-Column = Sequence[Sequence[Callable[[], Sequence[Form]]]]
-"""The shapes that a top-level column may have, of each its leaves, and of each leaf its forms, the likeliest first.
+Column = Sequence[Sequence[Callable[[], Sequence[PhysicalLeaf]]]]
+"""Possible shapes of a top-level column; for each shape its leaves, and for each leaf its physical types by likelihood.
 
-Forms are made by the first call.
+Physical types are created by the first call.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
-    """The page, by its number, at which pages no longer fit a leaf of the schema, and how it differs."""
+class Mismatch:
+    """The page, by number, at which pages no longer match a leaf of the schema, and the difference."""
 
     page: int
     leaf: int
     reason: str
 
 
-Chunk = tuple[Sequence[Form], int, int]
-"""The forms of a leaf that the headers of pages allow, and where these pages begin and end."""
+Chunk = tuple[Sequence[PhysicalLeaf], int, int]
+"""The physical types of a leaf that match the headers of pages, and the range of these pages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """A row group that fits by the headers of its pages, up to page ``end``: each column's chunks in its shapes."""
+class MatchedGroup:
+    """A row group that matches by page headers, up to page ``end``: the chunks of each column in each shape."""
 
     rows: int
     end: int
     columns: Sequence[Sequence[Sequence[Chunk]]]
 
 
-class Walker:
-    """Walks over ``pages`` by columns with several forms.
+class SchemaMatcher:
+    """Match ``pages`` with columns that have several physical types.
 
-    ``furthest`` is the last place where a form did not fit. ``breaks_off``: pages fitted up to the end, within a row
-    group.
+    ``furthest`` is the last mismatch. ``breaks_off``: pages matched up to the end, within a row group.
     """
 
     def __init__(self, pages: Sequence[Page], columns: Sequence[Column], effort: Effort) -> None:
@@ -88,21 +87,21 @@ class Walker:
         self._opened: dict[tuple[int, int], bool] = {}
         self._runs: dict[tuple[int, bool], tuple[int, int]] = {}
         self._followers: dict[int, tuple[list[int], bool]] = {}
-        self._lost: set[int] = set()
-        self.furthest: Misfit | None = None
+        self._dead_ends: set[int] = set()
+        self.furthest: Mismatch | None = None
         self.breaks_off = False
 
-    def groups(self, at: int) -> Iterator[Walked]:
-        """The row groups that can begin at page ``at``, by the headers."""
+    def groups(self, at: int) -> Iterator[MatchedGroup]:
+        """Yield the row groups that can start at page ``at``, judging by headers."""
         for rows in self._sizes(at):
-            found = self._group(at, rows)
-            if found is not None:
-                yield found
+            group = self._group(at, rows)
+            if group is not None:
+                yield group
 
-    def goes_on(self, at: int, *, may_break_off: bool) -> bool:
-        """Do row groups follow one another from page ``at`` on, until the last page is the last of one?
+    def reaches_end(self, at: int, *, may_break_off: bool) -> bool:
+        """Whether row groups can follow one another from page ``at`` to the last page.
 
-        ``may_break_off``: or is within one.
+        ``may_break_off``: the last row group may be incomplete.
         """
         waiting = [at]
         seen = {at}
@@ -110,193 +109,193 @@ class Walker:
             begin = waiting.pop()
             if begin not in self._followers:
                 self.breaks_off = False
-                ends = [walked.end for walked in self.groups(begin)] if begin < len(self._pages) else []
+                ends = [group.end for group in self.groups(begin)] if begin < len(self._pages) else []
                 self._followers[begin] = ends, self.breaks_off
             ends, breaks_off = self._followers[begin]
             if begin == len(self._pages) or (breaks_off and may_break_off):
                 return True
-            new = [end for end in ends if end not in seen and end not in self._lost]
+            new = [end for end in ends if end not in seen and end not in self._dead_ends]
             seen.update(new)
             waiting += new
-        self._lost |= seen
+        self._dead_ends |= seen
         return False
 
-    def reach(self) -> list[Walked]:
-        """Go as far as row groups from the first page on do: some of them where they end with the last page, else none.
+    def reach(self) -> list[MatchedGroup]:
+        """Return row groups that start at the first page, if a sequence of them ends with the last page; else none.
 
-        Then :attr:`furthest` tells why.
+        :attr:`furthest` then has the mismatch.
         """
-        waiting, seen = [0], {0}
-        found: list[Walked] = []
+        pending, seen = [0], {0}
+        matched: list[MatchedGroup] = []
         fits = False
-        while waiting:
-            for walked in self.groups(waiting.pop()):
-                fits |= walked.end == len(self._pages)
-                if len(found) < _KEPT:
-                    found.append(walked)
-                if walked.end not in seen and walked.end < len(self._pages):
-                    seen.add(walked.end)
-                    waiting.append(walked.end)
-        return found if fits else []
+        while pending:
+            for group in self.groups(pending.pop()):
+                fits |= group.end == len(self._pages)
+                if len(matched) < _MAX_GROUPS:
+                    matched.append(group)
+                if group.end not in seen and group.end < len(self._pages):
+                    seen.add(group.end)
+                    pending.append(group.end)
+        return matched if fits else []
 
     def _sizes(self, at: int) -> list[int]:
-        """How many rows a row group can have that begins at page ``at``, by the pages that its first leaf can have."""
+        """Return the possible rows of a row group at page ``at``, from the pages that match its first leaf."""
         sizes: dict[int, None] = {}
         has_dictionary = self._pages[at].is_dictionary
-        for form in (form for shape in self._columns[0] for form in shape[0]()):
-            rows, place = 0, at
-            stop = self._run(form, at, min(at + _SIZES, len(self._pages)), has_dictionary)
+        for leaf in (leaf for shape in self._columns[0] for leaf in shape[0]()):
+            rows, number = 0, at
+            stop = self._run(leaf, at, min(at + _SIZES, len(self._pages)), has_dictionary)
             if stop == at:
-                self._note_page(at, 0, form, has_dictionary)
-            while place < stop and self._effort.take(1):
-                counted = form.chunks.rows(form.node, self._pages[place])
-                if counted is None:
+                self._record_page(at, 0, leaf, has_dictionary)
+            while number < stop and self._effort.spend(1):
+                page_rows = leaf.chunks.rows(leaf.node, self._pages[number])
+                if page_rows is None:
                     break
-                place += 1
-                rows += counted[0]
+                number += 1
+                rows += page_rows[0]
                 if rows:
                     sizes[rows] = None
         return [*sizes]
 
-    def _group(self, at: int, rows: int) -> Walked | None:
+    def _group(self, at: int, rows: int) -> MatchedGroup | None:
         columns: list[list[list[Chunk]]] = []
         leaf = 0
         for column in self._columns:
-            shapes = [found for shape in column if (found := self._shape(shape, leaf, at, rows)) is not None]
+            shapes = [chunks for shape in column if (chunks := self._shape(shape, leaf, at, rows)) is not None]
             if not shapes:
                 return None
             end = shapes[0][-1][2]
-            columns.append([one for one in shapes if one[-1][2] == end])
+            columns.append([chunks for chunks in shapes if chunks[-1][2] == end])
             leaf += len(column[0])
             at = end
-        return Walked(rows, at, columns)
+        return MatchedGroup(rows, at, columns)
 
     def _shape(
-        self, shape: Sequence[Callable[[], Sequence[Form]]], leaf: int, at: int, rows: int
+        self, shape: Sequence[Callable[[], Sequence[PhysicalLeaf]]], leaf: int, at: int, rows: int
     ) -> list[Chunk] | None:
-        """The chunks of a column in one of its shapes, ``None`` where pages do not fit."""
+        """Return the chunks of a column in one of its shapes, ``None`` if pages do not match."""
         chunks: list[Chunk] = []
-        for number, forms in enumerate(shape, leaf):
-            ends = [(form, self._end(form, number, at, rows)) for form in forms()]
+        for number, types in enumerate(shape, leaf):
+            ends = [(type, self._end(type, number, at, rows)) for type in types()]
             end = next((end for _, end in ends if end is not None), None)
             if end is None:
                 return None
-            chunks.append(([form for form, one in ends if one == end], at, end))
+            chunks.append(([type for type, other in ends if other == end], at, end))
             at = end
         return chunks
 
-    def _end(self, form: Form, leaf: int, at: int, rows: int) -> int | None:
-        """Where the chunk of a form ends that begins at page ``at``."""
+    def _end(self, type: PhysicalLeaf, leaf: int, at: int, rows: int) -> int | None:
+        """Return the end of the chunk of a physical type that starts at page ``at``."""
         size = len(self._pages)
         if at >= size:
             self.breaks_off = True
             return None
-        if not self._effort.take(_PLACED):
+        if not self._effort.spend(_PLACE_COST):
             return None
         has_dictionary = self._pages[at].is_dictionary
-        if form.node.max_repetition_level:
-            return self._end_of_lists(form, leaf, at, rows, has_dictionary)
+        if type.node.max_repetition_level:
+            return self._end_of_lists(type, leaf, at, rows, has_dictionary)
         end = bisect_left(self._entries, self._entries[at] + rows, at + 1)
-        stop = self._run(form, at, min(end, size), has_dictionary)
-        found = self._entries[stop] - self._entries[at]
+        stop = self._run(type, at, min(end, size), has_dictionary)
+        entries = self._entries[stop] - self._entries[at]
         if stop < min(end, size):
-            self._note_within(stop, leaf, form, has_dictionary, at, rows, found)
+            self._record_within(stop, leaf, type, has_dictionary, at, rows, entries)
             return None
         if end > size:
             self.breaks_off = True
             return None
-        if found > rows:
-            self._note(end - 1, leaf, _too_many(rows))
+        if entries > rows:
+            self._record(end - 1, leaf, _too_many(rows))
             return None
         return end
 
-    def _end_of_lists(self, form: Form, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
-        """As :meth:`_end`, of a leaf whose rows are told by the levels in its pages."""
-        begin, size, found = at, len(self._pages), 0
-        while found < rows or at == begin:
+    def _end_of_lists(self, type: PhysicalLeaf, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
+        """Like :meth:`_end`, for a leaf whose rows depend on the levels in its pages."""
+        begin, size, total = at, len(self._pages), 0
+        while total < rows or at == begin:
             if at >= size:
                 self.breaks_off = True
-            if at >= size or not self._effort.take(_COUNTED):
+            if at >= size or not self._effort.spend(_COUNT_COST):
                 return None
-            if (self._pages[at].is_dictionary and at > begin) or not self._holds(form, at, has_dictionary):
-                self._note_within(at, leaf, form, has_dictionary, begin, rows, found)
+            if (self._pages[at].is_dictionary and at > begin) or not self._matches(type, at, has_dictionary):
+                self._record_within(at, leaf, type, has_dictionary, begin, rows, total)
                 return None
-            counted = form.chunks.rows(form.node, self._pages[at])
-            if counted is None:
-                self._note(at, leaf, f"{_size(self._pages[at])} whose levels cannot be read")
+            page_rows = type.chunks.rows(type.node, self._pages[at])
+            if page_rows is None:
+                self._record(at, leaf, f"{_size(self._pages[at])} whose levels cannot be read")
                 return None
-            found += counted[0]
+            total += page_rows[0]
             at += 1
-        if found > rows:
-            self._note(at - 1, leaf, _too_many(rows))
+        if total > rows:
+            self._record(at - 1, leaf, _too_many(rows))
             return None
         while at < size and not self._pages[at].is_dictionary:
-            counted = form.chunks.rows(form.node, self._pages[at]) if self._holds(form, at, True) else None
-            if counted is None or counted[1] or counted[0]:
-                break  # else the page goes on with the last row
+            page_rows = type.chunks.rows(type.node, self._pages[at]) if self._matches(type, at, True) else None
+            if page_rows is None or page_rows[1] or page_rows[0]:
+                break  # else the page continues the last row
             at += 1
         return at
 
-    def _run(self, form: Form, at: int, stop: int, has_dictionary: bool) -> int:
-        """Up to which page, ``stop`` at most, pages can be a chunk of ``form`` that begins at page ``at``.
+    def _run(self, type: PhysicalLeaf, at: int, stop: int, has_dictionary: bool) -> int:
+        """Return the end, at most ``stop``, of the pages from ``at`` on that can be a chunk of ``type``.
 
-        Where no effort is left it goes no further.
+        The run ends early if the effort is spent.
         """
         if has_dictionary:
-            if not self._effort.take(1) or not self._holds(form, at, True):
+            if not self._effort.spend(1) or not self._matches(type, at, True):
                 return at
             at += 1
-        begin, end = self._runs.get((form.kind, has_dictionary), (at, at))
+        begin, end = self._runs.get((type.type, has_dictionary), (at, at))
         if not begin <= at <= end:
             begin = end = at
-        while end < stop and self._effort.take(1):
-            if self._pages[end].is_dictionary or not self._holds(form, end, has_dictionary):
+        while end < stop and self._effort.spend(1):
+            if self._pages[end].is_dictionary or not self._matches(type, end, has_dictionary):
                 break
             end += 1
-        self._runs[form.kind, has_dictionary] = begin, end
+        self._runs[type.type, has_dictionary] = begin, end
         return min(end, stop)
 
-    def _holds(self, form: Form, at: int, has_dictionary: bool) -> bool:
-        """Can page ``at`` be one of ``form``? What no effort is left to open can be."""
+    def _matches(self, type: PhysicalLeaf, at: int, has_dictionary: bool) -> bool:
+        """Whether page ``at`` can belong to ``type``; true if no effort remains to open the page."""
         page = self._pages[at]
-        if not may_hold(form.node, page, has_dictionary=has_dictionary):
+        if not can_belong(type.node, page, has_dictionary=has_dictionary):
             return False
-        found = self._opened.get((form.kind, at))
-        if found is None:
-            if not self._effort.take(_OPENED + page.unpacked // _BYTES):
+        matches = self._opened.get((type.type, at))
+        if matches is None:
+            if not self._effort.spend(_OPEN_COST + page.unpacked // _BYTES):
                 return True
-            found = self._opened[form.kind, at] = form.chunks.fits_exactly(form.node, page, form.path)
-        return found
+            matches = self._opened[type.type, at] = type.chunks.fits_exactly(type.node, page, type.path)
+        return matches
 
-    def _note_within(
-        self, at: int, leaf: int, form: Form, has_dictionary: bool, begin: int, rows: int, found: int
+    def _record_within(
+        self, at: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool, begin: int, rows: int, total: int
     ) -> None:
-        """Note that page ``at`` does not go on with a chunk of ``rows`` rows, of which ``found`` are before it."""
+        """Record that page ``at`` does not continue a chunk of ``rows`` rows after its first ``total`` rows."""
         if self._is_further(at) and at > begin and self._pages[at].is_dictionary:
-            self._note(at, leaf, f"a dictionary, although its chunk lacks {rows - found} of {rows} rows")
+            self._record(at, leaf, f"a dictionary, although its chunk lacks {rows - total} of {rows} rows")
         else:
-            self._note_page(at, leaf, form, has_dictionary)
+            self._record_page(at, leaf, type, has_dictionary)
 
-    def _note_page(self, at: int, leaf: int, form: Form, has_dictionary: bool) -> None:
-        """Note why page ``at`` is none of ``form``, if it is none."""
+    def _record_page(self, at: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool) -> None:
+        """Record the mismatch between page ``at`` and ``type``, if there is one."""
         if not self._is_further(at):
             return
         page = self._pages[at]
-        if not may_hold(form.node, page, has_dictionary=has_dictionary):
-            self._note(at, leaf, _difference(form, page, has_dictionary))
-        elif not self._holds(form, at, has_dictionary):
-            self._note(at, leaf, f"{_size(page)} that cannot be read as {told_type(form.elements[-1])}")
+        if not can_belong(type.node, page, has_dictionary=has_dictionary):
+            self._record(at, leaf, _difference(type, page, has_dictionary))
+        elif not self._matches(type, at, has_dictionary):
+            self._record(at, leaf, f"{_size(page)} that cannot be read as {describe_element(type.elements[-1])}")
 
     def _is_further(self, page: int) -> bool:
         return self.furthest is None or page > self.furthest.page
 
-    def _note(self, page: int, leaf: int, reason: str) -> None:
+    def _record(self, page: int, leaf: int, reason: str) -> None:
         if self._is_further(page):
-            self.furthest = Misfit(page, leaf, reason)
+            self.furthest = Mismatch(page, leaf, reason)
 
 
-def told_type(element: SchemaElement) -> str:
-    """What an element is: required or not, and the physical type of a leaf, with its width."""
+def describe_element(element: SchemaElement) -> str:
+    """Describe the repetition of an element and the physical type of a leaf."""
     repetition = FieldRepetitionType(element.repetition_type or 0).name.lower()
     if element.type is None:
         return f"{repetition} group"
@@ -304,22 +303,22 @@ def told_type(element: SchemaElement) -> str:
     return f"{repetition} {Type(element.type).name}{width}"
 
 
-def _difference(form: Form, page: Page, has_dictionary: bool) -> str:
-    """How a page differs from those of ``form``, by its header."""
-    wanted, width = told_type(form.elements[-1]), form.node.leaf_type.width
+def _difference(type: PhysicalLeaf, page: Page, has_dictionary: bool) -> str:
+    """Describe how a page header differs from ``type``."""
+    expected, width = describe_element(type.elements[-1]), type.node.leaf_type.width
     if page.is_dictionary:
-        return f"a dictionary of {page.count} values in {page.unpacked} bytes, which are not of type {wanted}"
+        return f"a dictionary of {page.count} values in {page.unpacked} bytes, which are not of type {expected}"
     if page.encoding in DICTIONARY_ENCODINGS and not has_dictionary:
-        return "values that are in a dictionary which is not there"
+        return "values of a missing dictionary"
     if page.encoding not in (*DICTIONARY_ENCODINGS, Encoding.PLAIN):
-        known = {int(one): one.name for one in Encoding}
-        return f"{_size(page)} encoded as {known.get(page.encoding)}, which are not of type {wanted}"
+        names = {int(encoding): encoding.name for encoding in Encoding}
+        return f"{_size(page)} encoded as {names.get(page.encoding)}, which are not of type {expected}"
     each = f", of {width} bytes each" if width else ""
-    return f"{_size(page)} that are not of type {wanted}{each}"
+    return f"{_size(page)} that are not of type {expected}{each}"
 
 
 def _too_many(rows: int) -> str:
-    return f"pages of more than {rows} rows, which its row group has"
+    return f"pages with more than the {rows} rows of the row group"
 
 
 def _size(page: Page) -> str:

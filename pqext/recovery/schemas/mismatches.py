@@ -1,4 +1,4 @@
-"""Why pages make no row groups of a schema: the first column that its pages do not fit, and the reason."""
+"""Explain why pages do not match a schema: the first mismatching column, and the reason."""
 
 from __future__ import annotations
 
@@ -7,104 +7,105 @@ from dataclasses import replace
 
 from pqext.core.base.limits import Limits
 from pqext.core.io.source import Source
-from pqext.recovery.claims.chunk_locations import lines
-from pqext.recovery.claims.claims import Claims
-from pqext.recovery.claims.report import Loss
-from pqext.recovery.claims.verdicts import Verdict
-from pqext.recovery.fragments.codecs import Codecs
-from pqext.recovery.fragments.footers import Effort
-from pqext.recovery.fragments.pages import Page, Segment
-from pqext.recovery.row_groups.assignment import MISFIT
-from pqext.recovery.row_groups.schema_fit import Chunk, Misfit, Walked, Walker
+from pqext.recovery.candidates.assessments import Assessment
+from pqext.recovery.candidates.candidates import Candidates
+from pqext.recovery.candidates.chunk_locations import leaf_paths
+from pqext.recovery.candidates.report import Loss
+from pqext.recovery.detection.codecs import Codecs
+from pqext.recovery.detection.footers import Effort
+from pqext.recovery.detection.pages import Page, Segment
+from pqext.recovery.row_groups.assignment import MISMATCH
+from pqext.recovery.row_groups.schema_fit import Chunk, MatchedGroup, Mismatch, SchemaMatcher
 from pqext.recovery.row_groups.search import UNPLACED
-from pqext.recovery.schemas.physical_forms import columns_of, first_read
+from pqext.recovery.schemas.physical_types import columns_of, first_readable
 
 _STEPS = 1_000_000
-_DOUBT = "the schema may not be that of the file"
+_WARNING = "the schema may not match the file"
 
 
-def explained(
+def explain_losses(
     source: Source,
     segments: Sequence[Segment],
     losses: Sequence[Loss],
-    schema: Claims,
+    schema: Candidates,
     codecs: Codecs,
     limits: Limits,
     *,
     vary: bool,
     by_values: bool,
 ) -> list[Loss]:
-    """``losses``, the first of pages that make no row group with the column and page at which the schema fails.
+    """Return ``losses``, the first loss of unplaced pages with the column and page at which the schema fails.
 
-    ``by_values``: where all pages fit, their values are asked too.
+    ``by_values``: if all pages match by their headers, their values are read too.
     """
-    lost = [at for at, loss in enumerate(losses) if loss.reason in (UNPLACED, MISFIT)]
+    lost = [at for at, loss in enumerate(losses) if loss.reason in (UNPLACED, MISMATCH)]
     if not lost or not segments:
         return list(losses)
     effort = Effort(0)
-    effort.left = _STEPS
+    effort.remaining = _STEPS
     segment = segments[0]
     columns = columns_of(source, schema.elements, codecs, limits, effort, vary=vary)
-    walker = Walker(segment.pages, columns, effort)
-    reached = walker.reach()
-    misfit = walker.furthest
-    if reached:
-        misfit = _by_values(source, segment.pages, reached, effort, limits) if by_values else None
-    if effort.left < 0 or misfit is None or (walker.breaks_off and not segment.at_end):
+    matcher = SchemaMatcher(segment.pages, columns, effort)
+    matched = matcher.reach()
+    mismatch = matcher.furthest
+    if matched:
+        mismatch = _by_values(source, segment.pages, matched, effort, limits) if by_values else None
+    if effort.remaining < 0 or mismatch is None or (matcher.breaks_off and not segment.at_end):
         return list(losses)
-    name = ".".join(schema.elements[at].name for at in lines(schema.elements)[misfit.leaf][1:])
-    place = segment.pages[misfit.page].offset
-    why = f"{_DOUBT}: where column {name} should be, at byte {place}, are {misfit.reason}; {_hint(schema)}"
-    found = list(losses)
-    found[lost[0]] = replace(found[lost[0]], reason=f"{found[lost[0]].reason}; {why}")
-    return found
+    name = ".".join(schema.elements[at].name for at in leaf_paths(schema.elements)[mismatch.leaf][1:])
+    offset = segment.pages[mismatch.page].offset
+    reason = f"{_WARNING}: column {name} was expected at byte {offset}, which has {mismatch.reason}; {_hint(schema)}"
+    result = list(losses)
+    result[lost[0]] = replace(result[lost[0]], reason=f"{result[lost[0]].reason}; {reason}")
+    return result
 
 
-def _hint(schema: Claims) -> str:
-    """What may be wrong with the schema."""
+def _hint(schema: Candidates) -> str:
+    """Suggest what may be wrong with the schema."""
     if any(element.logicalType is not None and element.logicalType.VARIANT is not None for element in schema.elements):
-        return "how a VARIANT is shredded only the schema of a file that is shredded alike tells"
-    return "its type may be another, or the schema may lack a column before it"
+        return "pass a file with the same VARIANT shredding as schema"
+    return "its type may differ, or the schema may lack a preceding column"
 
 
 def _by_values(
-    source: Source, pages: Sequence[Page], reached: Sequence[Walked], effort: Effort, limits: Limits
-) -> Misfit | None:
-    """The furthest chunk that can be read in none of its forms, of the first such chunks of row groups.
+    source: Source, pages: Sequence[Page], matched: Sequence[MatchedGroup], effort: Effort, limits: Limits
+) -> Mismatch | None:
+    """Return the furthest of the first unreadable chunks of row groups.
 
-    ``None`` where a row group can be read, where pages are known to be damaged, and where no effort is left.
+    ``None`` if a row group can be read, if pages are known to be damaged, or if no effort remains.
     """
-    found: list[Misfit] = []
-    for walked in reached:
-        misfit = next((one for one in _unreadable(source, pages, walked, effort, limits) if one is not None), None)
-        if misfit is None or effort.left < 0 or any(page.checked is False for page in pages[: walked.end]):
+    mismatches: list[Mismatch] = []
+    for group in matched:
+        unreadable = _unreadable(source, pages, group, effort, limits)
+        mismatch = next((first for first in unreadable if first is not None), None)
+        if mismatch is None or effort.remaining < 0 or any(page.checked is False for page in pages[: group.end]):
             return None
-        found.append(misfit)
-    return max(found, key=lambda one: one.page, default=None)
+        mismatches.append(mismatch)
+    return max(mismatches, key=lambda mismatch: mismatch.page, default=None)
 
 
 def _unreadable(
-    source: Source, pages: Sequence[Page], walked: Walked, effort: Effort, limits: Limits
-) -> Iterator[Misfit | None]:
-    """For each column of a row group the furthest chunk that none of its shapes can read, else ``None``."""
+    source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
+) -> Iterator[Mismatch | None]:
+    """For each column of a row group, yield the furthest chunk that no shape can read, else ``None``."""
 
-    def first_lost(shape: Sequence[Chunk], leaf: int) -> Misfit | None:
-        for number, (forms, start, stop) in enumerate(shape, leaf):
-            if first_read(source, forms, pages[start:stop], walked.rows, effort, limits) is None:
-                return Misfit(start, number, "values that it cannot have")
+    def first_lost(shape: Sequence[Chunk], leaf: int) -> Mismatch | None:
+        for number, (types, start, stop) in enumerate(shape, leaf):
+            if first_readable(source, types, pages[start:stop], group.rows, effort, limits) is None:
+                return Mismatch(start, number, "values of another type")
         return None
 
     leaf = 0
-    for shapes in walked.columns:
+    for shapes in group.columns:
         lost = [first_lost(shape, leaf) for shape in shapes]
-        yield None if None in lost else max(filter(None, lost), key=lambda one: one.page)
+        yield None if None in lost else max(filter(None, lost), key=lambda mismatch: mismatch.page)
         leaf += len(shapes[0])
 
 
-def blame(verdicts: Sequence[Verdict]) -> None:
-    """Say of the first column that cannot be read, although its pages are as they were written, why that may be."""
-    for verdict in verdicts:
-        for name, reason in verdict.damaged.items():
-            if not verdict.rows_left and "checksum" not in reason:
-                verdict.damaged[name] = f"{reason}; {_DOUBT}"
+def question_schema(assessments: Sequence[Assessment]) -> None:
+    """Add to the reason of the first unreadable column with intact pages that the schema may not match."""
+    for assessment in assessments:
+        for name, reason in assessment.damaged.items():
+            if not assessment.recoverable_rows and "checksum" not in reason:
+                assessment.damaged[name] = f"{reason}; {_WARNING}"
                 return

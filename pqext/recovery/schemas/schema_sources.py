@@ -1,4 +1,4 @@
-"""The schema of a file that has lost its own: from a sibling, an Arrow schema, or DDL with the types of Spark."""
+"""Resolve the schema of a file without a footer: from a sibling file, an Arrow schema, or DDL with Spark types."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.write.writer import write_table
 from pqext.geo.crs import UNKNOWN
 from pqext.geo.types import Edges, geometry_field
-from pqext.recovery.claims.claims import Claims, true_pairs
+from pqext.recovery.candidates.candidates import Candidates, without_value_metadata
 from pqext.variant.access.targets import target_type
 from pqext.variant.shredding.ddl import DdlType, parse_ddl
 from pqext.variant.types import variant_type
 
 _MOST_TEXT = 1 << 20
 _SUFFIXES = (".parquet", ".parq", ".ddl", ".sql", ".txt")
-Given = tuple[Claims, list[int | None], bool]
-"""A schema, the codec of each leaf where it is known, and are its physical types our own guess?"""
+ProvidedSchema = tuple[Candidates, list[int | None], bool]
+"""A schema, the codec of each leaf if known, and whether its physical types are pqext's guess."""
 _SPATIAL = ("GEOMETRY", "GEOGRAPHY")
 _UNITS = {3: "ms", 6: "us", 9: "ns"}
 _PRECISE: dict[str, dict[int, pa.DataType]] = {
@@ -38,36 +38,36 @@ _OTHERS = (
     "VARIANT"
 )
 _SHORT, _LONG = 38, 76
-"""Digits of decimals at most that Spark and Arrow have."""
+"""Maximum decimal digits in Spark and in Arrow."""
 _CRS84 = 4326
-"""Spark's number of OGC:CRS84, which pqext writes as the default of the format."""
+"""Spark's SRID of OGC:CRS84, which pqext writes as the default CRS."""
 
 
-def given(schema: Any, limits: Limits) -> Given:
-    """The schema that ``schema`` tells, and the codec of each of its leaves where it tells that too.
+def resolve_schema(schema: Any, limits: Limits) -> ProvidedSchema:
+    """Read a schema, and the codec of each leaf if the source states it.
 
-    ``schema`` is a Parquet file, an Arrow schema, or DDL, which may be in a file. Raises ``ValueError`` for text that
+    ``schema`` is a Parquet file, an Arrow schema, or DDL, also in a file. Raises ``ValueError`` for text that
     is neither a file nor DDL.
     """
     if isinstance(schema, pa.Schema):
         return _of_arrow(schema, "the Arrow schema given")
     if isinstance(schema, str) and not _names_a_file(schema):
         try:
-            named = columns(schema)
+            parsed = columns(schema)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"schema is neither a file that is there nor DDL: {error}") from None
-        return _of_arrow(named, "the DDL given")
+            raise ValueError(f"schema is neither an existing file nor valid DDL: {error}") from None
+        return _of_arrow(parsed, "the DDL given")
     if (text := _text_of(schema)) is not None:
         try:
             return _of_arrow(columns(text), f"the DDL in {os.fspath(schema)}")
         except (ValueError, TypeError) as error:
-            raise ValueError(f"schema is a text file, and its text is no DDL: {error}") from None
+            raise ValueError(f"schema is a text file but not valid DDL: {error}") from None
     if isinstance(schema, Mapping | list | tuple | set | int | float):
-        raise TypeError(f"schema is a Parquet file, an Arrow schema or the text of DDL, not a {type(schema).__name__}")
+        raise TypeError(f"schema must be a Parquet file, an Arrow schema or DDL, not a {type(schema).__name__}")
     try:
         file = ParquetFile(schema, limits=limits)
     except CorruptFileError as error:
-        message = f"the file given as schema cannot be read: {error.message.partition(': ')[0]}"
+        message = f"the schema file cannot be read: {error.message.partition(': ')[0]}"
         raise CorruptFileError(message, path=error.path) from None
     with file:
         metadata = file.metadata
@@ -76,8 +76,8 @@ def given(schema: Any, limits: Limits) -> Given:
             codecs = [int(chunk.codec) for chunk in group.chunks()]
             break
         elements: Sequence[SchemaElement] = list(metadata.schema)
-        pairs: list[KeyValue] | None = true_pairs(metadata.key_value_metadata)
-        return Claims(elements, f"the file {file.path or 'given'}", [], pairs, None), codecs, False
+        pairs: list[KeyValue] | None = without_value_metadata(metadata.key_value_metadata)
+        return Candidates(elements, f"the file {file.path or 'given'}", [], pairs, None), codecs, False
 
 
 def _names_a_file(text: str) -> bool:
@@ -85,7 +85,7 @@ def _names_a_file(text: str) -> bool:
 
 
 def _text_of(schema: Any) -> str | None:
-    """The text of a short local file that is none of Parquet."""
+    """Read a short local text file; None for Parquet files and other sources."""
     if not isinstance(schema, str | os.PathLike) or scheme_of(os.fspath(schema)) is not None:
         return None
     try:
@@ -98,27 +98,27 @@ def _text_of(schema: Any) -> str | None:
         return None
 
 
-def _of_arrow(schema: pa.Schema, told: str) -> Given:
+def _of_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
     if not schema.names:
         raise ValueError("schema has no columns")
-    made = io.BytesIO()
+    sink = io.BytesIO()
     try:
-        write_table(schema.empty_table(), made)
+        write_table(schema.empty_table(), sink)
     except pa.ArrowNotImplementedError as error:
-        raise ValueError(f"schema has a column that Parquet cannot hold: {error}") from None
-    with ParquetFile(made.getvalue()) as file:
+        raise ValueError(f"schema has a column that Parquet cannot store: {error}") from None
+    with ParquetFile(sink.getvalue()) as file:
         leaves = len(file.schema.leaves)
-        claims = Claims(list(file.metadata.schema), told, [], file.metadata.key_value_metadata)
-    return claims, [None] * leaves, True
+        candidates = Candidates(list(file.metadata.schema), schema_from, [], file.metadata.key_value_metadata)
+    return candidates, [None] * leaves, True
 
 
 def columns(text: str) -> pa.Schema:
-    """The Arrow schema of DDL. Columns and fields with NOT NULL are required, others may be null.
+    """Convert DDL to an Arrow schema. Columns and fields with NOT NULL are required, others nullable.
 
-    Beyond the types of variants there are ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, in which ``ANY`` is an unknown
-    CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, decimals of up to 76
-    digits, maps with keys of any type, and Arrow's names of types, like ``UINT32``. Raises ``ValueError`` for text that
-    is no list of columns.
+    In addition to the types of variants, DDL may have ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, with ``ANY`` for an
+    unknown CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, decimals of
+    up to 76 digits, maps with keys of any type, and Arrow's type names, like ``UINT32``. Raises ``ValueError`` for text
+    that is not a list of columns.
     """
     text = text.removeprefix("\ufeff").strip().removesuffix(";")
     parsed = parse_ddl(text, "schema", maps=True, words=_SPATIAL)
@@ -131,7 +131,7 @@ def _fields(parsed: DdlType, text: str) -> list[pa.Field]:
     names = [name for name, _ in parsed.fields]
     if len(set(names)) < len(names):
         raise ValueError(f"two fields of {text!r} have the same name")
-    return [_field(name, kind, text) for name, kind in parsed.fields]
+    return [_field(name, field_type, text) for name, field_type in parsed.fields]
 
 
 def _field(name: str, parsed: DdlType, text: str) -> pa.Field:
@@ -143,7 +143,7 @@ def _field(name: str, parsed: DdlType, text: str) -> pa.Field:
 
 def _crs(parsed: DdlType) -> str | None:
     if (parsed.word is not None and parsed.word.upper() != "ANY") or len(parsed.arguments) > 1:
-        raise ValueError(f"{parsed.name} takes the number of a CRS, like {parsed.name}(4326), or ANY")
+        raise ValueError(f"{parsed.name} takes an SRID, like {parsed.name}(4326), or ANY")
     if parsed.word is not None or parsed.arguments == (0,):
         return UNKNOWN
     srid = parsed.arguments[0] if parsed.arguments else _CRS84
@@ -174,11 +174,11 @@ def _type(parsed: DdlType, text: str) -> pa.DataType:
     try:
         return target_type(f"{name}({','.join(map(str, arguments))})" if arguments else name)
     except ValueError as error:
-        told = str(error).replace("is not a type of the variant encoding", "is no type of a column")
-        raise ValueError(told.replace("types are ", f"types are {_OTHERS}, ")) from None
+        message = str(error).replace("is not a type of the variant encoding", "is not a column type")
+        raise ValueError(message.replace("types are ", f"types are {_OTHERS}, ")) from None
 
 
-def _precise(name: str, digits: int, kinds: dict[int, pa.DataType]) -> pa.DataType:
-    if digits not in kinds:
-        raise ValueError(f"{name}({digits}): the digits after the second are one of {', '.join(map(str, kinds))}")
-    return kinds[digits]
+def _precise(name: str, digits: int, types: dict[int, pa.DataType]) -> pa.DataType:
+    if digits not in types:
+        raise ValueError(f"{name}({digits}): the fractional digits must be one of {', '.join(map(str, types))}")
+    return types[digits]

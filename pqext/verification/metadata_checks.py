@@ -1,6 +1,6 @@
-"""What metadata claims of pages, levels and sizes, held against what was found when the pages were read.
+"""Compare metadata about pages, levels and sizes with the pages themselves.
 
-Each function gives faults as pairs of a rule and a message.
+Each function yields faults as pairs of rule and message.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pqext.core.read.pages.page import RawPage
 from pqext.core.schema.orders import BoundOrder
 from pqext.core.schema.shape import LeafShape
 
-Claims = Iterator[tuple[str, str]]
+Faults = Iterator[tuple[str, str]]
 
-_LISTED = {int(one) for one in (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.RLE_DICTIONARY)}
-"""Encodings that writers list for levels and dictionaries whatever their data pages have."""
+_LISTED = {int(item) for item in (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.RLE_DICTIONARY)}
+"""Encodings that writers list for levels and dictionaries, regardless of their data pages."""
 
 
 @dataclass(slots=True)
 class EncodingTally:
-    """The pages of a chunk by encoding, and what decompression and headers make of their size."""
+    """Pages of a chunk by encoding, and the difference between their uncompressed and stored sizes."""
 
     data: Counter[int] = field(default_factory=Counter)
     dictionaries: int = 0
     gained: int = 0
-    """Bytes of all pages uncompressed, less those stored."""
+    """Uncompressed bytes of all pages minus their stored bytes."""
 
     def add(self, raw: RawPage) -> None:
         """Count a page."""
@@ -47,36 +47,36 @@ class EncodingTally:
             self.dictionaries += 1
 
 
-def of_encodings(about: ColumnMetaData, kinds: EncodingTally) -> Claims:
-    """The lists of encodings. Writers do not tell versions of data pages apart in ``encoding_stats``."""
-    said = set(map(current_name, about.encodings))
-    missing, extra = kinds.data.keys() - said, said - kinds.data.keys() - _LISTED
-    if said and (missing or extra):
+def check_encodings(about: ColumnMetaData, tally: EncodingTally) -> Faults:
+    """Compare the encoding lists with the pages. Writers do not distinguish page versions in ``encoding_stats``."""
+    stated = set(map(current_name, about.encodings))
+    missing, extra = tally.data.keys() - stated, stated - tally.data.keys() - _LISTED
+    if stated and (missing or extra):
         yield "layout.chunk-encoding", "the metadata does not list the encodings that the pages have"
     if about.encoding_stats:
-        dictionaries = sum(one.count for one in about.encoding_stats if one.page_type == PageType.DICTIONARY_PAGE)
-        if count_pages(about) != kinds.data or dictionaries != kinds.dictionaries:
-            yield "layout.chunk-encoding", "encoding_stats does not count the pages by the encodings that they have"
+        dictionaries = sum(stat.count for stat in about.encoding_stats if stat.page_type == PageType.DICTIONARY_PAGE)
+        if count_pages(about) != tally.data or dictionaries != tally.dictionaries:
+            yield "layout.chunk-encoding", "encoding_stats does not match the encodings of the pages"
 
 
-def of_size(about: ColumnMetaData, stored: int, kinds: EncodingTally) -> Claims:
-    """The uncompressed size of pages that take ``stored`` bytes, headers included."""
-    if about.total_uncompressed_size != stored + kinds.gained:
-        message = f"total_uncompressed_size is {about.total_uncompressed_size}, the pages have {stored + kinds.gained}"
+def check_size(about: ColumnMetaData, stored: int, tally: EncodingTally) -> Faults:
+    """Compare the uncompressed size with the pages, which take ``stored`` bytes including headers."""
+    if about.total_uncompressed_size != stored + tally.gained:
+        message = f"total_uncompressed_size is {about.total_uncompressed_size}, the pages have {stored + tally.gained}"
         yield "layout.offsets", message
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Counts of each level from 0 up, and the bytes of BYTE_ARRAY values where their stored form is known."""
+    """Counts of each level from 0 up, and the bytes of BYTE_ARRAY values if known."""
 
     repetition: tuple[int, ...]
     definition: tuple[int, ...]
     value_bytes: int | None
 
 
-def sizes(column: LeafColumn, leaf: LeafShape) -> Sizes:
-    """What a run of rows holds."""
+def measure_sizes(column: LeafColumn, leaf: LeafShape) -> Sizes:
+    """Measure the levels and value bytes of a run of rows."""
     node, array = leaf.node, column.array
     highest = node.max_definition_level
     if column.definition is not None:
@@ -95,7 +95,7 @@ def sizes(column: LeafColumn, leaf: LeafShape) -> Sizes:
 
 
 def total(parts: Sequence[Sizes]) -> Sizes:
-    """The sizes of all parts together."""
+    """Add up the sizes of all parts."""
 
     def summed(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
         return tuple(map(sum, zip(*rows, strict=True)))
@@ -107,63 +107,63 @@ def total(parts: Sequence[Sizes]) -> Sizes:
     )
 
 
-def of_levels(about: ColumnMetaData, parts: Sequence[Sizes]) -> Claims:
-    """The size statistics of a chunk."""
-    said = about.size_statistics
-    if said is None or not parts:
+def check_levels(about: ColumnMetaData, parts: Sequence[Sizes]) -> Faults:
+    """Compare the size statistics of a chunk with its levels and values."""
+    stated = about.size_statistics
+    if stated is None or not parts:
         return
-    found = total(parts)
-    for name, claimed, counts in (
-        ("repetition", said.repetition_level_histogram, found.repetition),
-        ("definition", said.definition_level_histogram, found.definition),
+    actual = total(parts)
+    for name, histogram, counts in (
+        ("repetition", stated.repetition_level_histogram, actual.repetition),
+        ("definition", stated.definition_level_histogram, actual.definition),
     ):
-        if claimed and tuple(claimed) != counts:
-            yield "statistics.sizes", f"the {name} levels are not as often there as their histogram says"
-    count = said.unencoded_byte_array_data_bytes
-    if count is not None and found.value_bytes is not None and count != found.value_bytes:
-        yield "statistics.sizes", f"the values have {found.value_bytes} bytes, the size statistics say {count}"
+        if histogram and tuple(histogram) != counts:
+            yield "statistics.sizes", f"the {name} levels do not match their histogram"
+    count = stated.unencoded_byte_array_data_bytes
+    if count is not None and actual.value_bytes is not None and count != actual.value_bytes:
+        yield "statistics.sizes", f"the values have {actual.value_bytes} bytes, the size statistics state {count}"
 
 
-def of_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: Sequence[Sizes]) -> Iterator[
+def check_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: Sequence[Sizes]) -> Iterator[
     tuple[int, str, str]
 ]:
-    """The histograms and sizes of each page in its indexes: the page's number before rule and message."""
+    """Compare the histograms and sizes in the page indexes; yield page number, rule and message."""
     counts = offsets.unencoded_byte_array_data_bytes
     for number, part in enumerate(parts):
-        for name, claimed, found in (
+        for name, histograms, actual in (
             ("repetition", columns and columns.repetition_level_histograms, part.repetition),
             ("definition", columns and columns.definition_level_histograms, part.definition),
         ):
-            if claimed and tuple(claimed[number * len(found) : (number + 1) * len(found)]) != found:
-                message = f"the {name} levels of a page are not as often there as its histogram says"
+            if histograms and tuple(histograms[number * len(actual) : (number + 1) * len(actual)]) != actual:
+                message = f"the {name} levels of a page do not match its histogram"
                 yield number, "page-index.histograms", message
         if counts and part.value_bytes is not None and counts[number] != part.value_bytes:
-            message = f"the values of a page have {part.value_bytes} bytes, the offset index says {counts[number]}"
+            message = f"the values of a page have {part.value_bytes} bytes, the offset index states {counts[number]}"
             yield number, "statistics.sizes", message
 
 
-def of_exactness(
+def check_exactness(
     about: ColumnMetaData, order: BoundOrder, minimum: Value | None, maximum: Value | None
-) -> Claims:
-    """Bounds that are called exact and lie beyond the least or the greatest value; others are no bounds at all."""
-    said = about.statistics
-    if said is None or not order.is_defined:
+) -> Faults:
+    """Report exact bounds that no value equals; bounds not marked exact may be wider."""
+    stated = about.statistics
+    if stated is None or not order.is_defined:
         return
-    for name, exact, stored, found, beyond in (
-        ("minimum", said.is_min_value_exact, said.min_value, minimum, COMPARE["<"]),
-        ("maximum", said.is_max_value_exact, said.max_value, maximum, COMPARE[">"]),
+    for name, exact, stored, actual, beyond in (
+        ("minimum", stated.is_min_value_exact, stated.min_value, minimum, COMPARE["<"]),
+        ("maximum", stated.is_max_value_exact, stated.max_value, maximum, COMPARE[">"]),
     ):
         value = order.value(stored) if exact and stored is not None else None
-        if value is not None and value == value and (found is None or beyond(value, found)):
-            yield "statistics.truncation", f"the {name} is called exact and no value has it"
+        if value is not None and value == value and (actual is None or beyond(value, actual)):
+            yield "statistics.truncation", f"the {name} is marked exact but no value equals it"
 
 
-def of_pair(
+def describe_invalid_bounds(
     order: BoundOrder, minimum: bytes | None, maximum: bytes | None, *, allow_nan: bool = False
 ) -> str | None:
-    """Describe why a stored minimum and maximum bound nothing, whatever the values; None if they are bounds.
+    """Describe why a stored minimum and maximum cannot be bounds of any values; None if they can.
 
-    ``allow_nan`` is for chunks: the format has readers ignore the NaN that old writers stored in their statistics.
+    ``allow_nan`` is for chunks: readers must ignore the NaN that old writers stored in chunk statistics.
     """
     if not order.is_defined or (minimum is None and maximum is None):
         return None

@@ -1,4 +1,4 @@
-"""Selection of the column chunks that checks decode: every byte range once, within a budget of values."""
+"""Select the column chunks that checks decode: every byte range once, within a budget of values."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema.shape import Shape
-from pqext.verification.model import Fault, Findings
+from pqext.verification.report import Fault, Findings
 
 _DENSE = 64
-"""Values for each stored byte of a chunk; chunks with more of them count in the budget."""
+"""Values per stored byte of a chunk; only chunks with more values per byte count in the budget."""
 
 
 class ChunkSelection:
     """Chunks of ``file`` that checks decode.
 
-    Chunks that begin where another chunk begins are not decoded again: the overlap is a fault already. Chunks that
-    state very many values in few bytes are decoded while all of them together, over all row groups, state no more
-    values than the limits allow bytes. The rest is reported as not checked.
+    Chunks that start at the same byte as another chunk are not decoded again: the overlap is a fault already. Chunks
+    with very many values in few bytes are decoded as long as all of them, over all row groups, state no more values
+    than the limits allow bytes. The others are reported as unchecked.
     """
 
     def __init__(self, file: ParquetFile, findings: Findings) -> None:
-        self._room = file.limits.memory_for(file.source.size)
+        self._budget = file.limits.memory_for(file.source.size)
         self._findings = findings
-        places = ChunkRanges(file.metadata, file.footer.offset)
-        _report_overlaps(file, places, findings)
-        self._repeated = places.repeated_starts
+        offsets = ChunkRanges(file.metadata, file.footer.offset)
+        _report_overlaps(file, offsets, findings)
+        self._repeated = offsets.repeated_starts
         self._dense: dict[tuple[int, int], bool] = {}
 
     def includes(self, group: RowGroup, shape: Shape) -> bool:
@@ -35,38 +35,38 @@ class ChunkSelection:
         return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted) for leaf in shape.leaves())
 
     def _includes(self, group: RowGroup, leaf: int, column: str) -> bool:
-        place = group.index, leaf
-        if place in self._repeated:
+        key = group.index, leaf
+        if key in self._repeated:
             return False
-        known = self._dense.get(place)
-        if known is None:
-            known = self._dense[place] = self._fits(group, leaf)
-        if not known:
+        included = self._dense.get(key)
+        if included is None:
+            included = self._dense[key] = self._fits(group, leaf)
+        if not included:
             reason = "its row groups state more values in few bytes than the limit memory_bytes allows"
             self._findings.skip(column, None, reason)
-        return known
+        return included
 
     def _fits(self, group: RowGroup, leaf: int) -> bool:
-        """Whether the budget has room for a chunk, which is counted then."""
+        """Whether a chunk fits into the budget, which is then charged for it."""
         with suppress(CorruptFileError, UnsupportedError, IndexError):  # reported by the checks
             about = group.metadata.columns[leaf].meta_data
             if about is not None:
                 values = max(about.num_values, group.num_rows)
                 if values > _DENSE * max(about.total_compressed_size, 0):
-                    if values > self._room:
+                    if values > self._budget:
                         return False
-                    self._room -= values
+                    self._budget -= values
         return True
 
 
-def _report_overlaps(file: ParquetFile, places: ChunkRanges, findings: Findings) -> None:
-    """Report column chunks that share bytes, row groups that share all their bytes once for all of them."""
+def _report_overlaps(file: ParquetFile, offsets: ChunkRanges, findings: Findings) -> None:
+    """Report column chunks that share bytes, and once for all of them row groups that share all their bytes."""
     names = [leaf.dotted for leaf in file.schema.leaves]
-    for (group, leaf), (other_group, other) in places.shared():
+    for (group, leaf), (other_group, other) in offsets.shared():
         if max(leaf, other) < len(names):
-            message = f"the footer has it share bytes with {names[other]} in row group {other_group}"
+            message = f"the column chunk shares bytes with {names[other]} in row group {other_group}"
             findings.add(Fault("layout.chunks-apart", message, group, column=names[leaf]))
-    for first, repeated in places.repeated_groups().items():
+    for first, repeated in offsets.repeated_groups().items():
         count = f"{len(repeated)} more row groups" if len(repeated) > 1 else "one more row group"
-        message = f"the footer has {count} lie where this one does, row group {repeated[0]} first"
+        message = f"{count} share the bytes of this row group, row group {repeated[0]} first"
         findings.add(Fault("layout.chunks-apart", message, first))

@@ -1,4 +1,4 @@
-"""In which codec pages are: no page header says it, so codecs are tried."""
+"""Determine the codec of pages by trial, since page headers do not state it."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from pqext.core.format import compression
 from pqext.core.format.metadata import CompressionCodec
 from pqext.core.io.source import Source
 from pqext.core.read.pages.page import RawPage
-from pqext.recovery.fragments.pages import Page
+from pqext.recovery.detection.pages import Page
 
 CODECS = tuple(
     int(CompressionCodec[name]) for name in ("ZSTD", "GZIP", "SNAPPY", "LZ4_RAW", "BROTLI", "LZ4", "UNCOMPRESSED")
 )
-"""The order in which codecs are tried. Those whose pages tell what they are come first; any bytes are uncompressed."""
+"""Codecs in the order of trial: self-identifying ones first; any bytes decode as uncompressed."""
 _SAMPLE = 3
 
 
 class Codecs:
-    """Finds the codec of pages by trying each of ``tried``, that which was found last first.
+    """Determine the codec of pages by trying each of ``tried``, the last successful one first.
 
-    What was found of the first pages of a chunk is kept.
+    Results are cached by the first pages of a chunk.
     """
 
     def __init__(self, source: Source, tried: Sequence[int] = CODECS) -> None:
         self._source = source
         self._tried = list(tried)
-        self._known: dict[tuple[int, ...], int | None] = {}
+        self._cache: dict[tuple[int, ...], int | None] = {}
 
-    def of(self, pages: Sequence[Page], likely: int | None = None) -> int | None:
-        """The codec of a chunk by its first pages; ``None`` where none opens them."""
-        tried = self._tried if likely is None else [likely, *(one for one in self._tried if one != likely)]
+    def detect(self, pages: Sequence[Page], likely: int | None = None) -> int | None:
+        """Return the codec of a chunk from its first pages; ``None`` if no codec opens them."""
+        tried = self._tried if likely is None else [likely, *(codec for codec in self._tried if codec != likely)]
         sample = [page for page in pages if _is_compressed(page) and page.checked is not False][:_SAMPLE]
         if not sample:
             return int(CompressionCodec.UNCOMPRESSED) if not any(map(_is_compressed, pages)) else tried[0]
         key = (-1 if likely is None else likely, *(page.offset for page in sample))
-        if key not in self._known:
-            found = self._known[key] = self._of(sample, tried)
-            if found in self._tried and found != CompressionCodec.UNCOMPRESSED:
-                self._tried.remove(found)
-                self._tried.insert(0, found)
-        return self._known[key]
+        if key not in self._cache:
+            codec = self._cache[key] = self._detect(sample, tried)
+            if codec in self._tried and codec != CompressionCodec.UNCOMPRESSED:
+                self._tried.remove(codec)
+                self._tried.insert(0, codec)
+        return self._cache[key]
 
-    def _of(self, sample: Sequence[Page], tried: Sequence[int]) -> int | None:
+    def _detect(self, sample: Sequence[Page], tried: Sequence[int]) -> int | None:
         bodies = [_compressed(raw(self._source, page)) for page in sample]
         most: tuple[int, list[bool]] = 0, []
-        found = None
+        best = None
         for codec in tried:
             opens = [_opens(codec, body, size) for body, size in bodies]
             if all(opens):
                 return codec
-            if (sum(opens), opens) > most:  # some may be damaged: of as many, those that come first count
-                most, found = (sum(opens), opens), codec
-        return found if most[0] else None
+            if (sum(opens), opens) > most:  # some pages may be damaged: in a tie, earlier pages decide
+                most, best = (sum(opens), opens), codec
+        return best if most[0] else None
 
 
 def raw(source: Source, page: Page) -> RawPage:
-    """The page with its bytes."""
+    """Read a page."""
     body = source.read(page.offset + page.head, page.stored)
     return RawPage(page.header, page.count, body, page.offset)
 
@@ -69,7 +69,7 @@ def _is_compressed(page: Page) -> bool:
 
 
 def _compressed(raw: RawPage) -> tuple[Bytes, int]:
-    """The part of a page that is compressed, and its size before."""
+    """Return the compressed part of a page, and its uncompressed size."""
     second = raw.header.data_page_header_v2
     levels = 0 if second is None else second.repetition_levels_byte_length + second.definition_levels_byte_length
     return raw.body[levels:], raw.header.uncompressed_page_size - levels

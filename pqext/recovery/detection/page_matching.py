@@ -1,4 +1,4 @@
-"""Pages and leaves: whether a page can belong to a leaf, and how many rows it then holds.
+"""Match pages with leaves: whether a page can belong to a leaf, and how many rows it contains.
 
 The values of a page must be as many as its levels state: readers ignore remaining bytes.
 """
@@ -27,29 +27,29 @@ from pqext.core.schema import shape
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import LeafShape
 from pqext.core.write.encoding_choice import SUITABLE
-from pqext.recovery.fragments.codecs import Codecs, raw
-from pqext.recovery.fragments.pages import Page
+from pqext.recovery.detection.codecs import Codecs, raw
+from pqext.recovery.detection.pages import Page
 
 _GROUP = 7
-"""Values that fill the last group of packed ones."""
+"""Values that pad the last group of bit-packed values."""
 _DELTAS = (Encoding.DELTA_BINARY_PACKED, Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY)
 _PLAIN, _SPLIT = int(Encoding.PLAIN), int(Encoding.BYTE_STREAM_SPLIT)
 
 
-def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
-    """Can ``page`` belong to a chunk of ``leaf``, by its header? ``has_dictionary``: the chunk has one before it."""
-    kind, count = leaf.leaf_type.physical, page.count
-    width = None if kind == Type.BOOLEAN else leaf.leaf_type.width
+def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
+    """Whether ``page`` can belong to a chunk of ``leaf``, judging by its header; ``has_dictionary`` of the chunk."""
+    type, count = leaf.leaf_type.physical, page.count
+    width = None if type == Type.BOOLEAN else leaf.leaf_type.width
     if page.is_dictionary:
-        if kind == Type.BOOLEAN:
+        if type == Type.BOOLEAN:
             return False
         return page.unpacked == count * width if width else page.unpacked >= 4 * count
     if page.encoding in DICTIONARY_ENCODINGS:
         if not has_dictionary:
             return False
-    elif page.encoding != _PLAIN and kind not in SUITABLE.get(page.encoding, ()):
+    elif page.encoding != _PLAIN and type not in SUITABLE.get(page.encoding, ()):
         return False
-    is_fixed = page.encoding in (_PLAIN, _SPLIT) and (width or kind == Type.BOOLEAN)
+    is_fixed = page.encoding in (_PLAIN, _SPLIT) and (width or type == Type.BOOLEAN)
 
     def size_of(values: int) -> int:
         return values * width if width else (values + 7) // 8
@@ -63,7 +63,7 @@ def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
             return True
         if not levels:
             return page.unpacked == size_of(count)
-        # Levels in RLE take a few bytes an entry at most, bit-packed ones less.
+        # RLE levels take a few bytes per entry at most, bit-packed levels less.
         return page.unpacked <= size_of(count) + levels * (16 + 3 * count)
     repetition, definition = second.repetition_levels_byte_length, second.definition_levels_byte_length
     if (leaf.max_repetition_level == 0 and (repetition or second.num_rows != count)) or (
@@ -75,39 +75,39 @@ def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
     values = page.unpacked - repetition - definition
     if not is_fixed or leaf.max_repetition_level:
         return True
-    if second.num_nulls < 0:  # parquet-java counts none where it writes no statistics
+    if second.num_nulls < 0:  # parquet-java does not count nulls if it writes no statistics
         return values <= size_of(count) and (not width or values % width == 0)
     return values == size_of(count - second.num_nulls)
 
 
 class Chunks:
-    """Makes claims of pages, and opens pages to see what is in them.
+    """Decode pages as values of leaves, with cached results.
 
-    ``kinds`` has a number for each leaf, the same for leaves that can have the same pages.
+    ``types`` has a number for each leaf, equal for leaves that accept the same pages.
     """
 
     def __init__(
-        self, source: Source, schema: Schema, codecs: Codecs, known: Sequence[int | None], limits: Limits
+        self, source: Source, schema: Schema, codecs: Codecs, leaf_codecs: Sequence[int | None], limits: Limits
     ) -> None:
         self._shapes = [leaf for top in schema.root.children for leaf in shape.of(top).leaves()]
         self._source = source
         self._limits = limits
-        self._left_over: dict[tuple[int, int], int | None] = {}
+        self._trailing_bytes: dict[tuple[int, int], int | None] = {}
         self._codecs = codecs
-        self._known = known
+        self._leaf_codecs = leaf_codecs
         numbers: dict[Hashable, int] = {}
-        self.kinds = [
-            numbers.setdefault((kind_of(leaf), likely), number)
-            for number, (leaf, likely) in enumerate(zip(self._shapes, known, strict=True))
+        self.types = [
+            numbers.setdefault((type_key(leaf), likely), number)
+            for number, (leaf, likely) in enumerate(zip(self._shapes, leaf_codecs, strict=True))
         ]
         self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
 
     def codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
-        """The codec of a chunk of ``leaf`` by its first pages; ``None`` where none opens them."""
-        return self._codecs.of(pages, self._known[leaf])
+        """Return the codec of a chunk of ``leaf`` from its first pages; ``None`` if no codec opens them."""
+        return self._codecs.detect(pages, self._leaf_codecs[leaf])
 
     def rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
-        """(rows that begin in ``page``, does it begin with one); ``None`` where it cannot be opened."""
+        """Return (rows that start in ``page``, whether it starts with a row); ``None`` if it cannot be opened."""
         if page.is_dictionary:
             return 0, True
         if not leaf.max_repetition_level:
@@ -117,41 +117,42 @@ class Chunks:
             return second.num_rows, True
         key = (page.offset, leaf.max_repetition_level, leaf.max_definition_level)
         if key not in self._rows:
-            self._rows[key] = self._counted(leaf, page)
+            self._rows[key] = self._count_rows(leaf, page)
         return self._rows[key]
 
     def fits(self, leaf: SchemaNode, page: Page) -> bool:
-        """Is ``page`` one of ``leaf`` by its values? Yes where they are indices, or are known to be damaged."""
-        return self.left_over(leaf, page) == 0
+        """Whether the values of ``page`` can belong to ``leaf``; true for indices and for damaged pages."""
+        return self.trailing_bytes(leaf, page) == 0
 
-    def left_over(self, leaf: SchemaNode, page: Page) -> int | None:
-        """Bytes of ``page`` behind its values, were they those of ``leaf``; ``None`` where it cannot be decoded so.
+    def trailing_bytes(self, leaf: SchemaNode, page: Page) -> int | None:
+        """Return the bytes of ``page`` after its values, decoded as ``leaf``; ``None`` if it cannot be decoded.
 
-        None are where values are indices, or are known to be damaged.
+        Returns 0 for indices and for damaged pages.
         """
-        if tells_no_type(page):
+        if is_type_unknown(page):
             return 0
-        key = (page.offset, self.kinds[leaf.leaf_start])
-        if key not in self._left_over:
-            self._left_over[key] = (self._of_dictionary if page.is_dictionary else self._of_data)(leaf, page)
-        return self._left_over[key]
+        key = (page.offset, self.types[leaf.leaf_start])
+        if key not in self._trailing_bytes:
+            measure = self._trailing_of_dictionary if page.is_dictionary else self._trailing_of_data
+            self._trailing_bytes[key] = measure(leaf, page)
+        return self._trailing_bytes[key]
 
-    def _of_dictionary(self, leaf: SchemaNode, page: Page) -> int | None:
+    def _trailing_of_dictionary(self, leaf: SchemaNode, page: Page) -> int | None:
         codec = self.codec(leaf.leaf_start, [page])
         if codec is None:
             return None
         try:
             count, stored = open_dictionary(raw(self._source, page), codec)
-            return self._behind(stored, count, leaf)
+            return self._bytes_after(stored, count, leaf)
         except (ParquetError, ValueError):
             return None
 
-    def _behind(self, stored: Bytes, count: int, leaf: SchemaNode) -> int:
-        """Bytes behind so many PLAIN values of ``leaf``."""
-        kind = leaf.leaf_type
-        return plain.bytes_behind(stored, count, kind.physical, kind.width, Account(Budget(self._limits, len(stored))))
+    def _bytes_after(self, stored: Bytes, count: int, leaf: SchemaNode) -> int:
+        """Return the bytes after ``count`` PLAIN values of ``leaf``."""
+        type = leaf.leaf_type
+        return plain.bytes_behind(stored, count, type.physical, type.width, Account(Budget(self._limits, len(stored))))
 
-    def _of_data(self, leaf: SchemaNode, page: Page) -> int | None:
+    def _trailing_of_data(self, leaf: SchemaNode, page: Page) -> int | None:
         codec = self.codec(leaf.leaf_start, [page])
         if codec is None:
             return None
@@ -167,12 +168,12 @@ class Chunks:
             values = len(column.array) - column.array.null_count
             if column.definition is not None:
                 values = int((column.definition == highest).sum())
-            return 0 if page.encoding != _PLAIN else self._behind(opened.values.pages[0], values, leaf)
+            return 0 if page.encoding != _PLAIN else self._bytes_after(opened.values.pages[0], values, leaf)
         except (ParquetError, ValueError):
             return None
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
-        """Is ``page`` one of ``leaf``, the last of ``path``, by its levels too, with as many values as they say?"""
+        """Whether ``page`` can belong to ``leaf``, the last of ``path``, also by its levels and their value count."""
         if page.checked is False:
             return True
         if not self.fits(leaf, page):
@@ -190,20 +191,20 @@ class Chunks:
             return False
 
     def definition(self, leaf: SchemaNode, pages: Sequence[Page]) -> np.ndarray:
-        """The definition levels of ``pages``, which can be read."""
+        """Return the definition levels of readable ``pages``."""
         highest = leaf.max_repetition_level, leaf.max_definition_level
-        found = np.zeros(sum(page.count for page in pages if not page.is_dictionary), np.int16)
+        levels = np.zeros(sum(page.count for page in pages if not page.is_dictionary), np.int16)
         codec, at = self.codec(leaf.leaf_start, pages), 0
         for page in pages:
             if codec is None or page.is_dictionary or not highest[1]:
                 continue
             opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
             assert opened.definition is not None
-            rle.decode_levels(opened.definition, highest[1], found[at : at + page.count])
+            rle.decode_levels(opened.definition, highest[1], levels[at : at + page.count])
             at += page.count
-        return found
+        return levels
 
-    def _counted(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
+    def _count_rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
         codec = self.codec(leaf.leaf_start, [page])
         if codec is None or page.checked is False or page.count > 64 * 8 * (page.unpacked + 8):
             return None
@@ -215,20 +216,20 @@ class Chunks:
                 max_definition=leaf.max_definition_level,
             )
             assert opened.repetition is not None
-            found = allocate(page.count * 2).view("int16")
-            rle.decode_levels(opened.repetition, leaf.max_repetition_level, found)
+            levels = allocate(page.count * 2).view("int16")
+            rle.decode_levels(opened.repetition, leaf.max_repetition_level, levels)
         except (ParquetError, ValueError):
             return None
-        return level_kernel.count_rows(found), not len(found) or found[0] == 0
+        return level_kernel.count_rows(levels), not len(levels) or levels[0] == 0
 
 
-def tells_no_type(page: Page) -> bool:
-    """Are its values indices, or known to be damaged?"""
+def is_type_unknown(page: Page) -> bool:
+    """Whether the bytes of a page do not depend on its type: indices, or damaged."""
     return page.checked is False or (not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS)
 
 
-def kind_of(leaf: LeafShape) -> Hashable:
-    """What it depends on whether a page can be one of ``leaf``."""
+def type_key(leaf: LeafShape) -> Hashable:
+    """Return a key that is equal for leaves that accept the same pages."""
     stored, node = leaf.node.leaf_type, leaf.node
     logical = repr(stored.logical)
     levels = leaf.slot_level, leaf.value_level, node.max_definition_level, node.max_repetition_level
@@ -236,7 +237,7 @@ def kind_of(leaf: LeafShape) -> Hashable:
 
 
 def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:
-    """What the footer says of a chunk with these ``pages``, the dictionary first."""
+    """Build the metadata of a chunk with these ``pages``, the dictionary first."""
     data = [page for page in pages if not page.is_dictionary]
     has_dictionary = pages[0].is_dictionary
     encodings = {page.encoding for page in data} | {int(Encoding.RLE)} | ({_PLAIN} if has_dictionary else set())
@@ -254,9 +255,9 @@ def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMe
 
 
 def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int | None) -> bool:
-    """Can the levels of one page with ``count`` entries be those of the last node of ``path``?
+    """Whether the levels of one page with ``count`` entries can belong to the last node of ``path``.
 
-    Its values, of ``width`` bytes each, then are as many as there are entries with a value.
+    The page must have as many values, of ``width`` bytes each, as entries with a value.
     """
     leaf = path[-1]
     definition = _levels(opened.definition, leaf.max_definition_level, count)
@@ -265,7 +266,7 @@ def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int 
         return False
     repeated = [node.max_definition_level for node in path if node.repetition is FieldRepetitionType.REPEATED]
     for level, least in enumerate(repeated, 1):
-        # A further element of a list is one at least.
+        # A continued list has an element.
         if (definition[repetition == level] < least).any():
             return False
     values = int((definition == leaf.max_definition_level).sum())
@@ -273,7 +274,7 @@ def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int 
 
 
 def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> bool:
-    """Are these bytes so many values, as far as their encoding tells how many there are?"""
+    """Whether the bytes are ``values`` values, as far as the encoding shows their number."""
     if encoding in DICTIONARY_ENCODINGS:
         return _are_indices(data, values)
     if encoding == Encoding.RLE:
@@ -283,7 +284,7 @@ def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> b
             return not values
         at, numbers = 0, []
         raw = data[:40].tobytes()
-        for _ in range(3):  # size of a block, parts of it, how many values there are
+        for _ in range(3):  # block size, miniblocks, value count
             number, at = read_uleb(raw, at)
             numbers.append(number)
         return numbers[2] == values
@@ -291,13 +292,13 @@ def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> b
 
 
 def _levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
-    """The levels of a page; ``None`` where their bytes are others."""
-    found = allocate(count * 2).view("int16")
+    """Decode the levels of a page; ``None`` if they exceed ``highest``."""
+    levels = allocate(count * 2).view("int16")
     if run is None or not highest:
-        found[:] = 0
-        return found
-    rle.decode_levels(run, highest, found)
-    return found if count == 0 or int(found.max()) <= highest else None
+        levels[:] = 0
+        return levels
+    rle.decode_levels(run, highest, levels)
+    return levels if count == 0 or int(levels.max()) <= highest else None
 
 
 def _are_indices(data: Bytes, values: int) -> bool:

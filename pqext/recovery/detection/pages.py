@@ -1,8 +1,7 @@
-"""Pages found by their headers alone, one after another, and again behind damage.
+"""Find pages by their headers alone, one after another, and again after damage.
 
-A page is followed by the next one, so a header that stands where a page ends confirms that page. Where none does, the
-bytes are searched for what looks like a header: by a pattern of its first fields, then by what it says, then by its
-checksum or by the header that follows it.
+A page header where a page ends confirms that page. Otherwise the bytes are searched for header candidates: by a pattern
+of the first fields, then by plausible values, then by the checksum or the header that follows.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from pqext.core.format.metadata import (
 )
 from pqext.core.format.thrift import decode
 from pqext.core.io.source import Source
-from pqext.recovery.fragments.footers import WINDOW, Effort
+from pqext.recovery.detection.footers import WINDOW, Effort
 
 _HEADER = 16 << 10
-"""Bytes in which a page header must end: writers cut the bounds in it."""
+"""Maximum bytes of a page header: writers truncate the bounds in it."""
 _SHORT = 256
-"""Bytes that hold most page headers."""
+"""Bytes that are enough for most page headers."""
 _KINDS = (b"\x15\x00", b"\x15\x04", b"\x15\x06")
 _VARINT = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _LOOKS_LIKE = re.compile(
@@ -47,28 +46,28 @@ _LOOKS_LIKE = re.compile(
     + rb"[\x1c\x3c\x4c]|[\x2c\x4c\x5c])\x15",
     re.DOTALL,
 )
-_LOOK = 40
-"""Bytes that the pattern takes at most."""
-_PASSED_COST = 256
-"""Bytes that are parsed in the time in which something that is no page is passed over."""
-_RESUMED_COST = 1 << 12
-"""Bytes that are parsed in the time that pages behind damage take, however few they are."""
+_HEADER_PREFIX = 40
+"""Maximum bytes that the pattern matches."""
+_SKIP_COST = 256
+"""Cost, in parsed bytes, of skipping a structure that is not a page."""
+_RESUME_COST = 1 << 12
+"""Minimum cost, in parsed bytes, of resuming after damage."""
 _PAGE_MEMORY = 1 << 10
-"""Bytes of memory that a page takes until it is in a row group."""
+"""Bytes of memory that a page takes until it is assigned to a row group."""
 _INDEX_COST = 1 << 12
-"""Bytes that count as parsed where what begins as an index is none."""
+"""Cost, in parsed bytes, of a false index."""
 _DATA, _DICTIONARY, _DATA_V2 = int(PageType.DATA_PAGE), int(PageType.DICTIONARY_PAGE), int(PageType.DATA_PAGE_V2)
 _LEVELS = (int(Encoding.RLE), int(Encoding.BIT_PACKED))
 _PLAIN = (int(Encoding.PLAIN), int(Encoding.PLAIN_DICTIONARY))
-_ENCODINGS = frozenset(int(one) for one in Encoding)
+_ENCODINGS = frozenset(int(encoding) for encoding in Encoding)
 
 
 @dataclass(slots=True, eq=False)
 class Page:
     """A page at ``offset``: its header of ``head`` bytes, and ``count`` entries or values of its dictionary.
 
-    ``checked`` is whether its checksum fits, ``None`` where it has none. ``confirmed``: it is known to end where its
-    header says.
+    ``checked`` is whether its checksum matches, ``None`` without a checksum. ``confirmed``: its end is confirmed by
+    the checksum or by the following bytes.
     """
 
     offset: int
@@ -91,18 +90,18 @@ class Page:
 
     @property
     def end(self) -> int:
-        """Where the page ends."""
+        """End offset of the page."""
         return self.offset + self.head + self.stored
 
     @property
     def is_dictionary(self) -> bool:
-        """Is it a dictionary?"""
+        """Whether it is a dictionary page."""
         return self.header.dictionary_page_header is not None
 
 
 @dataclass(slots=True)
 class Segment:
-    """Pages without anything between them. ``at_start``: nothing is missing before them, ``at_end``: nor behind."""
+    """Consecutive pages. ``at_start``: no pages are missing before them; ``at_end``: no pages are missing after."""
 
     pages: list[Page] = field(default_factory=list)
     at_start: bool = False
@@ -110,165 +109,165 @@ class Segment:
 
     @property
     def start(self) -> int:
-        """Where its first page begins."""
+        """Offset of the first page."""
         return self.pages[0].offset
 
     @property
     def stop(self) -> int:
-        """Where its last page ends."""
+        """End offset of the last page."""
         return self.pages[-1].end
 
 
 def chain(source: Source, start: int, stop: int, limits: Limits) -> list[Page] | None:
-    """The pages that fill these bytes, where a footer says that pages are; ``None`` where others do, or none."""
-    walk, found = _Walk(source, stop, limits, is_told=True), list[Page]()
+    """Return the pages that fill these bytes, which a footer lists as a chunk; ``None`` if pages do not fill them."""
+    scanner, pages = _PageScanner(source, stop, limits, in_footer=True), list[Page]()
     while start < stop:
-        page = walk.page(start)
+        page = scanner.page(start)
         if page is None:
             return None
-        found.append(page)
+        pages.append(page)
         start = page.end
-    return found
+    return pages
 
 
 def page_at(source: Source, at: int, limits: Limits) -> Page | None:
-    """The page whose header is at ``at``, where a footer says that one is, its checksum aside, if there is one."""
+    """Return the page at ``at``, an offset from a footer, without comparing checksums; None if there is none."""
     if not 0 <= at < source.size:
         return None
-    return _Walk(source, source.size, limits, is_told=True).page(at, check=False)
+    return _PageScanner(source, source.size, limits, in_footer=True).page(at, check=False)
 
 
-def walk(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]:
-    """The pages between two places of the file; data is taken to begin at ``start``."""
+def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]:
+    """Find the pages in a byte range; the data pages of the file start at ``start``."""
     if stop <= start:
         return []
-    segments = list(_Walk(source, stop, limits).segments(start))
+    segments = list(_PageScanner(source, stop, limits).segments(start))
     for segment, following in pairwise(segments):
         if segment.stop > following.start:  # bytes are missing from its last page
             segment.pages.pop()
     return [segment for segment in segments if segment.pages]
 
 
-class _Walk:
-    """``is_told``: a footer says where pages are, so that their headers are believed although they count wrongly."""
+class _PageScanner:
+    """Scanner of page headers. ``in_footer``: a footer lists the offsets, so implausible counts are accepted."""
 
-    def __init__(self, source: Source, stop: int, limits: Limits, *, is_told: bool = False) -> None:
-        self._is_told = is_told
+    def __init__(self, source: Source, stop: int, limits: Limits, *, in_footer: bool = False) -> None:
+        self._in_footer = in_footer
         self._source = source
         self._stop = stop
         self._limits = limits
         self._effort = Effort(stop)
         self._window = 0, 0, EMPTY
-        self._pages = limits.memory_for(stop) // _PAGE_MEMORY
-        """How many more pages may be held."""
+        self._max_pages = limits.memory_for(stop) // _PAGE_MEMORY
+        """Number of pages that can still be held."""
 
     def segments(self, start: int) -> Iterator[Segment]:
-        at, found = start, True
-        while found:
-            segment = Segment(at_start=at == start and self._is_beginning(start))
+        at, is_found = start, True
+        while is_found:
+            segment = Segment(at_start=at == start and self._is_data_start(start))
             page = self.page(at)
             if page is None:
-                other = self._past_other(at)
-                if other is not None and other != at and self._effort.take(_PASSED_COST):
-                    at = other
+                after = self._after_other(at)
+                if after is not None and after != at and self._effort.spend(_SKIP_COST):
+                    at = after
                     continue
-            while page is not None and self._pages > 0:
-                self._pages -= 1
+            while page is not None and self._max_pages > 0:
+                self._max_pages -= 1
                 following = self.page(page.end)
                 page.confirmed = page.checked is True or following is not None or self._is_end(page.end)
                 segment.pages.append(page)
                 at = page.end
-                if following is None and (behind := self._past_other(at)) is not None:
-                    following = self.page(behind)  # behind a Bloom filter, or a footer to which rows were appended
+                if following is None and (after := self._after_other(at)) is not None:
+                    following = self.page(after)  # after a Bloom filter, or a footer to which rows were appended
                 page = following
             if segment.pages:
-                segment.at_end = self._past_other(segment.stop) is not None
+                segment.at_end = self._after_other(segment.stop) is not None
                 yield segment
-                if self._pages <= 0:
+                if self._max_pages <= 0:
                     return
                 last = segment.pages[-1]
                 at = last.end if last.confirmed else last.offset + last.head
-            found = False
-            if not self._effort.take(_RESUMED_COST):
+            is_found = False
+            if not self._effort.spend(_RESUME_COST):
                 return
-            for place in self._candidates(at + (not segment.pages)):
-                if self._is_believable(place):
-                    at, found = place, True
+            for candidate in self._candidates(at + (not segment.pages)):
+                if self._is_confirmed(candidate):
+                    at, is_found = candidate, True
                     break
 
-    def _is_beginning(self, at: int) -> bool:
-        """Do the pages of a file begin here, or is it some place behind others?"""
+    def _is_data_start(self, at: int) -> bool:
+        """Whether the pages of a file start at ``at``, or are after other data."""
         return at > len(MAGIC) or (at == len(MAGIC) and self._source.read(0, at).tobytes() == MAGIC)
 
     def page(self, at: int, *, check: bool = True) -> Page | None:
-        """The page whose header is at ``at``, if what it says can be."""
+        """Return the page whose header is at ``at``, if the header is plausible."""
         if at >= self._stop:
             return None
         length = min(_HEADER, self._stop - at)
-        begun = self._source.read(at, min(length, _SHORT))
-        if length < 8 or begun[:2].tobytes() not in _KINDS:
+        prefix = self._source.read(at, min(length, _SHORT))
+        if length < 8 or prefix[:2].tobytes() not in _KINDS:
             return None
         try:
-            header, end = decode(PageHeader, begun, 0, self._limits)
+            header, end = decode(PageHeader, prefix, 0, self._limits)
         except ParquetError:
-            if length <= _SHORT or not self._effort.take(length):
+            if length <= _SHORT or not self._effort.spend(length):
                 return None
             try:
                 header, end = decode(PageHeader, self._source.read(at, length), 0, self._limits)
             except ParquetError:
                 return None
-        known = _content(header, is_told=self._is_told)
+        content = _content(header, in_footer=self._in_footer)
         stored, unpacked = header.compressed_page_size, header.uncompressed_page_size
-        if known is None or not 0 <= stored <= self._stop - at - end or not 0 <= unpacked <= self._limits.page_bytes:
+        if content is None or not 0 <= stored <= self._stop - at - end or not 0 <= unpacked <= self._limits.page_bytes:
             return None
         if unpacked > 64 + 65536 * (stored + 1):
             return None
         checked = None
         if header.crc is not None and check:
-            if not self._effort.take(stored // 4):
+            if not self._effort.spend(stored // 4):
                 return None
             body = self._source.read(at + end, stored)
             checked = isal_zlib.crc32(body) == header.crc & 0xFFFFFFFF
-        return Page(at, end, header, known[0], known[1], checked)
+        return Page(at, end, header, content[0], content[1], checked)
 
     def _candidates(self, at: int) -> Iterator[int]:
-        """Where something looks like a page header, from ``at`` on."""
-        while at < self._stop and self._effort.left > 0:
+        """Yield offsets from ``at`` on that look like page headers."""
+        while at < self._stop and self._effort.remaining > 0:
             start, stop, data = self._window
-            if not start <= at < stop:  # one window serves all that is looked for in it
+            if not start <= at < stop:  # one window serves all searches within it
                 start, stop = at, min(at + WINDOW, self._stop)
-                data = self._source.read(start, min(stop + _LOOK, self._stop) - start)
+                data = self._source.read(start, min(stop + _HEADER_PREFIX, self._stop) - start)
                 self._window = start, stop, data
             for match in _LOOKS_LIKE.finditer(data.data, at - start):
                 if start + match.start() >= stop:
                     break
-                if not self._effort.take(_LOOK):
+                if not self._effort.spend(_HEADER_PREFIX):
                     return
                 yield start + match.start()
             at = stop
 
-    def _is_believable(self, at: int) -> bool:
-        """Does a page begin here? Its checksum fits, or what is behind it is a page or the end of the data."""
+    def _is_confirmed(self, at: int) -> bool:
+        """Whether a page at ``at`` is confirmed: by its checksum, a page after it, or the end of the data."""
         page = self.page(at)
         return page is not None and (page.checked is True or self.page(page.end) is not None or self._is_end(page.end))
 
     def _is_end(self, at: int) -> bool:
-        """Do the pages end here? The bytes do, or an index, a Bloom filter or a footer begins."""
-        return at == self._stop or self._past_other(at) is not None
+        """Whether the pages end at ``at``: the bytes end, or an index, a Bloom filter or a footer starts."""
+        return at == self._stop or self._after_other(at) is not None
 
-    def _past_other(self, at: int) -> int | None:
-        """Where what begins here ends, if it is an index, a Bloom filter or the footer."""
-        left = self._stop - at
-        if left < 2:
+    def _after_other(self, at: int) -> int | None:
+        """Return the end of the index, Bloom filter or footer that starts at ``at``; None for other bytes."""
+        remaining = self._stop - at
+        if remaining < 2:
             return None
-        head = self._source.read(at, min(left, 16)).tobytes()
+        head = self._source.read(at, min(remaining, 16)).tobytes()
         if head.startswith(MAGIC):
             return at + len(MAGIC)
-        data = self._source.read(at, min(left, 1 << 16))
+        data = self._source.read(at, min(remaining, 1 << 16))
         try:
             if head.startswith(b"\x15") and head[2:3] == b"\x1c":
                 header, end = decode(BloomFilterHeader, data, 0, self._limits)
-                is_filter = header.numBytes % 32 == 0 and 0 < header.numBytes <= left - end
+                is_filter = header.numBytes % 32 == 0 and 0 < header.numBytes <= remaining - end
                 return at + end + header.numBytes if is_filter else None
             if head.startswith(b"\x15") and head[2:3] == b"\x19":
                 decode(SchemaElement, data, 4 if data[3] >> 4 != 15 else 5 + int(data[4] >= 128), self._limits)
@@ -276,35 +275,35 @@ class _Walk:
         except (ParquetError, IndexError):
             return None
         if head.startswith(b"\x19"):
-            for kind in (OffsetIndex, ColumnIndex):
-                for size in {len(data), min(left, self._limits.page_index_bytes)}:
-                    if size != len(data) and not self._effort.take(size):
+            for structure in (OffsetIndex, ColumnIndex):
+                for size in {len(data), min(remaining, self._limits.page_index_bytes)}:
+                    if size != len(data) and not self._effort.spend(size):
                         return None
                     try:
-                        return at + decode(kind, self._source.read(at, size), 0, self._limits)[1]
+                        return at + decode(structure, self._source.read(at, size), 0, self._limits)[1]
                     except ParquetError:
-                        self._effort.take(_INDEX_COST)
+                        self._effort.spend(_INDEX_COST)
         return None
 
 
-def _content(header: PageHeader, *, is_told: bool) -> tuple[int, int] | None:
-    """(entries, encoding) of a page whose header makes sense, ``None`` for others."""
-    kind = header.type
-    if kind == _DATA and header.data_page_header is not None:
+def _content(header: PageHeader, *, in_footer: bool) -> tuple[int, int] | None:
+    """Return (entries, encoding) of a page with a plausible header, ``None`` for others."""
+    type = header.type
+    if type == _DATA and header.data_page_header is not None:
         first = header.data_page_header
         levels = first.definition_level_encoding in _LEVELS and first.repetition_level_encoding in _LEVELS
         fits = levels and first.encoding in _ENCODINGS and first.num_values >= 0
         return (first.num_values, int(first.encoding)) if fits else None
-    if kind == _DICTIONARY and header.dictionary_page_header is not None:
+    if type == _DICTIONARY and header.dictionary_page_header is not None:
         values = header.dictionary_page_header
         fits = values.encoding in _PLAIN and values.num_values >= 0
         return (values.num_values, int(values.encoding)) if fits else None
-    if kind == _DATA_V2 and header.data_page_header_v2 is not None:
+    if type == _DATA_V2 and header.data_page_header_v2 is not None:
         second = header.data_page_header_v2
         lengths = second.definition_levels_byte_length, second.repetition_levels_byte_length
         fits = second.encoding in _ENCODINGS and min(*lengths, second.num_values) >= 0
         fits = fits and sum(lengths) <= min(header.compressed_page_size, header.uncompressed_page_size)
         counts = -1 <= second.num_nulls <= second.num_values and 0 <= second.num_rows <= second.num_values
-        fits = fits and (is_told or counts)
+        fits = fits and (in_footer or counts)
         return (second.num_values, int(second.encoding)) if fits else None
     return None

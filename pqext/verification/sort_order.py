@@ -1,4 +1,4 @@
-"""Sort keys: are the rows of each row group in the order that it claims?"""
+"""Check that the rows of each row group follow its sort keys."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pqext.core.schema.orders import of_column, to_write
 from pqext.core.schema.shape import Shape
 from pqext.core.write import sorting
 from pqext.core.write.disassemble import DenseColumn, disassemble
-from pqext.verification.model import Fault, Findings
-from pqext.verification.selection import ChunkSelection
+from pqext.verification.chunk_selection import ChunkSelection
+from pqext.verification.report import Fault, Findings
 
 BATCH_ROWS = 65_536
 
@@ -35,12 +35,12 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
 def _keys(
     file: ParquetFile, tops: Sequence[Shape], group: RowGroup, findings: Findings
 ) -> Iterator[tuple[SortKey, Shape]]:
-    """The keys, up to the first by which rows cannot be compared, with their top-level columns."""
+    """Yield the sort keys with their top-level columns, up to the first key without a defined order."""
     leaves = file.schema.leaves
     seen: set[int] = set()
     for column in group.metadata.sorting_columns or ():
         if column.column_idx in seen:
-            continue  # rows that reach this key are equal in it
+            continue  # rows that reach a repeated key are equal in it
         seen.add(column.column_idx)
         if not 0 <= column.column_idx < len(leaves):
             message = f"a sort key is column {column.column_idx} of a file of {len(leaves)}"
@@ -64,10 +64,10 @@ def _check_rows(
     try:
         floats = [chunk for chunk in group.chunks() if of_column(chunk.node.leaf_type, chunk.order).kind == "total"]
         for start, columns in _columns(file, group, keys):
-            found = sorting.misplaced(ordered, numbered, columns, "ieee754" if floats else "type")
-            if found is not None:
-                row, key = found
-                message = "a row stands behind one that it belongs before, by the sort keys of the row group"
+            violation = sorting.misplaced(ordered, numbered, columns, "ieee754" if floats else "type")
+            if violation is not None:
+                row, key = violation
+                message = "a row is out of order by the sort keys of the row group"
                 findings.add(Fault("sorting.checked", message, group.index, first_row + start + row, key.path))
                 return
     except (UnsupportedError, EncryptionError, LimitError) as error:
@@ -79,7 +79,7 @@ def _check_rows(
 def _columns(
     file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]]
 ) -> Iterator[tuple[int, list[DenseColumn]]]:
-    """(first row of the group, the key leaves) of each batch, which begins with the last row of the one before."""
+    """Yield first row and key leaves of each batch; a batch starts with the last row of the preceding batch."""
     bare = [shapes.bare(top) for _, top in keys]
     last: list[pa.Array] = []
     start = 0
@@ -87,10 +87,10 @@ def _columns(
     streams = [file.iter_stored(top, group.index, BATCH_ROWS, budget=budget) for _, top in keys]
     for arrays in align_batches(streams):
         joined = [pa.concat_arrays([end, array]) for end, array in zip(last, arrays, strict=True)] if last else arrays
-        found = []
+        key_leaves = []
         for (key, _), top, array in zip(keys, bare, joined, strict=True):
             leaves = disassemble(top, array)
-            found.append(next(leaf for leaf in leaves if leaf.shape.node.dotted == key.path))
-        yield start, found
+            key_leaves.append(next(leaf for leaf in leaves if leaf.shape.node.dotted == key.path))
+        yield start, key_leaves
         start += len(joined[0]) - 1
         last = [array.slice(len(array) - 1) for array in arrays]

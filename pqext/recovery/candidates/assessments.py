@@ -1,0 +1,246 @@
+"""Check candidate row groups: read every page of every chunk strictly, and verify variants, geometries and JSON as
+:func:`pqext.verify` does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import SchemaElement
+from pqext.core.io.source import Source
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.damage import DamageReport
+from pqext.core.read.leaf_runs import is_byte_array_decimal
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.shape import Shape
+from pqext.recovery.candidates.candidates import (
+    CandidateGroup,
+    Candidates,
+    CandidateSource,
+    file_metadata,
+    first_of_each,
+)
+from pqext.verification import verify
+
+_BATCH = 1 << 16
+_STRICT = ReadOptions(arrow_schema=False, geoparquet=False, trust_statistics=False)
+_LENIENT = replace(_STRICT, on_corrupt="skip")
+_FAULTS = 1 << 20
+_MISSTATED = frozenset({"page.v2.counts", "logical.decimal.byte-array"})
+"""Rules violated by metadata around the values, or by their representation; rewriting fixes both."""
+_OF_HEADERS = frozenset({"page.v2.levels", "layout.page-lost", "encoding.plain.whole"})
+"""Rules violated by a page header, so values may be wrong or in other rows."""
+_OF_FOOTER = frozenset({"layout.chunks-apart", "layout.file-metadata"})
+"""Rules violated by a footer: it lists row groups several times, or its schema lacks required parts."""
+_MOST_DAMAGES = 20_000
+"""Maximum damaged pages of a file; row groups beyond it are not recovered."""
+
+
+@dataclass(slots=True)
+class Assessment:
+    """Result of checking a row group: ``damaged`` maps invalid top-level columns to the reason.
+
+    ``recoverable_rows`` are the rows outside damaged pages; ``lost_columns`` have no readable rows by themselves.
+    ``misstated`` lists columns with readable values whose pages have wrong headers.
+    """
+
+    group: CandidateGroup
+    damaged: dict[str, str] = field(default_factory=dict)
+    lost_columns: dict[str, str] = field(default_factory=dict)
+    misstated: dict[str, str] = field(default_factory=dict)
+    recoverable_rows: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all values can be read."""
+        return not self.damaged
+
+    @property
+    def can_be_copied(self) -> bool:
+        """Whether the chunks can be copied unchanged."""
+        return not self.damaged and not self.misstated
+
+
+def assess(source: Source, candidates: Candidates, limits: Limits) -> list[Assessment]:
+    """Check each candidate row group."""
+    schema = from_elements(candidates.elements, limits)
+    assessments = [Assessment(group) for group in candidates.groups]
+    damages = DamageReport(_MOST_DAMAGES)
+    complete = [item for item in assessments if None not in item.group.chunks]
+    with quiet():
+        if complete:
+            _read_all(source, candidates, complete, limits)
+            _verify(source, candidates, complete, schema, limits)
+        for assessment in assessments:
+            if None in assessment.group.chunks:
+                _assess_incomplete(source, candidates, schema, assessment, limits)
+            elif assessment.damaged:
+                _count_recoverable(source, candidates, assessment, limits, damages)
+            else:
+                assessment.recoverable_rows = assessment.group.rows
+    return assessments
+
+
+def opened(
+    source: Source, candidates: Candidates, groups: Sequence[CandidateGroup], limits: Limits,
+    options: ReadOptions = _STRICT,
+) -> ParquetFile:
+    """Open the file with the metadata of ``candidates``."""
+    return ParquetFile(CandidateSource(source, file_metadata(candidates, groups), limits), options, limits=limits)
+
+
+def without(candidates: Candidates, dropped: Sequence[str], limits: Limits) -> Candidates:
+    """Return the candidates without some top-level columns."""
+    schema = from_elements(candidates.elements, limits)
+    elements: list[SchemaElement] = []
+    retained: list[int] = []
+    at, children = 1, 0
+    for node in schema.root.children:
+        size = _size(node)
+        if node.name not in dropped:
+            elements += list(candidates.elements)[at : at + size]
+            retained += range(node.leaf_start, node.leaf_stop)
+            children += 1
+        at += size
+    root = SchemaElement(name=candidates.elements[0].name, num_children=children)
+    groups = [replace(group, chunks=[group.chunks[leaf] for leaf in retained]) for group in candidates.groups]
+    return replace(candidates, elements=[root, *elements], groups=groups)
+
+
+def _size(node: SchemaNode) -> int:
+    return 1 + sum(map(_size, node.children))
+
+
+def _has_meaning(leaf: SchemaNode) -> bool:
+    return leaf.leaf_type.member in ("JSON", "GEOMETRY", "GEOGRAPHY")
+
+
+def _annotated(node: SchemaNode) -> bool:
+    return node.logical_name == "VARIANT" or any(not child.is_leaf and _annotated(child) for child in node.children)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress warnings, which the report covers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _read_all(source: Source, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits) -> None:
+    with opened(source, candidates, [item.group for item in assessments], limits) as file:
+        file.check_rows()
+        for index, assessment in enumerate(assessments):
+            try:
+                for _ in file.iter_batches(_BATCH, row_groups=[index]):
+                    pass
+            except ParquetError:
+                for top in file.shapes:
+                    if (reason := _fault(file, top, index)) is not None:
+                        assessment.damaged[top.node.name] = reason
+                if not assessment.damaged:  # the columns exceed the limits only together
+                    for top in file.shapes:
+                        assessment.damaged[top.node.name] = "its row group exceeds the limits"
+
+
+def _fault(file: ParquetFile, top: Shape, group: int) -> str | None:
+    try:
+        for _ in file.iter_stored(top, group, _BATCH):
+            pass
+    except ParquetError as error:
+        return error.message
+    return None
+
+
+def _verify(
+    source: Source, candidates: Candidates, assessments: Sequence[Assessment], schema: Schema, limits: Limits
+) -> None:
+    """Add the faults that verification reports in readable row groups.
+
+    All faults count for columns whose values have a meaning that reading does not check. For other columns only faults
+    around the values count: no checksum covers the header of a V2 page, and empty decimals are invalid.
+    """
+    has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _annotated(schema.root)
+    is_checked = has_meaning or any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
+    readable = [item for item in assessments if not item.damaged and (is_checked or item.group.may_count_rows)]
+    if not readable:
+        return
+    candidate = CandidateSource(source, file_metadata(candidates, [item.group for item in readable]), limits)
+    checks: Sequence[Literal["chunks"]] | None = None if has_meaning else ["chunks"]
+    report = verify(candidate, checks=checks, limit=_FAULTS, limits=limits)
+    names = [node.name for node in schema.root.children]
+    for fault in report.faults:
+        for index, assessment in enumerate(readable):
+            if fault.row_group not in (None, index) or (fault.rule in _OF_FOOTER and fault.column is None):
+                continue
+            top = _top(fault.column or "", names)
+            if fault.rule in _MISSTATED:
+                assessment.misstated.setdefault(top, fault.message)
+            elif has_meaning or fault.rule in _OF_HEADERS:
+                assessment.damaged.setdefault(top, f"{fault.message} ({fault.rule})")
+    for assessment, first in zip(readable, first_of_each(item.group for item in readable), strict=True):
+        assessment.misstated = dict(readable[first].misstated)  # verification decodes shared bytes once
+        assessment.damaged = dict(readable[first].damaged)
+    if len(report.faults) < report.total:
+        for assessment in readable:
+            columns = assessment.damaged if has_meaning else assessment.misstated
+            columns.setdefault("", "too many invalid values")
+
+
+def _top(column: str, names: Sequence[str]) -> str:
+    """Return the top-level column of a dotted path."""
+    prefixes = [name for name in names if column == name or column.startswith(f"{name}.")]
+    return max(prefixes, key=len, default=column)
+
+
+def _count_recoverable(
+    source: Source, candidates: Candidates, assessment: Assessment, limits: Limits, damages: DamageReport
+) -> None:
+    """Count the rows outside damaged pages."""
+    group = assessment.group
+    with opened(source, candidates, [group], limits, _LENIENT) as file:
+        file.damage = damages
+        names = [top.node.name for top in file.shapes]
+        if not assessment.damaged.keys() <= set(names) or len(set(names)) < len(names):
+            assessment.lost_columns.update(assessment.damaged)
+            return
+        assessment.recoverable_rows = _count(file, None)
+        if assessment.recoverable_rows == group.rows:
+            # A value that is stored correctly but invalid: no row is marked as damaged.
+            assessment.recoverable_rows = 0
+            assessment.lost_columns.update(assessment.damaged)
+        elif not assessment.recoverable_rows:
+            for name, reason in assessment.damaged.items():
+                if not _count(file, [name]):
+                    assessment.lost_columns[name] = reason
+
+
+def _count(file: ParquetFile, columns: list[str] | None) -> int:
+    try:
+        return sum(batch.num_rows for batch in file.iter_batches(_BATCH, columns, row_groups=[0]))
+    except ParquetError:
+        return 0
+
+
+def _assess_incomplete(
+    source: Source, candidates: Candidates, schema: Schema, assessment: Assessment, limits: Limits
+) -> None:
+    """Check a row group in which the location of some chunks is unknown."""
+    missing = [
+        node.name for node in schema.root.children if None in assessment.group.chunks[node.leaf_start : node.leaf_stop]
+    ]
+    lost = dict.fromkeys(missing, "the location of its pages is unknown") | assessment.group.rejected
+    assessment.damaged = assessment.lost_columns = lost
+    if len(missing) == len(schema.root.children):
+        return
+    part = without(replace(candidates, groups=[assessment.group]), missing, limits)
+    partial = Assessment(part.groups[0])
+    _read_all(source, part, [partial], limits)
+    assessment.lost_columns = assessment.damaged = {**assessment.damaged, **partial.damaged}

@@ -1,0 +1,252 @@
+"""Detect inconsistencies between a footer and the data, and correct them if possible.
+
+Statistics that do not bound the values, wrong counts or extra bytes in pages mark a candidate as contradicted. A field
+that the rest of the footer contradicts, as after a bit flip, is corrected, and its rows are recovered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from warnings import catch_warnings, simplefilter
+
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import join_names
+from pqext.core.footer.checkpoints import ask_schema
+from pqext.core.footer.encoding_statistics import DATA_PAGES, are_as_counted
+from pqext.core.format.metadata import (
+    ColumnChunk,
+    ColumnMetaData,
+    Encoding,
+    FileMetaData,
+    RowGroup,
+    SchemaElement,
+    Type,
+)
+from pqext.core.io.source import Source
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import SchemaNode
+from pqext.recovery.candidates import chunk_locations
+from pqext.recovery.candidates.candidates import (
+    CandidateGroup,
+    Candidates,
+    CandidateSource,
+    file_metadata,
+    first_of_each,
+)
+from pqext.recovery.candidates.chunk_locations import leaf_paths, pages_of
+from pqext.recovery.detection.codecs import Codecs
+from pqext.recovery.detection.page_matching import Chunks, is_type_unknown
+from pqext.recovery.detection.pages import Page
+from pqext.verification import Fault, verify
+
+_FAULTS = 1 << 16
+_VALUE_RULES = chunk_locations.STATISTICS_RULES | {"statistics.sizes"}
+SAMPLE = 4
+"""Row groups, and pages of a chunk in each, that are sampled to see whether they have the values of a leaf."""
+
+
+def flag_contradictions(
+    source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
+) -> None:
+    """Mark row groups whose values contradict the statistics, or leave extra bytes in all pages of a column.
+
+    Chunks may have been swapped, and a column may have another type. Chunks whose pages all have extra bytes, although
+    no levels precede their values, are rejected.
+    """
+    _reject_unfilled(source, metadata, groups, limits)
+    complete = [group for group in groups if None not in group.chunks and group.number is not None]
+    stated = [metadata.row_groups[group.number or 0].columns for group in complete]
+    with_statistics = [
+        replace(group, chunks=[_with_bounds(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
+        for group, columns in zip(complete, stated, strict=True)
+    ]
+    contradicted = _with_extra_bytes(source, metadata, complete, limits)
+    for number, columns in enumerate(stated):
+        group = complete[number]
+        both = zip(group.chunks, columns, strict=True)
+        odd = [column for chunk, column in both if _has_odd_pages(group, chunk, column)]
+        if odd:
+            names = [".".join(column.meta_data.path_in_schema) for column in odd if column.meta_data is not None]
+            contradicted.setdefault(number, []).extend(names)
+    chunks = (chunk for group in with_statistics for chunk in group.chunks if chunk is not None)
+    has_statistics = any(chunk.statistics or chunk.size_statistics for chunk in chunks)
+    for fault in _faults(source, metadata, with_statistics, limits) if has_statistics else ():
+        if fault.rule in _VALUE_RULES and fault.row_group is not None and fault.column is not None:
+            names = contradicted.setdefault(fault.row_group, [])
+            names += [fault.column] * (fault.column not in names)
+    for number, first in enumerate(first_of_each(complete)):  # verification decodes shared bytes once
+        if number != first and first in contradicted:
+            contradicted.setdefault(number, contradicted[first])
+    for number, names in contradicted.items():
+        complete[number].evidence = f"footer, but values of {join_names(names)} contradict it"
+        complete[number].assigned = "contradicted"
+
+
+def _faults(
+    source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
+) -> Sequence[Fault]:
+    """Verify the chunks of ``groups`` with the statistics of the footer."""
+    candidates = Candidates(list(metadata.schema), "", created_by=metadata.created_by)
+    footer = file_metadata(candidates, groups)
+    footer.column_orders = metadata.column_orders
+    with catch_warnings():
+        simplefilter("ignore")
+        return verify(CandidateSource(source, footer, limits), checks=["chunks"], limit=_FAULTS, limits=limits).faults
+
+
+def _with_bounds(group: CandidateGroup, chunk: ColumnMetaData | None, stated: ColumnChunk) -> ColumnMetaData | None:
+    if chunk is None or stated.meta_data is None or chunk.path_in_schema[0] in group.nulls:
+        return chunk
+    result = copy(chunk)
+    result.statistics, result.size_statistics = stated.meta_data.statistics, stated.meta_data.size_statistics
+    return result
+
+
+def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, stated: ColumnChunk) -> bool:
+    """Whether the encodings of measured pages differ from the footer; generated nulls do not count."""
+    if chunk is None or stated.meta_data is None or not chunk.encoding_stats or chunk.path_in_schema[0] in group.nulls:
+        return False
+    counts = Counter({int(stat.encoding): stat.count for stat in chunk.encoding_stats if stat.page_type in DATA_PAGES})
+    return not are_as_counted(stated.meta_data, counts)
+
+
+def _reject_unfilled(
+    source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
+) -> None:
+    tree = from_elements(metadata.schema, limits)
+    flat = [leaf for leaf in tree.leaves if not leaf.max_definition_level]
+    for group in groups if flat else ():
+        codecs = [None if chunk is None else int(chunk.codec) for chunk in group.chunks]
+        chunks = Chunks(source, tree, Codecs(source), codecs, limits)
+        for leaf in flat:
+            chunk = group.chunks[leaf.leaf_start]
+            pages = [] if chunk is None else pages_of(source, chunk, limits) or []
+            plain = [page for page in pages if page.encoding == Encoding.PLAIN and not is_type_unknown(page)]
+            plain = [page for page in plain if not page.is_dictionary]
+            if plain and all(_leaves_bytes(leaf, page, chunks) for page in plain[:SAMPLE]):
+                group.chunks[leaf.leaf_start] = None
+                reason = "its pages contain more bytes than its values need; they may be other values"
+                group.rejected[leaf.path[0]] = reason
+
+
+def _leaves_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
+    """Whether a page without levels has extra bytes; for values of one width the header shows it."""
+    width = None if leaf.physical_type == Type.BOOLEAN else leaf.leaf_type.width
+    return page.unpacked > page.count * width if width else (chunks.trailing_bytes(leaf, page) or 0) > 0
+
+
+def _with_extra_bytes(
+    source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
+) -> dict[int, list[str]]:
+    """Return the leaves whose pages all have extra bytes, by position of each row group in ``groups``."""
+    sample = groups[:SAMPLE]
+    if not sample:
+        return {}
+    tree = from_elements(metadata.schema, limits)
+    codecs = [None if chunk is None else int(chunk.codec) for chunk in sample[0].chunks]
+    chunks = Chunks(source, tree, Codecs(source), codecs, limits)
+    names = []
+    for number, leaf in enumerate(tree.leaves):
+        leaf_chunks = (chunk for group in sample if (chunk := group.chunks[number]) is not None)
+        if have_other_type(leaf, (pages_of(source, chunk, limits) or [] for chunk in leaf_chunks), chunks):
+            names.append(leaf.dotted)
+    return {number: [*names] for number in range(len(groups))} if names else {}
+
+
+def have_other_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], chunks: Chunks) -> bool:
+    """Whether all sampled pages of a leaf have values of another type, which leave extra bytes."""
+    is_mismatch = False
+    for pages in leaf_pages:
+        for page in [page for page in pages if not is_type_unknown(page)][:SAMPLE]:
+            extra = chunks.trailing_bytes(leaf, page)
+            if extra == 0:
+                return False
+            is_mismatch |= extra is not None
+    return is_mismatch
+
+
+def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], more: int) -> int:
+    """Return the rows of a row group: the common count of all columns without lists, if it differs from the stated one.
+
+    The count of a single column is used only if the total of the file confirms it: the file states ``more`` rows than
+    its row groups have in total.
+    """
+    counts = [
+        chunk.meta_data.num_values
+        for leaf, chunk in zip(leaves, group.columns, strict=False)
+        if not leaf.max_repetition_level and chunk.meta_data is not None
+    ]
+    if not counts or min(counts) != max(counts) or counts[0] <= 0:
+        return group.num_rows
+    return counts[0] if len(counts) > 1 or more == counts[0] - group.num_rows else group.num_rows
+
+
+def correct_values(source: Source, group: CandidateGroup, leaves: Sequence[SchemaNode], limits: Limits) -> list[str]:
+    """Correct the value counts of chunks without lists if their pages confirm the row count; return these leaves."""
+    corrected = []
+    for leaf, chunk in zip(leaves, group.chunks, strict=True):
+        if chunk is None or leaf.max_repetition_level or chunk.num_values == group.rows:
+            continue
+        adjusted = copy(chunk)
+        adjusted.num_values = group.rows
+        if pages_of(source, adjusted, limits):
+            chunk.num_values = group.rows
+            corrected.append(leaf.dotted)
+    return corrected
+
+
+def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
+    """Correct names and physical types of schema elements that all chunks of at least two row groups contradict.
+
+    Returns descriptions of the corrections; changes nothing if the schema would become invalid.
+    """
+    schema = list(metadata.schema)
+    corrections = list(_corrections(metadata, schema))
+    try:
+        ask_schema(from_elements(schema, limits))
+    except ParquetError:
+        return []
+    metadata.schema = schema
+    return corrections
+
+
+def _corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterator[str]:
+    paths = leaf_paths(schema)
+    groups = [group.columns for group in metadata.row_groups if len(group.columns) == len(paths)]
+    for leaf, path in enumerate(paths) if len(groups) > 1 else ():
+        abouts = [columns[leaf].meta_data for columns in groups]
+        stated = {None if about is None else (tuple(about.path_in_schema), about.type) for about in abouts}
+        (common, *others) = stated
+        if common is None or others or len(common[0]) != len(path) - 1:
+            continue
+        element, type = schema[path[-1]], common[1]
+        if isinstance(type, Type) and type != element.type:
+            name = getattr(element.type, "name", element.type)
+            yield f"column {element.name}: the schema states {name}, all its chunks {type.name}"
+            schema[path[-1]] = element = copy(element)
+            element.type = type
+        for number, name in zip(path[1:], common[0], strict=True):
+            if schema[number].name != name:
+                yield f"column {schema[number].name}: all its chunks name it {name}"
+                schema[number] = copy(schema[number])
+                schema[number].name = name
+
+def correct_path(group: CandidateGroup, leaves: Sequence[SchemaNode]) -> str | None:
+    """Correct the path of the only chunk of a row group whose path differs from its column; return this leaf.
+
+    If all chunks of a column differ, the schema is wrong; a single row group cannot show which is wrong.
+    """
+    others = [
+        (leaf, chunk)
+        for leaf, chunk in zip(leaves, group.chunks, strict=True)
+        if chunk is not None and tuple(chunk.path_in_schema) != leaf.path
+    ]
+    if len(others) != 1 or len(leaves) == 1 or others[0][1].type != others[0][0].physical_type:
+        return None
+    ((leaf, chunk),) = others
+    chunk.path_in_schema = list(leaf.path)
+    return leaf.dotted

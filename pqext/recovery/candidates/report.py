@@ -1,0 +1,220 @@
+"""Report of :func:`pqext.recover` as plain data that prints itself: row groups, losses and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pqext.core.base.limits import Limits
+from pqext.core.base.text import escape_text, with_noun
+from pqext.core.read.damage import format_rows
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.recovery.candidates.assessments import Assessment
+from pqext.recovery.candidates.candidates import Assigned, CandidateGroup, Candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A row group of the new file.
+
+    ``source_row_group`` is its number in the footer, ``None`` if its pages located it, and ``offset`` the offset of its
+    first page in the damaged file. ``evidence`` describes how it was located. ``checksums``: every page has one, so the
+    bytes of recovered pages are unmodified.
+
+    ``assigned`` is the basis of the assignment of pages to columns: a ``"footer"``, a footer that is not at its stated
+    end of the file (``"moved"``), or a footer that values ``"contradicted"``, through its statistics or by extra bytes
+    in pages. Otherwise the schema assigned the pages: in the ``"only"`` way that fits, in the only ``"regular"`` way,
+    with pages of equal size, or as ``"row_group_rows"`` decided.
+    ``null_columns`` names the top-level columns whose lost chunks were replaced with nulls. ``certified``: every
+    recovered page has a matching checksum, a footer assigned the pages, and no lost values were replaced with nulls.
+    """
+
+    rows: int
+    offset: int
+    source_row_group: int | None
+    evidence: str
+    checksums: bool
+    assigned: Assigned
+    certified: bool
+    null_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Bytes ``start`` to ``stop`` of the damaged file that were not recovered, and the reason.
+
+    ``rows`` is ``None`` if the number of lost rows is unknown. ``column`` is a dotted path.
+    """
+
+    reason: str
+    start: int | None = None
+    stop: int | None = None
+    source_row_group: int | None = None
+    column: str | None = None
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.source_row_group is not None:
+            parts.append(f"row group {self.source_row_group}")
+        if self.column is not None:
+            parts.append(f"column {self.column}")
+        if self.start is not None and self.stop is not None:
+            parts.append(f"bytes {self.start} to {self.stop}")
+        if self.rows is not None:
+            parts.append(with_noun(self.rows, "row"))
+        return escape_text(f"{', '.join(parts) or 'file'}: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Result of :func:`pqext.recover`. ``print`` it, or use :meth:`to_dict` for machine-readable output.
+
+    ``written`` is false if nothing could be recovered: no file was written then. ``evidence`` describes how the layout
+    was determined, ``schema_from`` the origin of the schema. ``dropped_columns`` lists omitted top-level columns.
+    ``notes`` lists hints that do not match the file, and corrections.
+    """
+
+    path: str | None
+    size: int
+    written: bool
+    evidence: str
+    schema_from: str
+    footers: tuple[str, ...]
+    row_groups: tuple[Recovered, ...]
+    losses: tuple[Loss, ...]
+    dropped_columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the new file."""
+        return sum(group.rows for group in self.row_groups)
+
+    @property
+    def certified(self) -> bool:
+        """Whether every value is certain: checksums match, and footers assign pages to columns and types."""
+        return self.written and all(group.certified for group in self.row_groups)
+
+    @property
+    def checksums(self) -> bool:
+        """Whether every recovered page has a matching checksum; without one, damage may go undetected."""
+        return self.written and all(group.checksums for group in self.row_groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-compatible dictionaries, lists and scalars."""
+        return {"rows": self.rows, "certified": self.certified, "checksums": self.checksums, **asdict(self)}
+
+    def _assigned(self) -> list[str]:
+        """Describe how pages were assigned to columns, a line for each basis."""
+        is_type_list = self.schema_from.startswith(("the DDL ", "the Arrow schema "))
+        by = self.schema_from if is_type_list else f"the schema of {self.schema_from}"
+        if is_type_list or self.schema_from.startswith("the file "):
+            by += ", whose names and types no footer confirms"
+        schema = f"assigned by {by}, in the only way"
+        reasons = {
+            "footer": ("certain", "as the footer states"),
+            "moved": ("not certain", "as the footer states, but bytes before it are missing or were added"),
+            "contradicted": ("not certain", "as the footer states, but values contradict it"),
+            "only": ("not certain", f"{schema} that fits"),
+            "regular": ("not certain", f"{schema} with pages of equal size; other splits fit too"),
+            "row_group_rows": ("not certain", f"assigned by {by} and row_group_rows; other splits fit too"),
+        }
+        assigned = [group.assigned for group in self.row_groups]
+        lines = []
+        for basis, (certain, reason) in reasons.items():
+            count = sum(other == basis for other in assigned)
+            if count:
+                scope = f" in {with_noun(count, 'row group')}" if count < len(assigned) else ""
+                lines.append(f"{certain}{scope}: {reason}")
+        return lines
+
+    def _nulls(self) -> list[str]:
+        """List the columns with nulls in place of lost values, a line for each row group."""
+        first, lines = 0, []
+        for number, group in enumerate(self.row_groups):
+            if group.null_columns:
+                rows = format_rows(first, first + group.rows)
+                lines.append(f"{', '.join(group.null_columns)} in row group {number} of the new file, {rows}")
+            first += group.rows
+        return lines
+
+    def __str__(self) -> str:
+        lines = [
+            f"file       {escape_text(self.path) if self.path else 'in memory'}, {self.size:,} bytes",
+            f"layout     {self.evidence}",
+            f"schema     {'from ' * self.schema_from.startswith('the ')}{self.schema_from}",
+            *(f"found      {escape_text(footer)}" for footer in self.footers),
+            f"recovered  {with_noun(self.rows, 'row')} in {with_noun(len(self.row_groups), 'row group')}"
+            if self.written
+            else "recovered  nothing: no file was written",
+        ]
+        if self.written:
+            unsure = sum(not group.checksums for group in self.row_groups)
+            certain = "certain: every recovered page has a matching checksum"
+            guess = f"not certain in {with_noun(unsure, 'row group')}: pages without checksums were only decoded"
+            lines.append(f"bytes      {guess if unsure else certain}")
+            lines += [f"columns    {escape_text(line)}" for line in self._assigned()]
+        lines += [f"note       {escape_text(note)}" for note in self.notes]
+        if self.dropped_columns:
+            lines.append(f"omitted    {escape_text(', '.join(self.dropped_columns))}")
+        lines += [f"nulls      {escape_text(line)}" for line in self._nulls()]
+        lines += [f"lost       {loss}" for loss in self.losses]
+        return "\n".join(lines)
+
+
+def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
+    """List the losses of row groups."""
+    losses = []
+    for item in assessments:
+        lost = [(name, reason, item.group.rows - item.recoverable_rows) for name, reason in item.damaged.items()]
+        if item.recoverable_rows:
+            lost += [
+                (name, f"{reason}; replaced with nulls", item.group.rows) for name, reason in item.group.nulls.items()
+            ]
+        losses += [loss_of(item.group, name, reason, rows) for name, reason, rows in lost]
+    return losses
+
+
+def misstated(assessments: Sequence[Assessment]) -> list[str]:
+    """Describe columns whose rows are rewritten although none is lost."""
+    by_column: dict[str, list[str]] = {}
+    for item in assessments:
+        for name, reason in item.misstated.items() if item.recoverable_rows else ():
+            by_column.setdefault(name, []).append(reason)
+    return [
+        f"column {name}: {reasons[0]}; {with_noun(len(reasons), 'row group')} rewritten with the same values"
+        for name, reasons in by_column.items()
+    ]
+
+
+def loss_of(group: CandidateGroup, column: str, reason: str, rows: int) -> Loss:
+    """Return the loss of ``rows`` rows of a row group because of a top-level column."""
+    start, stop = group.extent or (None, None)
+    return Loss(reason, start, stop, group.number, column or None, rows)
+
+
+def ordered(losses: Sequence[Loss], candidates: Candidates, limits: Limits) -> list[Loss]:
+    """Sort losses by their position in the file, and losses of a row group by column."""
+    columns = {node.name: at for at, node in enumerate(from_elements(candidates.elements, limits).root.children)}
+    offsets: dict[int | None, int] = {}
+    reached = 0
+    for group in candidates.groups:
+        reached = group.offset or reached  # the offset of a row group without chunks is unknown
+        offsets[group.number] = reached
+
+    def position(loss: Loss) -> tuple[int, int, int]:
+        start = offsets.get(loss.source_row_group, reached) if loss.start is None else loss.start
+        group = -1 if loss.source_row_group is None else loss.source_row_group
+        return start, group, columns.get((loss.column or "").split(".")[0], -1)
+
+    return sorted(losses, key=position)
+
+
+def recovered_group(group: CandidateGroup, rows: int) -> Recovered:
+    """Describe a row group of the new file with ``rows`` rows."""
+    certified = group.checksums and group.assigned == "footer" and not group.nulls
+    return Recovered(
+        rows, group.offset, group.number, group.evidence, group.checksums, group.assigned, certified, tuple(group.nulls)
+    )

@@ -1,0 +1,295 @@
+"""Find footers in a damaged file: at its end, inside it, without length and magic number, or truncated.
+
+There is a function for each type of footer and checkpoint, which yields :class:`FooterCandidate` values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Literal
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import Limits
+from pqext.core.base.text import with_noun
+from pqext.core.footer.checkpoints import ask_schema, find_checkpoints, is_of_a_value
+from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
+from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.structure_lookup import peeked
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
+from pqext.core.footer.writing import without_copies
+from pqext.core.format.extension.framed import FRAME_BYTES
+from pqext.core.format.metadata import FileMetaData, RowGroup, SchemaElement
+from pqext.core.format.thrift import decode
+from pqext.core.io.source import Source
+from pqext.core.schema.lazy_tree import from_elements
+
+FooterType = Literal["end", "inside", "checkpoint", "FlatBuffers", "without its frame", "torn"]
+
+_NAMES: dict[FooterType, str] = {
+    "end": "footer at the end",
+    "inside": "footer inside the file",
+    "checkpoint": "checkpoint",
+    "FlatBuffers": "FlatBuffers footer",
+    "without its frame": "footer without its frame",
+    "torn": "torn footer",
+}
+WINDOW = 16 << 20
+_MAX_FOOTERS = 256
+"""Maximum number of footers of a type, the last ones: only hostile files have more distinct ones."""
+_CHECKPOINTS = 4
+"""Maximum number of checkpoints, the last ones, which cover all before them."""
+_EFFORT = 4
+"""Maximum bytes to parse in vain, as a multiple of the file's size; bounds the time for false footers."""
+_LEAST_EFFORT = 64 << 20
+_READ_COST = 16
+"""Bytes read in the time needed to parse one byte."""
+_MATCH_COST = 256
+"""Cost, in parsed bytes, of a pattern match."""
+_SIZES = (1 << 14, 1 << 18, 1 << 22, 1 << 26, 1 << 30)
+"""Bytes in which a footer is searched, in increasing order while it is truncated."""
+# version, then a list of structures of which the first is a group: repetition or name come first in it.
+_BEGINNING = re.compile(rb"\x15[\x02\x04\x06]\x19(?:[\x1c-\xec]|\xfc[\x80-\xff]{0,4}[\x01-\x7f])[\x48\x35]", re.DOTALL)
+_BEGINNING_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FooterCandidate:
+    """A footer at ``offset`` of the file, of ``length`` readable bytes."""
+
+    type: FooterType
+    offset: int
+    length: int
+    metadata: FileMetaData
+    begin: int | None = None
+    """Start of the enclosing Thrift footer, or of this one, if it is known to follow the data."""
+    is_own: bool = True
+    """Whether it belongs to this file, not to a file embedded as a value."""
+
+    def __str__(self) -> str:
+        groups_of = self.metadata.row_groups
+        rows = sum(peeked(groups_of, at).num_rows for at in range(len(groups_of)))
+        groups = with_noun(len(self.metadata.row_groups), "row group")
+        return f"{self.name}, {self.length:,} bytes at {self.offset:,}: {groups}, {with_noun(rows, 'row')}"
+
+    @property
+    def name(self) -> str:
+        """Description of the type."""
+        return _NAMES[self.type]
+
+
+class Effort:
+    """Budget of bytes that may still be parsed in vain."""
+
+    def __init__(self, size: int) -> None:
+        self.remaining = max(_EFFORT * size, _LEAST_EFFORT)
+
+    def spend(self, size: int) -> bool:
+        """Spend ``size`` bytes; False if the budget is exhausted."""
+        self.remaining -= size
+        return self.remaining >= 0
+
+
+def find(source: Source, limits: Limits) -> list[FooterCandidate]:
+    """Return all readable footers, the last first."""
+    effort = Effort(source.size)
+    framed = {footer.offset: footer for footer in islice(_framed(source, limits, effort), _MAX_FOOTERS)}
+    framed |= {footer.offset: footer for footer in islice(_checkpoints(source, limits), _CHECKPOINTS)}
+    framed |= {footer.offset: footer for footer in islice(_flat(source, limits, effort), _MAX_FOOTERS)}
+    loose = {footer.offset: footer for footer in islice(_loose(source, limits, effort, set(framed)), _MAX_FOOTERS)}
+    return [footer for _, footer in sorted({**loose, **framed}.items(), reverse=True)]
+
+
+def is_encrypted(source: Source) -> bool:
+    """Whether the file ends with an encrypted footer."""
+    tail = source.read(max(source.size - 4, 0), min(4, source.size)).tobytes()
+    head = source.read(0, min(4, source.size)).tobytes()
+    return ENCRYPTED_MAGIC in (head, tail)
+
+
+def _matches(source: Source, pattern: re.Pattern[bytes], overlap: int, first: int = 0) -> Iterator[int]:
+    """Yield the offsets at which ``pattern`` matches, from the end of the file to ``first``."""
+    stop = source.size
+    while stop > first:
+        start = max(stop - WINDOW, first)
+        data = source.read(start, min(stop + overlap, source.size) - start)
+        offsets = [match.start() for match in pattern.finditer(data.data)]
+        yield from (start + at for at in reversed(offsets) if start + at < stop)
+        stop = start
+
+
+def _literal(mark: bytes) -> re.Pattern[bytes]:
+    return re.compile(re.escape(mark))
+
+
+def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
+    """Yield footers followed by their length and magic number."""
+    tried = set()
+    for magic_at in _matches(source, _literal(MAGIC), len(MAGIC)):
+        if magic_at < 4:
+            continue
+        if not effort.spend(_MATCH_COST):
+            return
+        length = int.from_bytes(source.read(magic_at - 4, 4).tobytes(), "little")
+        offset = magic_at - 4 - length
+        if length < TRAILER_BYTES or offset < 0 or length > limits.footer_bytes or offset in tried:
+            continue
+        tried.add(offset)  # the end of a structure does not depend on the stated length
+        metadata = _decode_complete(source, offset, length, limits, effort)
+        if metadata is not None:
+            is_last = magic_at + 4 == source.size
+            is_own = is_last or not is_of_a_value(source, metadata, offset)
+            yield FooterCandidate("end" if is_last else "inside", offset, length, metadata, offset, is_own)
+
+
+def _checkpoints(source: Source, limits: Limits) -> Iterator[FooterCandidate]:
+    """Yield checkpoints, which a writer stores before it finishes."""
+    for saved in find_checkpoints(source, limits):
+        with suppress(ParquetError):
+            yield FooterCandidate("checkpoint", saved.offset, saved.length, _validated(saved.metadata, limits))
+
+
+def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
+    """Yield FlatBuffers footers, alone or next to a Thrift footer."""
+    marks = (FLATBUFFERS.bytes, FLAT_MAGIC)  # separately: a search for either takes ten times as long
+    matches = ((at, mark) for mark in marks for at in _matches(source, _literal(mark), len(mark), TAIL_BYTES))
+    for mark_at, mark in matches:
+        if not effort.spend(_MATCH_COST):
+            return
+        before = source.read(mark_at - 12, 12).tobytes()
+        length = int.from_bytes(before[4:8], "little")
+        offset = mark_at - 12 - length
+        if offset < 0 or length > limits.footer_bytes or not effort.spend(length):
+            continue
+        try:
+            size_of(before, mark_at - 12)  # both layouts have the same four numbers before the mark
+            stored = source.read(offset, length)
+            check(stored, before)
+            tables, begin = stored.tobytes(), offset
+            if mark != FLAT_MAGIC:
+                framed = parse(stored)
+                tables = framed.tables(limits)
+                header = 4 + len(uleb(length + FRAME_BYTES))  # of the extension, after the fields
+                begin -= framed.thrift_bytes + header
+            if not effort.spend(len(tables)):
+                return
+            metadata = _validated(FlatLookup(tables, limits, source.path).complete(), limits)
+        except ParquetError:
+            continue
+        yield FooterCandidate("FlatBuffers", offset, length, without_copies(metadata), begin)
+
+
+def _decode_complete(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:
+    head = source.read(offset, min(length, _BEGINNING_BYTES)).tobytes()
+    if not head.startswith(b"\x15") or not effort.spend(length):
+        return None
+    try:
+        metadata, _ = decode(FileMetaData, source.read(offset, length), limits=limits)
+        return _validated(metadata, limits)
+    except ParquetError:
+        return None
+
+
+def _validated(metadata: FileMetaData, limits: Limits) -> FileMetaData:
+    """Return ``metadata`` if its schema is valid and all its structures can be read; raise ``ParquetError`` if not."""
+    ask_schema(from_elements(metadata.schema, limits))
+    for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
+        for at in range(len(group.columns)):
+            peeked(group.columns, at)
+    try:
+        metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
+    except CorruptFileError:
+        metadata.column_orders = None  # then the order of bounds is unknown
+    return metadata
+
+
+def _loose(source: Source, limits: Limits, effort: Effort, known: set[int]) -> Iterator[FooterCandidate]:
+    """Yield footers with a damaged or missing length or magic number, and truncated footers."""
+    first = max(source.size - limits.footer_bytes, 0)
+    for offset in _matches(source, _BEGINNING, _BEGINNING_BYTES, first):
+        if offset in known:
+            continue
+        for size in _SIZES:
+            length = min(size, source.size - offset, limits.footer_bytes)
+            footer, is_truncated = _decode_prefix(source.read(offset, length), offset, limits)
+            if not effort.spend(length // _READ_COST + (0 if footer is None else footer.length)):
+                return
+            if not is_truncated or length < size:
+                break
+        if footer is not None:
+            yield footer
+
+
+def _decode_prefix(data: Bytes, offset: int, limits: Limits) -> tuple[FooterCandidate | None, bool]:
+    """Return the footer at the start of ``data`` as far as it is readable, and whether ``data`` ends within it."""
+    try:
+        metadata, end = decode(FileMetaData, data, limits=limits)
+        return FooterCandidate("without its frame", offset, end, _validated(metadata, limits), offset), False
+    except ParquetError:
+        torn, end = _torn(data, limits)
+    footer = None if torn is None else FooterCandidate("torn", offset, end, torn, None)
+    return footer, torn is not None or end > len(data) // 2
+
+
+def _torn(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:
+    """Return the schema and the complete row groups of a truncated footer, and their end."""
+    elements: list[SchemaElement] = []
+    groups: list[RowGroup] = []
+    at = 2
+    try:
+        count, at = _list(data, at)
+        missing = 1  # elements that complete the tree
+        for _ in range(count):
+            element, at = decode(SchemaElement, data, at, limits)
+            missing += (element.num_children or 0) - 1
+            elements.append(element)
+            if missing <= 0:
+                break
+        if missing or len(elements) != count:
+            return None, at
+        schema = from_elements(elements, limits)
+        ask_schema(schema)
+        leaves = len(schema.leaves)
+    except (ParquetError, IndexError):
+        return None, at
+    try:
+        if data[at] == 0x16:  # the number of rows
+            at = _varint(data, at + 1)[1]
+            count, at = _list(data, at)
+            for _ in range(count):
+                group, end = decode(RowGroup, data, at, limits)
+                if len(list(group.columns)) != leaves:
+                    break
+                groups.append(group)
+                at = end
+    except (ParquetError, IndexError):
+        pass
+    rows = sum(group.num_rows for group in groups)
+    return FileMetaData(version=2, schema=elements, num_rows=rows, row_groups=groups), at
+
+
+def _list(data: Bytes, at: int) -> tuple[int, int]:
+    """Return (count, end) of the header of a field that is a list of structures."""
+    if data[at] & 0x0F != 9:
+        raise IndexError
+    head = int(data[at + 1])
+    if head & 0x0F != 0x0C:
+        raise IndexError
+    return (head >> 4, at + 2) if head >> 4 != 15 else _varint(data, at + 2)
+
+
+def _varint(data: Bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = int(data[at])
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise IndexError

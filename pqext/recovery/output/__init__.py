@@ -1,1 +1,0 @@
-"""The recovered file, with nulls in the place of lost chunks."""
