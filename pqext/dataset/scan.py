@@ -115,8 +115,8 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         """
         request = self._request
         computed = [one for one in request.result or () if isinstance(one, Computed)]
-        expressions = [as_expression(one) for one in conditions]
-        found = [with_computed(one, computed) for one in expressions if one is not None]
+        expressions = [as_expression(condition) for condition in conditions]
+        found = [with_computed(expression, computed) for expression in expressions if expression is not None]
         if not found or len(found) < len(expressions):
             raise TypeError("filter takes conditions, such as pqext.col('a') > 5")
         if request.limit is not None or request.offset:

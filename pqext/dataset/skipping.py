@@ -52,7 +52,7 @@ def of_stored_values(
     whole = normal(filter)
     left = []
     for part in whole.operands if isinstance(whole, And) else (whole,):
-        columns = [(operand_column(one).path[0], isinstance(one, VariantField)) for one in operands(part)]
+        columns = [(operand_column(operand).path[0], isinstance(operand, VariantField)) for operand in operands(part)]
         is_other = any(name in folders or (name in cast and not is_within) for name, is_within in columns)
         if not is_other and not (widened and _is_computed(part)):
             left.append(part)

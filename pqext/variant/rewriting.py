@@ -202,7 +202,7 @@ def _writer_options(options: WriteOptions | None, keywords: Mapping[str, Any]) -
     if not isinstance(options, WriteOptions):
         raise TypeError(f"options must be WriteOptions, not {type(options).__name__}")
     usual = WriteOptions()
-    names = [one.name for one in fields(WriteOptions)]
+    names = [field.name for field in fields(WriteOptions)]
     changed = {name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)}
     return {**changed, **keywords}
 

@@ -44,9 +44,9 @@ def current_name(encoding: int) -> int:
 def count_pages(chunk: ColumnMetaData) -> Counter[int]:
     """Return the number of data pages of each encoding in the metadata."""
     page_counts: Counter[int] = Counter()
-    for one in chunk.encoding_stats or ():
-        if one.page_type in DATA_PAGES:
-            page_counts[current_name(one.encoding)] += one.count
+    for encoding_stat in chunk.encoding_stats or ():
+        if encoding_stat.page_type in DATA_PAGES:
+            page_counts[current_name(encoding_stat.encoding)] += encoding_stat.count
     return +page_counts
 
 
@@ -59,7 +59,7 @@ def _by_name(page_counts: Mapping[int, int]) -> Counter[int]:
 
 def _lists(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
     """Whether the metadata lists the encodings of ``pages``, and otherwise only those of levels and dictionaries."""
-    listed = {int(one) for one in chunk.encodings}
+    listed = {int(encoding) for encoding in chunk.encodings}
     every = set(map(current_name, listed))
     others = set(map(current_name, listed - _OF_OTHERS))
     return set(pages) <= every and others <= set(pages)

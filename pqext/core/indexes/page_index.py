@@ -249,11 +249,11 @@ class NumberBounds:
         kinds = set(map(type, values))
         if self.lows.dtype.kind == "f":
             return all(
-                kind is float or (kind is int and all(abs(one) <= _EXACT for one in values if type(one) is int))
+                kind is float or (kind is int and all(abs(value) <= _EXACT for value in values if type(value) is int))
                 for kind in kinds
-            ) and all(one == one for one in values)
+            ) and all(value == value for value in values)
         limits = np.iinfo(self.lows.dtype)
-        return kinds == {int} and all(limits.min <= one <= limits.max for one in values if type(one) is int)
+        return kinds == {int} and all(limits.min <= value <= limits.max for value in values if type(value) is int)
 
 
 class IndexedPages(Sequence[Bounds]):

@@ -85,7 +85,8 @@ def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tupl
         if metadata.type != leaf.physical_type:  # decimals and INT96 may now be stored as another type
             continue
         # A corrupt list may have encodings of other types.
-        used = [one for one in metadata.encodings if one in _ENCODINGS and metadata.type in SUITABLE[one]]
+        known = [encoding for encoding in metadata.encodings if encoding in _ENCODINGS]
+        used = [encoding for encoding in known if metadata.type in SUITABLE[encoding]]
         if used:
             yield leaf.dotted, _ENCODINGS[Encoding(used[0])]
 

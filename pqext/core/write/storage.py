@@ -141,14 +141,14 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
     """The offsets of a list or map from 0, and its ``values`` without those outside a slice and below null lists."""
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
-    values = tuple(one.slice(first, last - first) for one in values)
+    values = tuple(value.slice(first, last - first) for value in values)
     lengths = np.diff(offsets)
     if array.null_count:
         present = array.is_valid().to_numpy(zero_copy_only=False)
         if lengths[~present].any():
             kept = np.repeat(present, lengths)
             offsets = np.concatenate([[0], np.cumsum(lengths * present)]).astype(np.int32)
-            return pa.array(offsets), [chosen(one, kept) for one in values]
+            return pa.array(offsets), [chosen(value, kept) for value in values]
     return pa.array(offsets - first), list(values)
 
 

@@ -121,7 +121,7 @@ def prepare(
 _KEPT = 16
 _KEPT_LEAVES = 256
 """Number of leaves up to which plans are cached: planning is cheap compared to writing wide schemas."""
-_NAMES = tuple(one.name for one in fields(WriteOptions))
+_NAMES = tuple(field.name for field in fields(WriteOptions))
 _Key = tuple[Hashable, ...]
 _recent: list[tuple[WriteOptions, _Key, pa.Schema, WritePlan]] = []
 

@@ -66,7 +66,7 @@ class Metrics:
         return html_summary("pqext.Metrics", self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        numbers = {one.name: getattr(self, one.name) for one in fields(self)}
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
         return [
             (name.removesuffix("_seconds").replace("_", " ").replace("seconds", "in all"), _text(name, number))
             for name, number in numbers.items()

@@ -298,7 +298,7 @@ class Arithmetic(Value):
         return 1 + max(operand.depth for operand in self.operands)
 
     def __str__(self) -> str:
-        shown = [f"({one})" if isinstance(one, Arithmetic) else str(one) for one in self.operands]
+        shown = [f"({operand})" if isinstance(operand, Arithmetic) else str(operand) for operand in self.operands]
         return f"-{shown[0]}" if len(shown) == 1 else f" {self.operator} ".join(shown)
 
     def _key(self) -> tuple[Any, ...]:

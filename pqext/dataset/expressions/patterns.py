@@ -51,8 +51,8 @@ def like_parts(pattern: str, escape: str) -> Parts:
     parts: list[str | Wildcard] = []
     text = ""
     characters = iter(pattern)
-    for one in characters:
-        if one == escape:
+    for character in characters:
+        if character == escape:
             after = next(characters, "")
             if after not in ("%", "_", escape):
                 hint = "; write it twice, or name another escape" if escape == ESCAPE else ""
@@ -60,13 +60,13 @@ def like_parts(pattern: str, escape: str) -> Parts:
                     f"pattern {pattern!r}: the escape {escape!r} must precede %, _ or itself{hint}"
                 )
             text += after
-        elif one not in "%_":
-            text += one
+        elif character not in "%_":
+            text += character
         else:
             parts += [text] if text else []
             text = ""
-            if one == "_" or parts[-1:] != [Wildcard.ANY]:
-                parts.append(Wildcard(one))
+            if character == "_" or parts[-1:] != [Wildcard.ANY]:
+                parts.append(Wildcard(character))
     return (*parts, text) if text else tuple(parts)
 
 

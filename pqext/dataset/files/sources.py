@@ -127,7 +127,7 @@ def _near(path: str) -> str:
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
-            near = closest_name(name, islice((one.name for one in entries), _MOST_NAMES), _ALIKE)
+            near = closest_name(name, islice((entry.name for entry in entries), _MOST_NAMES), _ALIKE)
     except OSError:
         return ""
     return "" if near is None else f"; did you mean {os.path.join(folder, near)!r}?"

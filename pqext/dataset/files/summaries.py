@@ -150,7 +150,8 @@ def expanded(
             place = below(folder, name)
             named[place] = summary, name
             several.append(place)
-    folders = [one for one in sources if isinstance(one, str) and os.path.isfile(os.path.join(one, METADATA))]
+    paths = [source for source in sources if isinstance(source, str)]
+    folders = [path for path in paths if os.path.isfile(os.path.join(path, METADATA))]
     if not named and not folders:
         return files, None
     return tuple(several), Summaries(named, folders, limits)

@@ -297,7 +297,7 @@ def _computed(name: str, tree: Any, depth: int) -> Value:
     operator, operands = _members(tree, "operator", "of")
     if not isinstance(operands, list):
         raise ValueError("arithmetic is of a list")
-    return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(one, depth) for one in operands))
+    return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(operand, depth) for operand in operands))
 
 
 def _timezone(tree: dict[str, Any]) -> str | None:

@@ -354,7 +354,7 @@ class _Reader:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._syntax_error(node, "in takes a list of literals, as in kind in ('a', 'b')")
-        values = [self._any(one) for one in node.expressions]
+        values = [self._any(expression) for expression in node.expressions]
         for one, value in zip(node.expressions, values, strict=True):
             if isinstance(value, Expression | _Shape):
                 raise self._syntax_error(one, "in takes a list of literals")
@@ -394,7 +394,7 @@ class _Reader:
         if name in ("date", "timestamp", "timestamptz") and len(arguments) == 1:
             return literals.cast_literal(self._text(arguments[0]), exp.DataType.build(name))
         if name in GEOMETRIES:
-            return _Shape(GEOMETRIES[name](*[self._operand(one) for one in arguments]))
+            return _Shape(GEOMETRIES[name](*[self._operand(argument) for argument in arguments]))
         if name in SPATIAL:
             return self._spatial(node, name, arguments)
         if name in TEXT and len(arguments) == 2:
@@ -414,7 +414,7 @@ class _Reader:
     def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
         if len(arguments) != 2 + (name == "st_dwithin"):
             raise self._syntax_error(node, f"{name} takes another number of arguments than {len(arguments)}")
-        sides = [self._any(one) for one in arguments[:2]]
+        sides = [self._any(argument) for argument in arguments[:2]]
         operation, swapped = SPATIAL[name]
         if isinstance(sides[1], Column):
             operation, sides = swapped, sides[::-1]
@@ -422,7 +422,7 @@ class _Reader:
         if not isinstance(column, Column) or not isinstance(shape, _Shape | str):
             raise self._syntax_error(node, f"{name} takes a column and a geometry, as in {name}(geom, 'POINT (1 2)')")
         geometry = shape.geometry if isinstance(shape, _Shape) else wkt(shape)
-        distance = [float(self._operand(one)) for one in arguments[2:]]
+        distance = [float(self._operand(argument)) for argument in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
 
     def _syntax_error(self, node: Node, why: str) -> _PlacedError:

@@ -107,7 +107,7 @@ def type_of_cast(type: exp.DataType) -> str:
     from pqext.variant.access.targets import type_name
 
     name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
-    digits = [int(str(one.this.this)) for one in type.expressions if isinstance(one, exp.DataTypeParam)]
+    digits = [int(str(param.this.this)) for param in type.expressions if isinstance(param, exp.DataTypeParam)]
     if name == "DECIMAL":
         if len(digits) != 2:
             raise ValueError("a decimal type has its digits, as in decimal(9, 2)")
@@ -157,7 +157,7 @@ def _decimal(value: Any, type: exp.DataType) -> Decimal:
         found = Decimal(repr(value) if isinstance(value, float) else value)
     except ArithmeticError:
         raise ValueError(f"{value!r} is not a decimal number") from None
-    digits = [int(str(one.this.this)) for one in type.expressions if isinstance(one, exp.DataTypeParam)]
+    digits = [int(str(param.this.this)) for param in type.expressions if isinstance(param, exp.DataTypeParam)]
     if len(digits) == 2 and found.is_finite():
         found = found.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP, _EXACT)
     return found

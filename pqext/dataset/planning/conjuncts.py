@@ -56,7 +56,7 @@ class Conjunct:
     @cached_property
     def _fields(self) -> list[VariantField] | None:
         """Return the operands if all of them are fields of VARIANT columns."""
-        found = [one for one in operands(self.filter) if isinstance(one, VariantField)]
+        found = [operand for operand in operands(self.filter) if isinstance(operand, VariantField)]
         nodes = [find(self.schema, one.column) for one in found]
         is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
         return found if is_all else None

@@ -188,7 +188,7 @@ class FilePlanner:
             return (self._one_stage(self._own_leaves(group, self._tops) if self.computed else {}),)
         own = self._own_leaves(group, self._result_tops)
         names, last = self._result(own)
-        asked = [one.of_group(group) for one in self._conjuncts]
+        asked = [conjunct.of_group(group) for conjunct in self._conjuncts]
         first = asked if len(asked) < 2 else sorted(
             asked, key=lambda one: rank(_bytes(group, one.leaves), estimated(one.filter, group))
         )
@@ -290,7 +290,7 @@ class FilePlanner:
             if node is None or not root.is_unique(top):
                 return False
             is_part = len(leaves) < node.leaf_stop - node.leaf_start
-            asked = any(top in one.tops and one.tops[top] != leaves for one in self._conjuncts)
+            asked = any(top in conjunct.tops and conjunct.tops[top] != leaves for conjunct in self._conjuncts)
             if is_part and asked and node.logical_name == "VARIANT":
                 return False  # a part of it in the result keeps it whole
         return True
@@ -337,10 +337,10 @@ class FilePlanner:
     @cached_property
     def _read_alike(self) -> list[SchemaNode] | None:
         """The leaves read of any row group, in whatever stages; None if row groups differ."""
-        if self.computed or any(one.is_within_variants for one in self._conjuncts):
+        if self.computed or any(conjunct.is_within_variants for conjunct in self._conjuncts):
             return None
         leaves = self.facts.schema.leaves
-        read = self._leaves_read(self._one_stage({})).union(*(one.leaves for one in self._conjuncts))
+        read = self._leaves_read(self._one_stage({})).union(*(conjunct.leaves for conjunct in self._conjuncts))
         return [leaves[leaf] for leaf in sorted(read)]
 
     def _leaves_read(self, stage: Stage) -> set[int]:

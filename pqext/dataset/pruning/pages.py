@@ -30,9 +30,9 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
     whole = [range(row_group.num_rows)]
     match bound:
         case AllOf():
-            return reduce(intersection, (rows_that_may_match(one, row_group) for one in bound.operands), whole)
+            return reduce(intersection, (rows_that_may_match(operand, row_group) for operand in bound.operands), whole)
         case AnyOf():
-            return reduce(union, (rows_that_may_match(one, row_group) for one in bound.operands), [])
+            return reduce(union, (rows_that_may_match(operand, row_group) for operand in bound.operands), [])
         case Derived():
             return _derived_rows(bound, row_group)
     answers = (_rows(bound.node, row_group, question) for question in bound.questions)

@@ -406,7 +406,7 @@ def _replaced(operand: Any, row: pa.RecordBatch) -> Any:
     match operand:
         case Arithmetic():
             sides = tuple(_replaced(one, row) for one in operand.operands)
-            return None if any(one is None for one in sides) else Arithmetic(operand.operator, sides)
+            return None if any(side is None for side in sides) else Arithmetic(operand.operator, sides)
         case Cast():
             inner = _replaced(operand.operand, row)
             return None if inner is None else Cast(inner, operand.type, operand.timezone)

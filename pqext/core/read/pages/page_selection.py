@@ -120,7 +120,7 @@ class SelectedPages:
     @property
     def ranges(self) -> list[tuple[Source, tuple[int, int]]]:
         """Return the byte ranges of the selected pages: source, offset and length of each stretch."""
-        return [(self._source, (one.offset, one.length)) for one in self._runs]
+        return [(self._source, (run.offset, run.length)) for run in self._runs]
 
     def hold(self, spans: Sequence[Span]) -> None:
         """Use ``spans``, the bytes of :attr:`ranges`, which were fetched together with other columns."""
