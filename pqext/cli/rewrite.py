@@ -207,7 +207,7 @@ def rewrite_footer(
 @contextmanager
 def _force_advice() -> Iterator[None]:
     """Mention --force in errors about data that would be lost."""
-    from pqext.variant.rewriting import LossError
+    from pqext.variant.rewrite_report import LossError
 
     try:
         yield
