@@ -25,12 +25,12 @@ import pyarrow as pa
 from pqext import col, skipping
 from pqext.dataset.expressions import Expression
 from pqext.geo.types import GeospatialType
-from pqext.skipping.format.identifiers import object_name
-from pqext.skipping.store.clauses import prune_reasons
-from pqext.skipping.store.folders import TYPE, VERSION
+from pqext.skipping.format.names import object_name
+from pqext.skipping.maintenance.object_cells import Indexed
+from pqext.skipping.maintenance.part_layout import Layout, part_name, put
+from pqext.skipping.store.clauses import exclusions
+from pqext.skipping.store.folders import VERSION, VERSION_TYPE
 from pqext.skipping.store.objects import Objects
-from pqext.skipping.upkeep.object_cells import Indexed
-from pqext.skipping.upkeep.part_layout import Layout, part_name, put
 
 PART = 50_000
 AT = 1_700_000_000_000
@@ -44,7 +44,8 @@ def layout() -> Layout:
         (skipping.MinMax("id"), pa.int64()), (skipping.ValueList("place"), pa.string()),
         (skipping.Box("at", GeospatialType()), pa.binary()), (skipping.NullCount("id"), pa.int64()),
     ]  # fmt: skip
-    return Layout.of([Indexed(one, kind, one.cell_type(kind)) for one, kind in indexes], "/table", pa.schema([]))
+    indexed = [Indexed(index, type, index.cell_type(type)) for index, type in indexes]
+    return Layout.for_indexes(indexed, "/table", pa.schema([]))
 
 
 def path_of(number: int) -> str:
@@ -70,13 +71,14 @@ def write(folder: Path, count: int) -> None:
                 [pa.array(np.full(rows, value)) for value in (1000, 0, 0)], ["rows", "nulls", "nans"]
             ),
         }
-        names = pa.array([object_name(path_of(number), AT + int(number)) for number in numbers])
+        names = pa.array([object_name(path_of(int(number)), AT + int(number)) for number in numbers])
         columns = {column.name: cells[column.index] for column, _ in made.columns}
         own = {one.name: columns[one.name] for one in made.own.indexes}
-        side = {one.name: columns[one.name] for one in made.side.indexes if one.name != VERSION}
-        versions = pa.array([{"size": SIZE + int(number), "etag": f"{number:032x}"} for number in numbers], TYPE)
+        extra = {one.name: columns[one.name] for one in made.extra.indexes if one.name != VERSION}
+        described = ({"size": SIZE + int(number), "etag": f"{number:032x}"} for number in numbers)
+        versions = pa.array(described, VERSION_TYPE)
         name = part_name(start // PART)
-        put(str(folder / "_pqext"), pa.table({"obj_name": names, VERSION: versions, **side}), made.side, None, name)
+        put(str(folder / "_pqext"), pa.table({"obj_name": names, VERSION: versions, **extra}), made.extra, None, name)
         put(str(folder), pa.table({"obj_name": names, **own}), made.own, None, name)
 
 
@@ -115,8 +117,8 @@ def main() -> int:
         point = col("id") == count * 500 + 5
 
         def left(filter: Expression) -> int:
-            refused = prune_reasons(filter, store.evidence(objects, filter), count)
-            return count - sum(int(one.objects.sum()) for one in refused)
+            excluded = exclusions(filter, store.evidence(objects, filter), count)
+            return count - sum(int(exclusion.objects.sum()) for exclusion in excluded)
 
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         assert timed("first plan, one id", lambda: left(point)) == 1

@@ -13,7 +13,8 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.skipping.format import identifiers, metadata, spark_bloom, spark_schema
+from pqext.skipping.format import metadata, spark_bloom, spark_schema
+from pqext.skipping.format.names import parse_object_name, split_object_names
 from reference.skipping_store import Bloom
 
 ASKED: tuple[int | bytes, ...] = (1, -1, b"a", b"")
@@ -47,11 +48,11 @@ def _schema(text: bytes) -> None:
 def _names(text: bytes) -> None:
     names = text.decode("utf-8", "replace").split("\n")
     try:
-        found = [identifiers.parse_object_name(one) for one in names]
+        found = [parse_object_name(one) for one in names]
     except CorruptFileError:
         found = None
     try:
-        paths, times = identifiers.split_object_names(pa.array(names))
+        paths, times = split_object_names(pa.array(names))
     except CorruptFileError:
         assert found is None
     else:

@@ -47,7 +47,7 @@ DATASET = BELOW | {"pqext.dataset", *ROOMS}
 RECOVERY_LAYERS = ("detection", "candidates", "row_groups", "schemas")
 """Folders of ``pqext.recovery``, each of which may import those before it."""
 RECOVERY = {"pqext.recovery", *(f"pqext.recovery.{name}" for name in RECOVERY_LAYERS)}
-SKIPPING_LAYERS = ("kernels", "format", "indexes", "store", "upkeep")
+SKIPPING_LAYERS = ("kernels", "format", "indexes", "store", "maintenance")
 """Folders of ``pqext.skipping``, each of which may import those before it."""
 SKIPPING = {"pqext.skipping", *(f"pqext.skipping.{name}" for name in SKIPPING_LAYERS)}
 SPARK_LAYERS = (

@@ -259,14 +259,14 @@ def _parse_indexes(text: str, sources: Any) -> list[Index]:
 def _parse_index(text: str) -> Index:
     """Parse ``KIND:COLUMN`` or ``KIND:COLUMN:PATH::TYPE``."""
     from pqext.dataset.expressions import col
-    from pqext.skipping.indexes.index import kind_called, own_kinds
+    from pqext.skipping.indexes.index import built_in_types, index_type_named
 
     name, colon, operand = text.partition(":")
-    index_type = kind_called(name)
+    index_type = index_type_named(name)
     if not colon or not operand:
         raise ValueError(f"--index {text!r}: expected KIND:COLUMN, such as minmax:time")
     if index_type is None:
-        names = [*own_kinds(), "infer"]
+        names = [*built_in_types(), "infer"]
         hint = did_you_mean(name, names)
         raise ValueError(f"--index {text!r}: unknown index kind {name!r}{hint}; known kinds: {join_names(names)}")
     column, colon, rest = operand.partition(":$")

@@ -35,7 +35,7 @@ def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, An
         return skipping
     if not isinstance(skipping, str | os.PathLike):
         raise TypeError(f"skipping is a data-skipping store or its path, not {type(skipping).__name__}")
-    opened = import_module("pqext.skipping.store.store").open_store  # which stands above this room
+    opened = import_module("pqext.skipping.store.store").open_store  # pqext.skipping imports this package
     store: Skipping = opened(skipping, filesystem=filesystem, storage_options=storage_options)
     return store
 

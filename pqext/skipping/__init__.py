@@ -1,6 +1,6 @@
-"""The data-skipping metadata store: what each file of a dataset holds, so that a query opens only those it needs.
+"""Data-skipping stores (experimental): indexes of the contents of files, so that a query opens only matching files.
 
-Public names stand in ``__init__.pyi`` and are imported when they are first used.
+Public names are declared in ``__init__.pyi`` and imported on first use.
 """
 
 from __future__ import annotations

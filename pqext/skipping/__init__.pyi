@@ -1,6 +1,6 @@
 # isort: skip_file
 
-from .upkeep.construction import Summary as Summary, build as build, refresh as refresh
+from .maintenance.construction import Summary as Summary, build as build, refresh as refresh
 from .data_skipping import DataSkipping as DataSkipping, IndexBuilder as IndexBuilder
 from .description import (
     IndexDescription as IndexDescription,
@@ -16,8 +16,8 @@ from .indexes.minmax import MinMax as MinMax
 from .indexes.prefix import Prefix as Prefix
 from .indexes.valuelist import ValueList as ValueList
 from .indexes.variant_paths import VariantPaths as VariantPaths
-from .upkeep.path_inference import variant_indexes as variant_indexes
+from .maintenance.path_inference import variant_indexes as variant_indexes
 from .store.keys import StoreKeys as StoreKeys
 from .store.objects import SkippingStatistics as SkippingStatistics
 from .store.store import Store as Store, open_store as open_store
-from .upkeep.maintenance import compact as compact, drop as drop, is_indexed as is_indexed
+from .maintenance.compaction import compact as compact, drop as drop, is_indexed as is_indexed

@@ -1,4 +1,4 @@
-"""A table with its store as one object, by the names that xskipper's users know."""
+"""Table and store as one object with the method names of xskipper; a thin layer over the functions of the package."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from pqext.dataset.reading import scan
 from pqext.dataset.scan import Scan
 from pqext.skipping import description
 from pqext.skipping.description import StoreDescription
-from pqext.skipping.format.identifiers import default_location
+from pqext.skipping.format.names import default_location
 from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.box import Box
 from pqext.skipping.indexes.counts import NullCount, RowCount
-from pqext.skipping.indexes.index import Index, kind_called
+from pqext.skipping.indexes.index import Index, index_type_named
 from pqext.skipping.indexes.minmax import MinMax
 from pqext.skipping.indexes.prefix import Prefix
 from pqext.skipping.indexes.valuelist import ValueList
 from pqext.skipping.indexes.variant_paths import VariantPaths
+from pqext.skipping.maintenance import compaction, construction
+from pqext.skipping.maintenance.construction import Progress, Summary
 from pqext.skipping.store.folders import within
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.objects import SkippingStatistics
 from pqext.skipping.store.store import OnForeign, Store, open_store
 from pqext.skipping.store.table import root_of
-from pqext.skipping.upkeep import construction, maintenance
-from pqext.skipping.upkeep.construction import Progress, Summary
 
 IN_TABLE = "_skipping"
-"""The folder of a store within its table, which readers of the table pass over."""
+"""Folder of a store within its table, which readers of the table skip."""
 
 
 class DataSkipping:
     """A table and its data-skipping store.
 
-    The store lies at ``store``; or, as xskipper places stores, in the folder below ``base`` whose name is the SHA-256
-    of the table's identifier; or in the folder ``_skipping`` of the table itself.
+    The store is located at ``store``; or, as in xskipper, in the folder below ``base`` whose name is the SHA-256 of the
+    table's identifier; or in the folder ``_skipping`` of the table itself.
 
     Args:
-        path: The Parquet files, as :func:`pqext.scan` takes them: a folder, a pattern, or a list.
+        path: The Parquet files, as for :func:`pqext.scan`: a folder, a pattern, or a list.
         store: The folder of the store, a path or a URL.
         base: A folder of stores, a path or a URL.
-        encryption: How a store that is built is encrypted; its keys read it too.
+        encryption: Keys to encrypt a new store; they decrypt it too.
         decryption: Keys of an encrypted store, by their labels.
-        on_foreign: ``"raise"``, or ``"ignore"`` to read every file where the store is of another table.
-        options: How files are read (:class:`pqext.ReadOptions`) when they are indexed.
-        limits: Bounds on memory and counts, for files of strangers.
-        filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which all three are paths.
-        storage_options: Credentials and other settings of the object store that URLs name.
+        on_foreign: ``"raise"``, or ``"ignore"`` to read every file if the store belongs to another table.
+        options: Options to read files (:class:`pqext.ReadOptions`) when indexing them.
+        limits: Limits on memory and counts for untrusted files.
+        filesystem: A file system of pyarrow or fsspec, or an obstore store, for all three paths.
+        storage_options: Credentials and other settings of the object store of a URL.
 
     Raises:
-        ValueError: For both ``store`` and ``base``, and sources without a folder in common.
+        ValueError: If both ``store`` and ``base`` are passed, or the sources have no common folder.
 
     Example:
         >>> import pqext, pyarrow
@@ -86,7 +86,7 @@ class DataSkipping:
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         if store is not None and base is not None:
-            raise ValueError("a store lies at store, or below base, not both")
+            raise ValueError("store and base are mutually exclusive")
         self.path = path
         self._encryption = encryption
         self._decryption = decryption if encryption is None or decryption is not None else encryption.keys
@@ -104,64 +104,64 @@ class DataSkipping:
         self.store: Store = open_store(self.location, decryption=self._decryption, on_foreign=on_foreign, limits=limits)
         """The store, to be passed as ``skipping=`` to :func:`pqext.scan`."""
 
-    def _options_of(self, place: Any) -> Mapping[str, Any] | None:
-        """The options, where they are for this place: a store on this machine has none."""
-        return self._storage_options if isinstance(place, str) and ":/" in place else None
+    def _options_of(self, location: Any) -> Mapping[str, Any] | None:
+        """Return the storage options if they apply to the location; a local store has none."""
+        return self._storage_options if isinstance(location, str) and ":/" in location else None
 
     def __repr__(self) -> str:
         return f"DataSkipping({self.path!r}, {str(self.location)!r})"
 
     def index_builder(self) -> IndexBuilder:
-        """What gathers indexes, and builds the store."""
+        """Return a builder that collects indexes and builds the store."""
         return IndexBuilder(self)
 
     def refresh_index(self, *, data: bool = True, threads: int = 0, progress: Progress | None = None) -> Summary:
-        """Index what is new or has changed; as :func:`pqext.skipping.refresh`."""
+        """Index new and changed objects; see :func:`pqext.skipping.refresh`."""
         try:
             return construction.refresh(
                 self._sources, self.location, data=data, options=self._options, limits=self._limits,
                 decryption=self._decryption, threads=threads, progress=progress,
             )  # fmt: skip
         finally:
-            self.store.forget()
+            self.store.clear_cache()
 
     def compact(self) -> int:
-        """Merge the parts of the store, without what is out of date; as :func:`pqext.skipping.compact`."""
+        """Merge the parts of the store and drop outdated rows; see :func:`pqext.skipping.compact`."""
         try:
-            return maintenance.compact(self.location, self._sources, decryption=self._decryption, limits=self._limits)
+            return compaction.compact(self.location, self._sources, decryption=self._decryption, limits=self._limits)
         finally:
-            self.store.forget()
+            self.store.clear_cache()
 
     def is_indexed(self) -> bool:
-        """Is there a store?"""
-        return maintenance.is_indexed(self.location)
+        """Whether the store exists."""
+        return compaction.is_indexed(self.location)
 
     def describe_index(self) -> StoreDescription:
-        """What the store holds, and what of the table is out of date; as :func:`pqext.skipping.describe`."""
+        """Describe the store and count outdated files; see :func:`pqext.skipping.describe`."""
         return description.describe(self.location, self._sources, decryption=self._decryption, limits=self._limits)
 
     def list_indexes(self) -> list[Index]:
-        """The indexes of the store that are understood; none where there is no store."""
+        """List the indexes that queries use; empty if there is no store."""
         return self.store.indexes if self.is_indexed() else []
 
     def drop_index(self, *indexes: Index) -> None:
-        """Drop ``indexes``, or the whole store where none is named."""
+        """Drop ``indexes``, or the complete store if none is passed."""
         try:
-            maintenance.drop(self.location, indexes or None, decryption=self._decryption, limits=self._limits)
+            compaction.drop(self.location, indexes or None, decryption=self._decryption, limits=self._limits)
         finally:
-            self.store.forget()
+            self.store.clear_cache()
 
     def scan(self, columns: Any = None, filter: Any = None, **keywords: Any) -> Scan:
-        """A scan of the table, which leaves files unopened that the store refuses; arguments as :func:`pqext.scan`."""
+        """Scan the table without opening files that the store excludes; arguments as for :func:`pqext.scan`."""
         options = {"options": self._options, "limits": self._limits} | keywords
         return scan(self._sources, columns, filter, skipping=self.store, **options)
 
     def latest_query_stats(self) -> SkippingStatistics | None:
-        """What the store left out of the latest query; None before the first."""
+        """Return the skipping statistics of the latest query; None before the first."""
         return self.store.latest
 
     def latest_query_aggregated_stats(self) -> SkippingStatistics:
-        """What the store left out of all queries that this object saw."""
+        """Return the skipping statistics of all queries with this object."""
         return self.store.total
 
     @property
@@ -172,64 +172,64 @@ class DataSkipping:
 
 
 class IndexBuilder:
-    """Indexes for a table, each added by a method that gives the builder back; :meth:`build` makes the store."""
+    """Builder of a store: each method adds an index and returns the builder; :meth:`build` creates the store."""
 
     def __init__(self, table: DataSkipping) -> None:
         self._table = table
         self.indexes: list[Index] = []
 
     def add_min_max_index(self, column: str | Base) -> IndexBuilder:
-        """The least and the greatest value (:class:`MinMax`)."""
+        """Add an index of min and max values (:class:`MinMax`)."""
         return self.add_custom_index(MinMax(column))
 
     def add_value_list_index(self, column: str | Base, **settings: Any) -> IndexBuilder:
-        """The distinct values (:class:`ValueList`)."""
+        """Add an index of distinct values (:class:`ValueList`)."""
         return self.add_custom_index(ValueList(column, **settings))
 
     def add_bloom_filter_index(self, column: str | Base, **settings: Any) -> IndexBuilder:
-        """A Bloom filter of the values (:class:`BloomFilter`), with ``fpp`` and ``ndv``."""
+        """Add a Bloom filter (:class:`BloomFilter`), with ``fpp`` and ``ndv``."""
         return self.add_custom_index(BloomFilter(column, **settings))
 
     def add_box_index(self, column: str | Base) -> IndexBuilder:
-        """The box around the geometries (:class:`Box`)."""
+        """Add an index of bounding boxes of geometries (:class:`Box`)."""
         return self.add_custom_index(Box(column))
 
     def add_variant_index(
         self, column: str, path: str, type: str, kind: str = "minmax", **settings: Any
     ) -> IndexBuilder:
-        """An index of a ``kind``, by its name in stores, on the value at a path within a VARIANT column, as a type."""
-        made = kind_called(kind)
-        if made is None:
-            raise ValueError(f"there is no kind of index called {kind!r}")
-        return self.add_custom_index(made(col(column).variant(path, type), **settings))
+        """Add an index of type ``kind``, as named in stores, on the value at a path within a VARIANT column."""
+        index_type = index_type_named(kind)
+        if index_type is None:
+            raise ValueError(f"unknown index type {kind!r}")
+        return self.add_custom_index(index_type(col(column).variant(path, type), **settings))
 
     def add_variant_paths_index(self, column: str | Base) -> IndexBuilder:
-        """The paths that occur within a VARIANT column (:class:`VariantPaths`)."""
+        """Add an index of the paths in a VARIANT column (:class:`VariantPaths`)."""
         return self.add_custom_index(VariantPaths(column))
 
     def add_prefix_index(self, column: str | Base, **settings: Any) -> IndexBuilder:
-        """The distinct beginnings of texts (:class:`Prefix`)."""
+        """Add an index of distinct string prefixes (:class:`Prefix`)."""
         return self.add_custom_index(Prefix(column, **settings))
 
     def add_null_count_index(self, column: str | Base) -> IndexBuilder:
-        """How many rows, nulls and NaN there are (:class:`NullCount`)."""
+        """Add counts of rows, nulls and NaN (:class:`NullCount`)."""
         return self.add_custom_index(NullCount(column))
 
     def add_row_count_index(self, column: str | Base) -> IndexBuilder:
-        """How many rows there are (:class:`RowCount`)."""
+        """Add row counts (:class:`RowCount`)."""
         return self.add_custom_index(RowCount(column))
 
     def add_custom_index(self, index: Index) -> IndexBuilder:
-        """Any index, of a third party's kind too (:func:`register_index`)."""
+        """Add any index, also of a third-party type (:func:`register_index`)."""
         if not isinstance(index, Index):
-            raise TypeError(f"an index is needed, such as MinMax('temp'), not {type(index).__name__}")
+            raise TypeError(f"index must be an Index such as MinMax('temp'), not {type(index).__name__}")
         self.indexes.append(index)
         return self
 
     def build(
         self, *, data: bool = True, overwrite: bool = False, threads: int = 0, progress: Progress | None = None
     ) -> Summary:
-        """Index the table and write the store; as :func:`pqext.skipping.build`."""
+        """Index the table and write the store; see :func:`pqext.skipping.build`."""
         table = self._table
         try:
             return construction.build(
@@ -238,4 +238,4 @@ class IndexBuilder:
                 progress=progress,
             )  # fmt: skip
         finally:
-            table.store.forget()
+            table.store.clear_cache()

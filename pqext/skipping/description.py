@@ -1,4 +1,4 @@
-"""What a store holds, for people: its version, table, objects and indexes, and what is out of date."""
+"""Describe a store: its version, table, objects and indexes, and outdated rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from pqext.core.base.text import escape_text
 from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.encryption import FileDecryption
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.format.identifiers import split_object_names
-from pqext.skipping.format.names import OBJECT_NAME
-from pqext.skipping.format.reading import NO_PART
-from pqext.skipping.indexes.index import restored
-from pqext.skipping.store.folders import SIDE, VERSION, all_parts, parts_of, within
+from pqext.skipping.format.names import OBJECT_NAME, split_object_names
+from pqext.skipping.format.parts import NO_PART
+from pqext.skipping.indexes.index import restore_index
+from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, parts_of, within
 from pqext.skipping.store.objects import objects_of
-from pqext.skipping.store.store import Store, rows_about
+from pqext.skipping.store.store import Store, rows_of_objects
 from pqext.skipping.store.table import Table
 
 
@@ -30,49 +29,49 @@ class IndexDescription:
     """One index of a store."""
 
     name: str
-    """The kind."""
+    """The type of the index."""
     columns: tuple[str, ...]
-    """What it is on: a column, of a value within a VARIANT its path and type too."""
+    """The indexed column; for a value within a VARIANT also its path and type."""
     params: Mapping[str, str]
     key: str | None
-    """The label of the key that encrypts it."""
+    """Label of the key that encrypts it."""
     is_understood: bool
-    """Is it used? Kinds that nobody has made known are not."""
+    """Whether queries use it; index types that are not registered are ignored."""
     is_original: bool
-    """Do other readers of the format see it?"""
+    """Whether other readers of the format see it."""
 
     def __str__(self) -> str:
-        told = f"{self.name} of {' '.join(self.columns)}"
-        told += f" ({', '.join(f'{name}={value}' for name, value in self.params.items())})" if self.params else ""
-        told += "" if self.key is None else f", key {self.key}"
-        return told if self.is_understood else f"{told}, not understood"
+        text = f"{self.name} of {' '.join(self.columns)}"
+        text += f" ({', '.join(f'{name}={value}' for name, value in self.params.items())})" if self.params else ""
+        text += "" if self.key is None else f", key {self.key}"
+        return text if self.is_understood else f"{text}, not understood"
 
 
 @dataclass(frozen=True)
 class StoreDescription:
-    """What a store holds; printed, it is text."""
+    """Contents of a store; printable as text."""
 
     location: str
     version: int | None
     table: str | None
     """The identifier of the table."""
     objects: int
-    """Paths that rows are about."""
+    """Number of distinct paths in the rows."""
     rows: int
-    """Rows, more than objects where these changed or writers were at work at once."""
+    """Number of rows; exceeds ``objects`` if objects changed or several writers indexed them."""
     parts: int
     bytes: int
     """Bytes of all parts."""
     partitions: tuple[str, ...]
     indexes: tuple[IndexDescription, ...]
     reason: str | None = None
-    """Why no object may be skipped; None where some may."""
+    """Why no object may be skipped; None if objects may be skipped."""
     fresh: int | None = None
-    """Of the sources, those that the store knows as they are now."""
+    """Number of sources with up-to-date rows."""
     unknown: int | None = None
-    """Of the sources, those that are new or have changed; queries read them."""
+    """Number of new or changed sources, which queries read."""
     stale: int | None = None
-    """Rows about earlier versions of the sources, or about objects that are gone."""
+    """Number of rows for earlier versions of the sources, or for deleted objects."""
 
     def __str__(self) -> str:
         version = "without a version" if self.version is None else f"version {self.version}"
@@ -84,7 +83,7 @@ class StoreDescription:
             lines.append(f"  not used: {self.reason}")
         if self.partitions:
             lines.append(f"  partition columns: {', '.join(self.partitions)}")
-        lines += [f"  index {one}" for one in self.indexes]
+        lines += [f"  index {index}" for index in self.indexes]
         if self.fresh is not None:
             lines.append(
                 f"  {self.fresh:,} files up to date, {self.unknown:,} to refresh, {self.stale:,} rows out of date"
@@ -92,13 +91,13 @@ class StoreDescription:
         return "\n".join(escape_text(line) for line in lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """The description as dictionaries, lists, strings, numbers and None."""
-        found = asdict(self)
-        found["partitions"] = list(self.partitions)
-        found["indexes"] = [
-            {**vars(one), "columns": list(one.columns), "params": dict(one.params)} for one in self.indexes
+        """Return the description as JSON-compatible dictionaries, lists and scalars."""
+        result = asdict(self)
+        result["partitions"] = list(self.partitions)
+        result["indexes"] = [
+            {**vars(index), "columns": list(index.columns), "params": dict(index.params)} for index in self.indexes
         ]
-        return found
+        return result
 
 
 def describe(
@@ -110,22 +109,22 @@ def describe(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> StoreDescription:
-    """What a store holds, of any version; with ``sources`` also what of these is out of date.
+    """Describe a store of any version; with ``sources`` also count outdated files and rows.
 
     Args:
         store: The folder of the store, a path or a URL.
         sources: Files of its table, as for :func:`build`.
         decryption: Keys of an encrypted store, by their labels.
-        limits: Bounds on memory and counts, for stores of strangers.
-        filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which both are paths.
-        storage_options: Credentials and other settings of the object store that URLs name.
+        limits: Limits on memory and counts for untrusted stores.
+        filesystem: A file system of pyarrow or fsspec, or an obstore store, for both paths.
+        storage_options: Credentials and other settings of the object store of a URL.
 
     Returns:
         A :class:`StoreDescription`.
 
     Raises:
-        FileNotFoundError: Where there is no store.
-        CorruptFileError: For parts that are damaged, or of no store.
+        FileNotFoundError: If there is no store.
+        CorruptFileError: If a part is corrupt or does not belong to a store.
 
     Example:
         >>> import pqext, pyarrow
@@ -136,9 +135,9 @@ def describe(
         >>> print(described.objects, described.indexes[0], described.fresh, described.stale)
         1 minmax of temp (io.pqext.nan=max) 1 0
     """
-    known = Store(locate(store, filesystem, storage_options), decryption, limits)
-    table = None if sources is None else Table.of(sources, filesystem, storage_options)
-    return _described(known, table)
+    opened = Store(locate(store, filesystem, storage_options), decryption, limits)
+    table = None if sources is None else Table.from_sources(sources, filesystem, storage_options)
+    return _describe(opened, table)
 
 
 def list_stores(
@@ -149,10 +148,10 @@ def list_stores(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[StoreDescription]:
-    """The stores right below the folder ``base``, where stores lie by default, sorted by location.
+    """List the stores directly below the folder ``base``, sorted by location.
 
     Arguments are as for :func:`describe`. A store that cannot be read is listed with the error as its ``reason``;
-    folders of other Parquet files are passed over.
+    folders with other Parquet files are skipped.
 
     Example:
         >>> import os, pqext, pyarrow
@@ -161,55 +160,57 @@ def list_stores(
         >>> summary = skipping.DataSkipping("january.parquet", base="stores").index_builder().add_min_max_index(
         ...     "temp"
         ... ).build()
-        >>> [one.objects for one in skipping.list_stores("stores")]
+        >>> [store.objects for store in skipping.list_stores("stores")]
         [1]
     """
     folder = locate(base, filesystem, storage_options)
-    found = []
-    for place in _folders(folder):
+    stores = []
+    for location in _folders(folder):
         try:
-            if parts_of(place):
-                found.append(_described(Store(place, decryption, limits), None))
+            if parts_of(location):
+                stores.append(_describe(Store(location, decryption, limits), None))
         except (ParquetError, FileNotFoundError) as error:
             if isinstance(error, CorruptFileError) and error.message.startswith(NO_PART):
                 continue
-            found.append(_damaged(place, str(error)))
-    return found
+            stores.append(_describe_unreadable(location, str(error)))
+    return stores
 
 
-def _described(known: Store, table: Table | None) -> StoreDescription:
-    about = known.metadata
-    files, parts = known.listed(known.location, ())
+def _describe(store: Store, table: Table | None) -> StoreDescription:
+    metadata = store.metadata
+    files, parts = store.list_parts(store.location, ())
     paths, _ = split_object_names(parts.table.column(OBJECT_NAME))
     counts: dict[str, int] = {}
     if table is not None:
         objects = objects_of(table.files)
-        is_fresh = known.described(objects)
-        stale = len(parts.table) - int(np.count_nonzero(table.may_keep(parts.table)))
-        current = len(rows_about(parts.table, objects))
+        is_fresh = store.is_fresh(objects)
+        stale = len(parts.table) - int(np.count_nonzero(table.is_current(parts.table)))
+        current = len(rows_of_objects(parts.table, objects))
         counts = {
             "fresh": int(is_fresh.sum()), "unknown": int((~is_fresh).sum()),
             "stale": stale + max(0, current - int(is_fresh.sum())),
         }  # fmt: skip
     indexes = [
         IndexDescription(
-            one.index, one.columns, dict(one.params), one.key,
-            restored(one.index, one.columns, one.params) is not None, is_own,
+            column.index, column.columns, dict(column.params), column.key,
+            restore_index(column.index, column.columns, column.params) is not None, is_original,
         )
-        for each, is_own in ((about, True), (known.side_metadata, False))
-        for one in ([] if each is None else each.indexes)
-        if one.name != VERSION
+        for each, is_original in ((metadata, True), (store.extra_metadata, False))
+        for column in ([] if each is None else each.indexes)
+        if column.name != VERSION
     ]  # fmt: skip
-    every = [*files, *parts_of(within(known.location, SIDE))]
+    every = [*files, *parts_of(within(store.location, EXTRA))]
     return StoreDescription(
-        source_name(known.location), about.version, about.table_identifier, len(paths.unique()), len(parts.table),
-        len(files), sum(map(_bytes, every)), about.partitions, tuple(indexes), about.reason, **counts,
+        source_name(store.location), metadata.version, metadata.table_identifier, len(paths.unique()),
+        len(parts.table), len(files), sum(map(_bytes, every)), metadata.partitions, tuple(indexes), metadata.reason,
+        **counts,
     )  # fmt: skip
 
 
-def _damaged(place: Any, reason: str) -> StoreDescription:
-    parts = all_parts(place)
-    return StoreDescription(source_name(place), None, None, 0, 0, len(parts), sum(map(_bytes, parts)), (), (), reason)
+def _describe_unreadable(location: Any, reason: str) -> StoreDescription:
+    parts = all_parts(location)
+    size = sum(map(_bytes, parts))
+    return StoreDescription(source_name(location), None, None, 0, 0, len(parts), size, (), (), reason)
 
 
 def _bytes(part: Any) -> int:
@@ -219,9 +220,10 @@ def _bytes(part: Any) -> int:
 
 
 def _folders(base: Any) -> list[Any]:
-    """The folders right below another."""
+    """List the folders directly below a folder."""
     if not isinstance(base, Location):
-        return [one.path for one in sorted(os.scandir(base), key=lambda one: one.name) if one.is_dir()]
-    inside = base.key.rstrip("/") + "/" if base.key.strip("/") else base.key
-    names = {name for one in base.files() for name, slash, _ in [one.key.removeprefix(inside).partition("/")] if slash}
+        return [entry.path for entry in sorted(os.scandir(base), key=lambda entry: entry.name) if entry.is_dir()]
+    prefix = base.key.rstrip("/") + "/" if base.key.strip("/") else base.key
+    keys = (file.key.removeprefix(prefix) for file in base.files())
+    names = {name for name, slash, _ in (key.partition("/") for key in keys) if slash}
     return [within(base, name) for name in sorted(names)]

@@ -12,7 +12,7 @@ import pytest
 import pqext
 from pqext import skipping
 from pqext.skipping import DataSkipping, MinMax, open_store
-from pqext.skipping.upkeep import object_cells
+from pqext.skipping.maintenance import object_cells
 
 
 def data(number: int) -> pa.Table:

@@ -19,9 +19,9 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexes.minmax import MinMax
 from pqext.skipping.indexes.prefix import Prefix
 from pqext.skipping.indexes.valuelist import ValueList
-from pqext.skipping.store.clauses import Evidence, prune_reasons
-from pqext.skipping.upkeep.construction import as_stored
-from pqext.skipping.upkeep.object_cells import Indexer, meet
+from pqext.skipping.maintenance.construction import as_stored
+from pqext.skipping.maintenance.object_cells import Indexer, resolve
+from pqext.skipping.store.clauses import Evidence, exclusions
 
 MOST = {"i8", "i32", "i64"}
 
@@ -60,7 +60,7 @@ def indexes(draw: st.DrawFn, batch: pa.RecordBatch) -> list[Index]:
 def evidence_of(chosen: Sequence[Index], objects: Sequence[bytes], data: bool = True) -> list[Evidence]:
     """What indexes say of objects."""
     options = as_stored(None)
-    indexer = Indexer(meet(chosen, objects[0], options, DEFAULT_LIMITS), options, data=data)
+    indexer = Indexer(resolve(chosen, objects[0], options, DEFAULT_LIMITS), options, data=data)
     rows = [indexer.cells(one)[0] for one in objects]
     numbers = np.arange(len(objects))
     return [
@@ -71,4 +71,4 @@ def evidence_of(chosen: Sequence[Index], objects: Sequence[bytes], data: bool = 
 
 def refused(filter: Any, evidence: Sequence[Evidence], count: int) -> set[int]:
     """The objects that a filter does not look at."""
-    return {int(at) for one in prune_reasons(filter, evidence, count) for at in np.flatnonzero(one.objects)}
+    return {int(at) for one in exclusions(filter, evidence, count) for at in np.flatnonzero(one.objects)}

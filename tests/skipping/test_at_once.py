@@ -17,7 +17,7 @@ import pytest
 import pqext
 from pqext import skipping
 from pqext.skipping import MinMax, Prefix, ValueList, open_store
-from pqext.skipping.upkeep.construction import Here
+from pqext.skipping.maintenance.construction import LocalIndexing
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = 24
@@ -162,15 +162,15 @@ def test_of_two_tables_that_are_built_in_one_folder_at_once_one_gives_way(
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         put(tmp_path / name / "a.parquet", 1)
-    plain, place = Here.add, tmp_path / "store"
+    plain, place = LocalIndexing.add, tmp_path / "store"
 
-    def add(self: Here, *arguments: Any) -> Any:
-        monkeypatch.setattr(Here, "add", plain)
+    def add(self: LocalIndexing, *arguments: Any) -> Any:
+        monkeypatch.setattr(LocalIndexing, "add", plain)
         skipping.build(tmp_path / "other", [MinMax("x")], place)
         return plain(self, *arguments)
 
-    monkeypatch.setattr(Here, "add", add)
-    with pytest.raises(FileExistsError, match="another table's store was built"):
+    monkeypatch.setattr(LocalIndexing, "add", add)
+    with pytest.raises(FileExistsError, match="a store of another table was built"):
         skipping.build(tmp_path / "one", [MinMax("x")], place)
     assert check(tmp_path / "other", place, 1) == 0
     plan = pqext.scan(tmp_path / "other", filter="x > 5", skipping=place).plan()

@@ -75,7 +75,7 @@ def test_paths_are_read_back_from_names(path: tuple[str, ...]) -> None:
 @pytest.mark.spec("store.index.dots")
 @pytest.mark.parametrize("name", ["`a", "a`b", "`a`b", "`a`.", "``"])
 def test_back_quotes_that_do_not_match_name_no_column(name: str) -> None:
-    with pytest.raises(ValueError, match="back quotes that do not match"):
+    with pytest.raises(ValueError, match="unmatched back quotes"):
         path_of(name)
 
 

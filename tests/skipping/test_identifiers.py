@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pqext import CorruptFileError
 from pqext.core.io.sources.locations import locate
-from pqext.skipping.format import identifiers
+from pqext.skipping.format import names
 from reference import skipping_store
 
 OBJECTS = st.tuples(st.text(), st.integers(-(10**17), 10**17))
@@ -23,10 +23,10 @@ OBJECTS = st.tuples(st.text(), st.integers(-(10**17), 10**17))
 @given(st.lists(OBJECTS))
 @example([("/a#b/c#1", 2), ("/a\nb", -3), ("", 0)])
 def test_names_of_objects_come_back_whatever_the_path_holds(objects: list[tuple[str, int]]) -> None:
-    made = [identifiers.object_name(path, time) for path, time in objects]
-    assert [identifiers.parse_object_name(one) for one in made] == objects
+    made = [names.object_name(path, time) for path, time in objects]
+    assert [names.parse_object_name(one) for one in made] == objects
     assert [skipping_store.object_of(one) for one in made] == objects
-    paths, times = identifiers.split_object_names(pa.array(made, pa.string()))
+    paths, times = names.split_object_names(pa.array(made, pa.string()))
     assert (paths.to_pylist(), times.tolist()) == ([path for path, _ in objects], [time for _, time in objects])
     assert times.dtype == np.int64
 
@@ -36,15 +36,15 @@ def test_names_of_objects_come_back_whatever_the_path_holds(objects: list[tuple[
     "name", ["", "a.parquet", "a#", "a#1 ", "a#1\n", "a#１", "a#--1", "a#1.5", "a#" + "9" * 19, "#"]
 )
 def test_a_name_without_a_time_is_refused(name: str) -> None:
-    for read in (identifiers.parse_object_name, lambda one: identifiers.split_object_names(pa.array(["a#1", one]))):
-        with pytest.raises(CorruptFileError, match="names no object"):
+    for read in (names.parse_object_name, lambda one: names.split_object_names(pa.array(["a#1", one]))):
+        with pytest.raises(CorruptFileError, match="is not an object name"):
             read(name)
 
 
 @pytest.mark.spec("store.obj-name")
 def test_an_object_without_a_name_is_refused() -> None:
     with pytest.raises(CorruptFileError, match="row 1 has no object name"):
-        identifiers.split_object_names(pa.chunked_array([["a#1"], [None]], pa.string()))
+        names.split_object_names(pa.chunked_array([["a#1"], [None]], pa.string()))
 
 
 @pytest.mark.spec("store.table.path", "store.table.cos")
@@ -64,14 +64,14 @@ def test_an_object_without_a_name_is_refused() -> None:
     ],
 )
 def test_a_table_is_known_by_its_path(uri: str, identifier: str) -> None:
-    assert identifiers.table_identifier(uri) == identifier
+    assert names.table_identifier(uri) == identifier
 
 
 @pytest.mark.spec("store.location")
 def test_a_store_lies_below_the_hash_of_its_table(xskipper: Path) -> None:
     for folder in (xskipper / "parquet_version_tests/end_to_end/version=4").glob("*/*"):
         table = skipping_store.read(folder).table
-        assert identifiers.default_location(str(folder.parent), table) == f"{folder.parent}/{folder.name}"
+        assert names.default_location(str(folder.parent), table) == f"{folder.parent}/{folder.name}"
 
 
 @pytest.mark.spec("store.location")
@@ -79,6 +79,6 @@ def test_a_store_lies_below_the_hash_of_its_table_in_a_bucket_too() -> None:
     from obstore.store import MemoryStore
 
     base = locate("metadata", MemoryStore())
-    below = identifiers.default_location(base, "/tables/weather")
+    below = names.default_location(base, "/tables/weather")
     assert below.key == "metadata/" + hashlib.sha256(b"/tables/weather").hexdigest()
     assert below.store is base.store

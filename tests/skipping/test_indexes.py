@@ -27,7 +27,7 @@ from pqext.skipping import (
     VariantPaths,
     register_index,
 )
-from pqext.skipping.store.clauses import Evidence, prune_reasons
+from pqext.skipping.store.clauses import Evidence, exclusions
 
 C = col("c")
 
@@ -220,9 +220,9 @@ def test_what_is_not_known_of_an_object_does_not_refuse_it() -> None:
 def test_of_facts_that_differ_about_one_object_the_most_cautious_counts() -> None:
     cells = pa.array([{"min": 1, "max": 2}, {"min": 5, "max": 6}])
     evidence = [Evidence(MinMax("c"), cells, np.array([0, 0]))]
-    assert not prune_reasons(C > 4, evidence, 1)
-    assert not prune_reasons(C < 4, evidence, 1)
-    (found,) = prune_reasons(C > 6, evidence, 1)
+    assert not exclusions(C > 4, evidence, 1)
+    assert not exclusions(C < 4, evidence, 1)
+    (found,) = exclusions(C > 6, evidence, 1)
     assert found.objects.all()
 
 
@@ -282,8 +282,8 @@ def test_a_box_of_a_footer_that_page_boxes_leave_is_no_fact() -> None:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (documents(['{"n": 1}']), "is VARIANT: take the values at a path"),
-        (points([(0, 0)]), "holds geometries: take Box"),
+        (documents(['{"n": 1}']), "is VARIANT: index the values at a path"),
+        (points([(0, 0)]), "has geometries: use a Box index"),
         (objects([[1]], type=pa.list_(pa.int64())), "no least and no greatest"),
     ],
 )

@@ -85,23 +85,25 @@ def test_a_damaged_stream_is_read_or_refused(data: st.DataObject) -> None:
 
 LONG_FIELD = b"L" + utf("f") + b"t" + utf("LF;")
 HOSTILE = {
-    "no stream": (b"PAR1....", CorruptFileError, "no serialised object"),
+    "no stream": (b"PAR1....", CorruptFileError, "not a serialised Java object"),
     "nothing of its own": (HEADER + b"s" + described("A", 2), UnsupportedError, "writes bytes of its own"),
     "null": (HEADER + b"p", UnsupportedError, "writes bytes of its own"),
-    "forward reference": (HEADER + b"q\x00\x7e\x00\x05", CorruptFileError, "nothing that came before"),
+    "forward reference": (HEADER + b"q\x00\x7e\x00\x05", CorruptFileError, "has no preceding target"),
     "class of itself": (
         HEADER + b"s" + described("A", 2, (), b"q\x00\x7e\x00\x00"),
         CorruptFileError,
-        "names no class",
+        "is not a class",
     ),
     "deep classes": (HEADER + b"s" + described("A", 2, (), b"") * 40, UnsupportedError, "more than 16 above"),
     "deep objects": (HEADER + (b"s" + described("A", 2, [LONG_FIELD])) * 40, UnsupportedError, "deeper than 16"),
     "field type": (HEADER + b"s" + described("A", 2, [b"?" + utf("f")]), CorruptFileError, "has the type 0x3f"),
     "field class": (
-        HEADER + b"s" + described("A", 2, [b"L" + utf("f") + b"t" + utf("I")]), CorruptFileError, "no name of a class"
+        HEADER + b"s" + described("A", 2, [b"L" + utf("f") + b"t" + utf("I")]),
+        CorruptFileError,
+        "not the name of a class",
     ),
     "externalizable": (HEADER + b"s" + described("A", 4), UnsupportedError, "form of their own"),
-    "proxy": (HEADER + b"s\x7d", UnsupportedError, "description of a class belongs"),
+    "proxy": (HEADER + b"s\x7d", UnsupportedError, "instead of a class description"),
     "huge block": (HEADER + b"s" + described("A", 3) + b"z\xff\xff\xff\xff", CorruptFileError, "cut off"),
     "small blocks": (HEADER + b"s" + described("A", 3) + b"w\x00" * 9999 + b"x", UnsupportedError, "small blocks"),
     "annotation": (HEADER + b"sr" + utf("A") + bytes(8) + b"\x02\x00\x00w\x00", UnsupportedError, "more than fields"),

@@ -18,7 +18,7 @@ from pqext.dataset.expressions import Expression
 from pqext.skipping import MinMax, NullCount, Prefix, StoreKeys, ValueList, open_store
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.names import index_column
-from pqext.skipping.format.writing import write_part
+from pqext.skipping.format.parts import write_part
 from pqext.skipping.store import folders
 
 KEYS = {"k1": b"0123456789abcdef", "k2": b"fedcba9876543210"}
@@ -93,14 +93,14 @@ def test_merging_drops_what_is_out_of_date_and_nothing_else(table: Path, tmp_pat
 
 def test_refreshing_files_of_another_table_is_refused(table: Path, tmp_path: Path) -> None:
     skipping.build(str(table / "day=1"), [MinMax("x")], tmp_path / "store")
-    with pytest.raises(ValueError, match=r"is of .*day=1, and .*day=2.* is not in it"):
+    with pytest.raises(ValueError, match=r"belongs to .*day=1, but .*day=2.* is not in it"):
         skipping.refresh(str(table), tmp_path / "store")
 
 
 def test_a_store_of_another_table_is_refused_or_ignored(table: Path, tmp_path: Path) -> None:
     other = put(tmp_path / "other" / "a.parquet", 31)
     skipping.build(str(other), [MinMax("x")], tmp_path / "store")
-    with pytest.raises(ValueError, match="none of the files is in it"):
+    with pytest.raises(ValueError, match="no file is in it"):
         rows(table, pqext.col("x") == 31, tmp_path / "store")
     assert rows(table, pqext.col("x") == 31, open_store(tmp_path / "store", on_foreign="ignore")) == [31]
 
@@ -157,11 +157,11 @@ def test_a_store_of_an_older_version_becomes_one_of_the_latest(xskipper: Path, t
     [folder] = (xskipper / f"parquet_version_tests/end_to_end/version={version}/testID=1").iterdir()
     shutil.copytree(folder, tmp_path / "store")
     before = open_store(tmp_path / "store")
-    facts = before.listed(before.location)[1]
+    facts = before.list_parts(before.location)[1]
     assert before.metadata.version == version
     skipping.compact(tmp_path / "store")
     after = open_store(tmp_path / "store")
-    found = after.listed(after.location)[1]
+    found = after.list_parts(after.location)[1]
     assert after.metadata.version == 4
     assert [str(one) for one in after.indexes] == [str(one) for one in before.indexes]
     assert [one.name for one in after.metadata.indexes] == [
@@ -195,7 +195,7 @@ def test_an_encrypted_store_goes_through_its_life(table: Path, tmp_path: Path, p
         data = part.read_bytes()
         assert b"day=2/0.parquet" not in data
         assert not any(key in data for key in KEYS.values())
-    with pytest.raises(EncryptionError, match="leave out skipping= to read every file") as raised:
+    with pytest.raises(EncryptionError, match="omit skipping= to read every file") as raised:
         rows(table, pqext.col("x") == 200, store)
     assert str(store) in str(raised.value)
     wrong = {"k1": b"x" * 16, "k2": b"y" * 16}
@@ -263,5 +263,5 @@ def test_dropping_an_index_keeps_the_others(table: Path, tmp_path: Path) -> None
     assert opened(table, pqext.col("x") == 31, store) == ["day=3/1.parquet"]
     skipping.drop(store)
     assert not skipping.is_indexed(store)
-    with pytest.raises(FileNotFoundError, match="leave out skipping="):
+    with pytest.raises(FileNotFoundError, match="omit skipping="):
         rows(table, pqext.col("x") == 31, store)

@@ -88,7 +88,7 @@ def test_a_store_of_version_0_or_none_is_described_and_not_used(version: int | N
     found = from_spark(store(version, (old,), tableIdentifier=None))
     assert (found.version, found.table_identifier, found.is_usable) == (version, "data/t", False)
     assert found.indexes == (IndexColumn("i0", "minmax", ("a", "b"), {"io.xskipper.x": "1:2"}),)
-    assert "build it anew" in str(found.reason)
+    assert "build it again" in str(found.reason)
 
 
 @pytest.mark.spec("store.version.unusable")
@@ -96,37 +96,37 @@ def test_a_store_of_a_later_version_is_described_as_far_as_it_is_understood() ->
     found = from_spark(store(5, (MINMAX, {"columns": "in another form"})))
     assert (found.is_usable, [one.columns for one in found.indexes]) == (False, [("a",)])
     assert "update pqext" in str(found.reason)
-    with pytest.raises(ValueError, match="version 5 are not written"):
+    with pytest.raises(ValueError, match="version 5 cannot be written"):
         to_spark(found, SCHEMA)
 
 
 @pytest.mark.spec("store.version.number")
 @pytest.mark.parametrize("version", [-1, 1.0, "4", True, [4], 10**400 * -1])
 def test_a_version_is_a_natural_number(version: Any) -> None:
-    with pytest.raises(CorruptFileError, match=r"no natural number \[file part\]"):
+    with pytest.raises(CorruptFileError, match=r"not a natural number \[file part\]"):
         from_spark(store(version), "part")
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ([], "no column 'obj_name'"),
-        (store() * 2, "two columns of one name"),
-        ([SparkField("obj_name", "binary", True, {})], "no strings"),
-        (store(tableIdentifier=None), "'tableIdentifier' is missing"),
-        (store(tableIdentifier=7), "'tableIdentifier' is no text"),
-        (store(4, ("minmax",)), "'index' is no object"),  # type: ignore[arg-type]
-        (store(4, ({"cols": [], "name": "minmax"},)), "'cols' lists no columns"),
-        (store(4, ({"cols": [1], "name": "minmax"},)), "'cols' lists no columns"),
-        (store(4, ({"cols": ["a"]},)), "'name' is no text"),
-        (store(4, ({**MINMAX, "key_metadata": None},)), "'key_metadata' is no text"),
-        (store(4, ({**MINMAX, "params": ["a:b"]},)), "'params' is no object"),
-        (store(4, ({**MINMAX, "params": {"a": 1}},)), "'a' is no text"),
-        (store(2, ({**MINMAX, "params": {"a": "1"}},)), "no list of texts 'key:value'"),
-        (store(1, ({**MINMAX, "params": ["a"]},)), "no list of texts 'key:value'"),
-        (store(encryption=[]), "'encryption' is no object"),
-        (store(encryption={"encryption.column.keys": "k:a"}), "'encryption.footer.key' is no text"),
-        (store(encryption={"encryption.footer.key": "k"}), "'encryption.column.keys' is no text"),
+        ([], "column 'obj_name' is missing"),
+        (store() * 2, "two columns with the same name"),
+        ([SparkField("obj_name", "binary", True, {})], "not strings"),
+        (store(tableIdentifier=None), "'tableIdentifier', the table of the store, is missing"),
+        (store(tableIdentifier=7), "'tableIdentifier' is not a string"),
+        (store(4, ("minmax",)), "'index' is not an object"),  # type: ignore[arg-type]
+        (store(4, ({"cols": [], "name": "minmax"},)), "'cols' is not a list of columns"),
+        (store(4, ({"cols": [1], "name": "minmax"},)), "'cols' is not a list of columns"),
+        (store(4, ({"cols": ["a"]},)), "'name' is not a string"),
+        (store(4, ({**MINMAX, "key_metadata": None},)), "'key_metadata' is not a string"),
+        (store(4, ({**MINMAX, "params": ["a:b"]},)), "'params' is not an object"),
+        (store(4, ({**MINMAX, "params": {"a": 1}},)), "'a' is not a string"),
+        (store(2, ({**MINMAX, "params": {"a": "1"}},)), "not a list of strings 'key:value'"),
+        (store(1, ({**MINMAX, "params": ["a"]},)), "not a list of strings 'key:value'"),
+        (store(encryption=[]), "'encryption' is not an object"),
+        (store(encryption={"encryption.column.keys": "k:a"}), "'encryption.footer.key' is not a string"),
+        (store(encryption={"encryption.footer.key": "k"}), "'encryption.column.keys' is not a string"),
         (store(encryption={"encryption.column.keys": "k", "encryption.footer.key": "k"}), "'label:column,column'"),
         (
             store(encryption={
@@ -152,7 +152,7 @@ def test_a_key_that_the_list_gives_to_other_columns_is_refused() -> None:
     agreeing = ({**MINMAX, "key_metadata": "k1"}, {**MINMAX, "key_metadata": "k2"})
     assert [one.key for one in from_spark(store(4, agreeing, encryption=keys)).indexes] == ["k1", "k2"]
     for wrong in ("k2", "k3"):
-        with pytest.raises(CorruptFileError, match="gives to other columns"):
+        with pytest.raises(CorruptFileError, match="assigns elsewhere"):
             from_spark(store(4, ({**MINMAX, "key_metadata": wrong},), encryption=keys))
 
 
@@ -170,11 +170,11 @@ def test_the_list_of_keys_follows_from_the_keys_of_indexes() -> None:
     plain = StoreMetadata(4, "t", None, (), indexes[1:2])
     assert plain.with_key_list(SCHEMA) is plain
     assert "encryption" not in to_spark(plain, SCHEMA)[0].metadata
-    with pytest.raises(ValueError, match="'temp' has a key, and the store no footer key"):
+    with pytest.raises(ValueError, match="'temp' has a key, but the store has no footer key"):
         StoreMetadata(4, "t", None, (), indexes).with_key_list(SCHEMA)
-    with pytest.raises(ValueError, match="no index a key"):
+    with pytest.raises(ValueError, match="no index has a key"):
         StoreMetadata(4, "t", StoreEncryption("", "k1"), (), indexes[1:2]).with_key_list(SCHEMA)
-    with pytest.raises(ValueError, match="'k:1' cannot stand in a list"):
+    with pytest.raises(ValueError, match="'k:1' cannot be in a list of column keys"):
         StoreMetadata(4, "t", StoreEncryption("", "k:1"), (), indexes).with_key_list(SCHEMA)
 
 
@@ -196,13 +196,13 @@ def test_parts_that_differ_in_indexes_and_partitions_are_one_store() -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (StoreMetadata(3, "t"), "version 4 in p, but 3 here"),
-        (StoreMetadata(None, "t"), "version 4 in p, but None here"),
-        (StoreMetadata(4, "u"), "table 't' in p, but 'u' here"),
+        (StoreMetadata(3, "t"), "version 4 in p, but 3 in this part"),
+        (StoreMetadata(None, "t"), "version 4 in p, but None in this part"),
+        (StoreMetadata(4, "u"), "table 't' in p, but 'u' in this part"),
         (StoreMetadata(4, "t", None, (), (IndexColumn("i", "minmax", ("b",)),)), "minmax of a with no key' in p"),
         (StoreMetadata(4, "t", None, (), (IndexColumn("i", "minmax", ("a",), {}, "k"),)), "with no key' in p"),
-        (StoreMetadata(4, "t", StoreEncryption("", "other")), "footer key 'k' in p, but 'other' here"),
-        (StoreMetadata(4, "t", StoreEncryption("", "k", True)), "plaintext footer False in p, but True here"),
+        (StoreMetadata(4, "t", StoreEncryption("", "other")), "footer key 'k' in p, but 'other' in this part"),
+        (StoreMetadata(4, "t", StoreEncryption("", "k", True)), "plaintext footer False in p, but True in this part"),
     ],
 )
 def test_parts_that_contradict_each_other_are_refused_with_both_files(other: StoreMetadata, message: str) -> None:
@@ -249,19 +249,19 @@ def test_metadata_of_any_form_is_read_or_refused(about: Any, columns: list[Any])
 
 HOSTILE = {
     "deep": ("[" * 100_000, "nests too deep"),
-    "cut": ('{"type":"struct","fields":[', "is no JSON"),
-    "huge number": ('{"type":"struct","fields":[{"name":"a","type":"b","n":' + "9" * 5000 + "}]}", "is no JSON"),
-    "list": ("[]", "no struct"),
-    "fields": ('{"type":"struct","fields":{}}', "no struct"),
+    "cut": ('{"type":"struct","fields":[', "is not JSON"),
+    "huge number": ('{"type":"struct","fields":[{"name":"a","type":"b","n":' + "9" * 5000 + "}]}", "is not JSON"),
+    "list": ("[]", "not a struct"),
+    "fields": ('{"type":"struct","fields":{}}', "not a struct"),
     "name": ('{"type":"struct","fields":[{"type":"long"}]}', "no name at field 0"),
     "field": ('{"type":"struct","fields":[1]}', "no name at field 0"),
-    "type": ('{"type":"struct","fields":[{"name":"a","type":{"fields":[]}}]}', "gives no type"),
+    "type": ('{"type":"struct","fields":[{"name":"a","type":{"fields":[]}}]}', "has no type"),
     "nullable": (
         '{"type":"struct","fields":[{"name":"a","type":"long","nullable":0}]}',
-        "whether the column has nulls",
+        "invalid 'nullable'",
     ),
-    "metadata": ('{"type":"struct","fields":[{"name":"a","type":"long","metadata":[]}]}', "metadata that is no object"),
-    "long": (" " * (8 << 20) + "[]", "are the most that is read"),
+    "metadata": ('{"type":"struct","fields":[{"name":"a","type":"long","metadata":[]}]}', "is not an object"),
+    "long": (" " * (8 << 20) + "[]", "more than 8,388,608"),
 }
 
 

@@ -52,7 +52,7 @@ def test_an_index_without_columns_or_of_an_unknown_version_has_no_name() -> None
 def test_a_name_that_begins_with_another_is_refused() -> None:
     inner, outer = names.index_column(["a"], "minmax"), names.index_column(["a_minmax_1b"], "minmax")
     assert outer.startswith(inner)
-    with pytest.raises(ValueError, match=r"begins with the name of minmax of a, 'a_minmax_1'"):
+    with pytest.raises(ValueError, match=r"starts with the name of minmax of a, 'a_minmax_1'"):
         names.check_names([], {outer: "minmax of a_minmax_1b", inner: "minmax of a"})
     names.check_names(["a", "ab"], {inner: "minmax of a", names.index_column(["b"], "minmax"): "minmax of b"})
 
@@ -60,7 +60,7 @@ def test_a_name_that_begins_with_another_is_refused() -> None:
 @pytest.mark.spec("store.name.unique")
 def test_two_columns_of_one_name_are_refused() -> None:
     taken = names.index_column(["virtual_a"], "minmax")
-    with pytest.raises(ValueError, match=r"both be the column 'virtual_a_minmax_9'"):
+    with pytest.raises(ValueError, match=r"have the same store column 'virtual_a_minmax_9'"):
         names.check_names(["A_minmax_9"], {taken: "minmax of virtual_a"})
     with pytest.raises(ValueError, match=r"the partition column 'X' and the partition column 'x'"):
         names.check_names(["x", "X"], {})

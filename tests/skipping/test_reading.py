@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import pqext
 from pqext import CorruptFileError, LimitError, ParquetError
 from pqext.core.io.sources.locations import locate
-from pqext.skipping.format import reading, spark_schema
+from pqext.skipping.format import parts, spark_schema
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata, to_spark
-from pqext.skipping.format.reading import part_files, read_parts
+from pqext.skipping.format.parts import part_files, read_parts
 from reference import skipping_store
 
 BOUNDS = pa.struct({"min": pa.int64(), "max": pa.int64()})
@@ -144,7 +144,7 @@ def test_names_with_dots_are_columns_of_their_own(tmp_path: Path) -> None:
 def test_files_that_are_no_part_of_a_store_are_refused(tmp_path: Path) -> None:
     plain = str(tmp_path / "plain.parquet")
     pqext.write_table({"obj_name": pa.array(["a#1"])}, plain)
-    with pytest.raises(CorruptFileError, match="no part of a data-skipping store") as refused:
+    with pytest.raises(CorruptFileError, match="not a part of a data-skipping store") as refused:
         read_parts([plain])
     assert refused.value.path == plain
     about = StoreMetadata(4, "t", None, (), (IndexColumn("gone", "minmax", ("a",)),))
@@ -152,7 +152,7 @@ def test_files_that_are_no_part_of_a_store_are_refused(tmp_path: Path) -> None:
     pqext.write_table({"obj_name": pa.array(["a#1"])}, plain, key_value_metadata={spark_schema.KEY: text})
     with pytest.raises(CorruptFileError, match=r"the metadata describes is missing \[file .*, column gone\]"):
         read_parts([plain])
-    with pytest.raises(ValueError, match="one part at least"):
+    with pytest.raises(ValueError, match="parts must not be empty"):
         read_parts([])
 
 
@@ -196,13 +196,13 @@ def test_remote_parts_are_read_several_at_once(tmp_path: Path, monkeypatch: pyte
 
     for at in range(4):
         part(tmp_path / f"{at}.parquet", [None], "a")
-    together, read = threading.Barrier(4, timeout=30), reading._read_part
+    together, read = threading.Barrier(4, timeout=30), parts._read_part
 
     def waiting(*arguments: Any, **keywords: Any) -> Any:
         together.wait()
         return read(*arguments, **keywords)
 
-    monkeypatch.setattr(reading, "_read_part", waiting)
+    monkeypatch.setattr(parts, "_read_part", waiting)
     found = read_parts(part_files(locate("", LocalStore(tmp_path))))
     assert found.table.column("obj_name").to_pylist() == [f"{at}-0#1" for at in range(4)]
 

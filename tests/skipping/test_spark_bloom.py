@@ -126,7 +126,7 @@ def test_integers_of_every_width_and_strings_of_every_layout_are_hashed_alike() 
     of_dictionary = pa.DictionaryArray.from_arrays(pa.array([0, 2, 3], pa.int8()), pa.array(["a", "no", "é" * 30, ""]))
     assert build_bloom(of_dictionary, 10, 0.1) == build_bloom(texts, 10, 0.1)
     for kind in (pa.uint64(), pa.float64(), pa.bool_(), pa.date32()):
-        with pytest.raises(TypeError, match="a Bloom filter holds integers"):
+        with pytest.raises(TypeError, match="a Bloom filter needs signed integers"):
             build_bloom(pa.array([None], kind), 10, 0.1)
     assert build_bloom(pa.nulls(3), 10, 0.1) == build_bloom(pa.array([], pa.int64()), 10, 0.1)
 
@@ -151,9 +151,9 @@ def test_about_the_share_that_was_asked_for_is_found_without_being_there() -> No
 
 def test_sizes_that_make_no_filter_are_refused() -> None:
     for expected, fpp, message in (
-        (0, 0.1, "one value at least"), (1, 0.0, "share between"), (1, 1.0, "share between"),
-        (9, float("nan"), "share between"), (1 << 40, 0.01, "a filter has 1,073,741,824 at most"),
-        (1, 1e-320, "are the most"),
+        (0, 0.1, "expected must be positive"), (1, 0.0, "fpp must be between"), (1, 1.0, "fpp must be between"),
+        (9, float("nan"), "fpp must be between"), (1 << 40, 0.01, "the maximum is 1,073,741,824"),
+        (1, 1e-320, "the maximum is 1024"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             BloomBuilder(expected, fpp)
@@ -167,7 +167,7 @@ def test_filters_are_merged() -> None:
     both.add(pa.array(["a"]))
     one.merge(other)
     assert one.finish() == both.finish()
-    with pytest.raises(ValueError, match="only filters for the same number"):
+    with pytest.raises(ValueError, match="filters must have equal expected"):
         one.merge(BloomBuilder(100, 0.1))
 
 
@@ -240,7 +240,7 @@ def test_questions_that_have_no_answer() -> None:
     assert may_contain_any(cells[:0], [1]).tolist() == []
     assert may_contain_any(pa.chunked_array([], pa.binary()), [1]).tolist() == []
     for wrong in (True, 1.0, "a", None):
-        with pytest.raises(TypeError, match="asked for integers and bytes"):
+        with pytest.raises(TypeError, match="values must be integers or bytes"):
             may_contain_any(cells, [wrong])  # type: ignore[list-item]
 
 

@@ -61,7 +61,7 @@ def test_a_file_of_another_size_that_was_written_at_the_same_time_is_read(tmp_pa
 @pytest.mark.spec("skipping.table")
 def test_a_store_of_another_table_is_refused_or_ignored(tmp_path: Path, store: Path) -> None:
     put(tmp_path / "other" / "a.parquet", 1, 2)
-    with pytest.raises(ValueError, match=r"/table, and none of the files is in it"):
+    with pytest.raises(ValueError, match=r"/table, but no file is in it"):
         pqext.scan(tmp_path / "other", filter=C > 5, skipping=store).count()
     ignoring = skipping.open_store(store, on_foreign="ignore")
     assert pqext.scan(tmp_path / "other", filter=C < 5, skipping=ignoring).count() == 2
@@ -129,9 +129,9 @@ def test_files_whose_paths_are_no_text_are_read_and_not_indexed(tmp_path: Path, 
     assert scanned(tmp_path, C == 101, store) == ([101], 1)
     ((name, reason),) = skipping.refresh(tmp_path / "table", store).failed
     assert name.endswith(odd)
-    assert "no Unicode text: rename the file" in reason
+    assert "not Unicode text and cannot be stored: rename the file" in reason
     (tmp_path / "table").rename(tmp_path / odd)
-    with pytest.raises(ValueError, match="no Unicode text: rename the folder"):
+    with pytest.raises(ValueError, match="not Unicode text and cannot name a store: rename the folder"):
         skipping.build(tmp_path / odd, [MinMax("c")], tmp_path / "other")
 
 
@@ -152,6 +152,6 @@ def test_a_store_is_not_replaced_by_one_of_no_object(tmp_path: Path, store: Path
     for path in (tmp_path / "table").iterdir():
         data = path.read_bytes()
         path.write_bytes(data[:8] + b"\xff" * 12 + data[20:])  # which the footer does not show
-    with pytest.raises(ValueError, match="no object can be indexed, so the store stays as it is"):
+    with pytest.raises(ValueError, match="no object can be indexed, so the store is unchanged"):
         skipping.build(tmp_path / "table", [skipping.ValueList("c")], store, overwrite=True)
     assert [str(one) for one in skipping.open_store(store).indexes] == ["minmax of c", "nulls of c"]

@@ -16,10 +16,10 @@ from pqext import skipping
 from pqext.core.io.sources import fsspec_files
 from pqext.core.io.sources.store import ListedFile
 from pqext.skipping import MinMax, Prefix, ValueList, open_store
+from pqext.skipping.maintenance import compaction, part_layout
 from pqext.skipping.store import folders
 from pqext.skipping.store.objects import Objects
-from pqext.skipping.store.store import fresh
-from pqext.skipping.upkeep import maintenance, part_layout
+from pqext.skipping.store.store import fresh_rows
 
 OWN_AND_SIDE = [MinMax("x"), Prefix("s")]
 
@@ -156,12 +156,12 @@ def test_an_object_of_the_same_time_and_size_and_another_etag_is_read(
         removals["left"] -= 1
         remove(parts)
 
-    monkeypatch.setattr(maintenance, "remove", once)
+    monkeypatch.setattr(compaction, "remove", once)
     try:
         skipping.compact("/versions/store", "/versions/t", **options)
     except KeyboardInterrupt:
         assert break_off == "compaction"
-    monkeypatch.setattr(maintenance, "remove", remove)
+    monkeypatch.setattr(compaction, "remove", remove)
     assert [object.found(number) for number in (1, 2)] == [0, 1]
     skipping.refresh("/versions/t", "/versions/store", **options)
     assert [object.found(number) for number in (1, 2)] == [0, 1]
@@ -174,5 +174,5 @@ def test_objects_without_a_time_are_never_known() -> None:
         ("a",), pa.array(["/a"], pa.string()), np.array([-1]), np.array([5]), pa.array([None], pa.string())
     )
     stored = pa.table({"obj_name": ["/a#-1", "/a#5"]})
-    rows, numbers = fresh(stored, objects)
+    rows, numbers = fresh_rows(stored, objects)
     assert (rows.tolist(), numbers.tolist()) == ([], [])

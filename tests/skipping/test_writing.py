@@ -22,9 +22,8 @@ from pqext.encryption import (
     KmsConnectionConfig,
 )
 from pqext.skipping.format.metadata import IndexColumn, StoreEncryption, StoreMetadata
-from pqext.skipping.format.reading import read_parts
+from pqext.skipping.format.parts import read_parts, write_part
 from pqext.skipping.format.spark_bloom import build_bloom
-from pqext.skipping.format.writing import write_part
 from reference import skipping_store
 
 KEYS = {"k1": b"0123456789012345", "k2": b"5432109876543210"}
@@ -160,21 +159,21 @@ def test_a_part_that_would_break_the_rules_is_not_written(tmp_path: Path) -> Non
 
     twice = changed(indexes=(*metadata.indexes, metadata.indexes[0]))
     for about, offered, message in (
-        (changed(version=3), table, "written as version 4, not 3"),
-        (changed(version=None), table, "written as version 4, not None"),
+        (changed(version=3), table, "must have version 4, not 3"),
+        (changed(version=None), table, "must have version 4, not None"),
         (changed(table_identifier=None), table, "no table_identifier"),
         (twice, table, "the same column"),
-        (changed(partitions=("Dt", "dt")), table, "would both be the column"),
+        (changed(partitions=("Dt", "dt")), table, "would have the same store column"),
         (metadata, table.drop_columns([name]), "the metadata describes"),
         (metadata, table.append_column("more", pa.nulls(2)), "the metadata describes"),
-        (metadata, table.set_column(4, "obj_name", pa.array(["a#1", None])), "each object has a name"),
-        (changed(encryption=StoreEncryption("", "k1")), table, "no index a key"),
+        (metadata, table.set_column(4, "obj_name", pa.array(["a#1", None])), "'obj_name' must not be null"),
+        (changed(encryption=StoreEncryption("", "k1")), table, "no index has a key"),
     ):
         with pytest.raises(ValueError, match=message):
             write_part(path, offered, about)
     with pytest.raises(UnsupportedError, match=r"Spark has no type .* \[column n\$#\$temp_minmax_8\]"):
         write_part(path, table.set_column(3, name, pa.array([1, 2], pa.duration("s"))), metadata)
-    with pytest.raises(ValueError, match="encryption= gives none"):
+    with pytest.raises(ValueError, match="encryption= is missing"):
         write_part(path, table, store(("k1", None)))
     with pytest.raises(ValueError, match="no key for the labels k3"):
         write_part(path, table, store(("k1", "k3")), KEYS)

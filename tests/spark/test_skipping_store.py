@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
+from pqext.skipping.format.parts import write_part
 from pqext.skipping.format.spark_bloom import build_bloom, may_contain_any, unwrap, wrap
-from pqext.skipping.format.writing import write_part
 
 SKETCH = "org.apache.spark.util.sketch."
 CLASSES = """

@@ -1,4 +1,4 @@
-"""The files of the data-skipping metadata store, byte by byte: names, metadata, parts, Bloom filters.
+"""File format of data-skipping stores: names, metadata, parts, Bloom filters.
 
-Implements document 001. What an index means, and which files a filter may skip, is decided above.
+The meaning of indexes, and the files that a filter may skip, are determined in the folders above.
 """

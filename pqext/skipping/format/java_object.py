@@ -1,6 +1,6 @@
-"""Java's serialised objects, as far as cells with Bloom filters need them: where an object's own bytes lie.
+"""Java's serialised objects, as far as entries with Bloom filters need them: locate the bytes that an object writes.
 
-Descriptions of classes are read as they come, whatever their names, fields and serial numbers; no class is looked up.
+Class descriptions are read with any names, fields and serial numbers; no class is looked up.
 Grammar: "Java Object Serialization Specification", section 6.4.
 """
 
@@ -19,14 +19,14 @@ _FIRST_HANDLE = 0x7E0000
 _WRITES_ITSELF, _SERIALISABLE = 1, 2
 _PRIMITIVES = {ord(code): size for code, size in zip("BCDFIJSZ", (1, 2, 8, 4, 4, 8, 2, 1), strict=True)}
 _MOST_CLASSES = 16
-"""Classes above one another, and objects within one another, that are followed."""
+"""Maximum nesting of superclasses, and of objects."""
 _BLOCK_BYTES = 1024
-"""Bytes of a block but the last, when Java writes."""
+"""Bytes of every block but the last, as Java writes them."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """A class as its object's writer had it: its fields' types by name, and the description of the class above."""
+    """A class in the version of the writer: types of its fields by name, and the description of its superclass."""
 
     name: str
     serial: int
@@ -37,7 +37,7 @@ class Description:
 
 @dataclass
 class OwnBytes:
-    """What an object of the class ``name`` writes of its own accord: blocks from ``start`` on, as offsets and sizes."""
+    """Bytes that an object of the class ``name`` writes itself: blocks from ``start`` on, as offsets and sizes."""
 
     name: str
     start: int
@@ -45,21 +45,21 @@ class OwnBytes:
     stop: int = 0
 
     def join(self, cell: bytes | memoryview) -> bytes:
-        """The contents of all blocks."""
+        """Return the contents of all blocks."""
         return b"".join(cell[at : at + size] for at, size in self.blocks)
 
 
 def find_own_bytes(cell: bytes | memoryview) -> OwnBytes:
-    """The first object in ``cell`` that writes bytes of its own accord: the one serialised, or a field's, and so on.
+    """Return the bytes of the first object in ``cell`` that writes bytes itself, searching fields in depth.
 
-    Raises ``CorruptFileError`` for a stream that is cut off or none at all, and ``UnsupportedError`` for objects of
-    other forms, with the offset in the cell. Work is bounded by the length of the cell.
+    Raises ``CorruptFileError`` for a truncated or invalid stream, and ``UnsupportedError`` for objects of other
+    formats, with the offset in the cell. Work is bounded by the length of the cell.
     """
     return _Stream(cell).find()
 
 
 class _Stream:
-    """A place in a cell that moves on; ``known`` are the classes and texts that references name."""
+    """Parser of a cell; ``known`` has the classes and strings that references point to."""
 
     def __init__(self, cell: bytes | memoryview) -> None:
         self.cell = memoryview(cell)
@@ -67,13 +67,12 @@ class _Stream:
         self.known: list[Description | str | None] = []
 
     def find(self) -> OwnBytes:
-        if self._take(4, "the header") != _HEADER:
-            self._wrong("no serialised object of Java", 0)
-        found = self._object(0)
-        if found is None:
+        if self._read(4, "the header") != _HEADER:
+            self._wrong("not a serialised Java object", 0)
+        own_bytes = self._object(0)
+        if own_bytes is None:
             raise UnsupportedError("no object in the cell writes bytes of its own", feature="Java serialisation")
-        return found
-
+        return own_bytes
     def _wrong(self, message: str, at: int | None = None) -> NoReturn:
         raise CorruptFileError(message, offset=self.at if at is None else at)
 
@@ -82,27 +81,28 @@ class _Stream:
         error.locate(offset=self.at)
         raise error
 
-    def _take(self, size: int, what: str) -> memoryview:
+    def _read(self, size: int, label: str) -> memoryview:
         if size > len(self.cell) - self.at:
-            self._wrong(f"the cell is cut off in {what}: {size} bytes are needed, {len(self.cell) - self.at} are left")
+            remaining = len(self.cell) - self.at
+            self._wrong(f"the cell is cut off in {label}: {size} bytes are needed, {remaining} remain")
         self.at += size
         return self.cell[self.at - size : self.at]
 
-    def _number(self, size: int, what: str) -> int:
-        return int.from_bytes(self._take(size, what), "big")
+    def _number(self, size: int, label: str) -> int:
+        return int.from_bytes(self._read(size, label), "big")
 
-    def _text(self, what: str) -> str:
-        size = self._number(2, what)
-        return bytes(self._take(size, what)).decode("utf-8", "replace")
+    def _text(self, label: str) -> str:
+        size = self._number(2, label)
+        return bytes(self._read(size, label)).decode("utf-8", "replace")
 
     def _reference(self) -> Description | str | None:
-        place = self._number(4, "a reference") - _FIRST_HANDLE
-        if not 0 <= place < len(self.known):
-            self._wrong("a reference names nothing that came before it")
-        return self.known[place]
+        index = self._number(4, "a reference") - _FIRST_HANDLE
+        if not 0 <= index < len(self.known):
+            self._wrong("a reference has no preceding target")
+        return self.known[index]
 
     def _object(self, depth: int) -> OwnBytes | None:
-        """An object, a text or a null; the first bytes of its own that are found in it, or None."""
+        """Parse an object, a string or null; return the first bytes that an object writes itself, or None."""
         if depth > _MOST_CLASSES:
             self._unsupported(f"objects nest deeper than {_MOST_CLASSES}")
         mark = self._number(1, "an object")
@@ -111,41 +111,41 @@ class _Stream:
         elif mark == _REFERENCE:
             self._reference()
         elif mark == _OBJECT:
-            described = self._class(0)
-            if described is None:
+            description = self._class(0)
+            if description is None:
                 self._wrong("an object has no class")
             self.known.append(None)
-            return self._values(described, depth)
+            return self._values(description, depth)
         elif mark != _NULL:
-            self._unsupported(f"the mark {mark:#04x} stands where an object belongs")
+            self._unsupported(f"unexpected type code {mark:#04x} instead of an object")
         return None
 
     def _class(self, depth: int) -> Description | None:
-        """The description of a class and of those above it."""
+        """Parse the description of a class and its superclasses."""
         if depth > _MOST_CLASSES:
             self._unsupported(f"a class has more than {_MOST_CLASSES} above it")
         mark = self._number(1, "the description of a class")
         if mark == _NULL:
             return None
         if mark == _REFERENCE:
-            found = self._reference()
-            if not isinstance(found, Description):
-                self._wrong("a reference names no class where one belongs")
-            return found
+            target = self._reference()
+            if not isinstance(target, Description):
+                self._wrong("a reference is not a class")
+            return target
         if mark != _CLASS:
-            self._unsupported(f"the mark {mark:#04x} stands where the description of a class belongs")
+            self._unsupported(f"unexpected type code {mark:#04x} instead of a class description")
         name, serial = self._text("the name of a class"), self._number(8, "a serial number")
-        place = len(self.known)
+        index = len(self.known)
         self.known.append(None)
         flags, count = self._number(1, "flags"), self._number(2, "the number of fields")
         if not flags & _SERIALISABLE:
             self._unsupported(f"objects of the class {name!r:.100} write themselves in a form of their own")
         fields = tuple(self._field() for _ in range(count))
         if self._number(1, "the end of a class") != _END:
-            self._unsupported("the description of a class holds more than fields")
-        described = Description(name, serial, flags, fields, self._class(depth + 1))
-        self.known[place] = described
-        return described
+            self._unsupported("the description of a class contains more than fields")
+        description = Description(name, serial, flags, fields, self._class(depth + 1))
+        self.known[index] = description
+        return description
 
     def _field(self) -> tuple[str, str]:
         code = self._number(1, "a field")
@@ -155,67 +155,68 @@ class _Stream:
         if code not in b"[L":
             self._wrong(f"a field has the type {code:#04x}")
         mark = self._number(1, "the type of a field")
-        kind = self._reference() if mark == _REFERENCE else None
+        type = self._reference() if mark == _REFERENCE else None
         if mark == _STRING:
-            kind = self._text("the type of a field")
-            self.known.append(kind)
-        if not isinstance(kind, str) or len(kind) < 2 or ord(kind[0]) != code:
-            self._wrong("a field's type is no name of a class or array")
-        return name, kind
+            type = self._text("the type of a field")
+            self.known.append(type)
+        if not isinstance(type, str) or len(type) < 2 or ord(type[0]) != code:
+            self._wrong("a field's type is not the name of a class or array")
+        return name, type
 
-    def _values(self, described: Description, depth: int) -> OwnBytes | None:
-        """What an object holds, from the topmost class down."""
+    def _values(self, description: Description, depth: int) -> OwnBytes | None:
+        """Parse the values of an object, from the topmost class down."""
         lineage = []
-        one: Description | None = described
-        while one is not None:
-            lineage.append(one)
-            one = one.above
+        ancestor: Description | None = description
+        while ancestor is not None:
+            lineage.append(ancestor)
+            ancestor = ancestor.above
             if len(lineage) > _MOST_CLASSES:
                 self._unsupported(f"a class has more than {_MOST_CLASSES} above it")
-        for one in reversed(lineage):
-            if one.flags & _WRITES_ITSELF:
-                return self._own_bytes(one.name)
-            for _, kind in one.fields:
-                if len(kind) == 1:
-                    self._take(_PRIMITIVES[ord(kind)], "a value")
+        for ancestor in reversed(lineage):
+            if ancestor.flags & _WRITES_ITSELF:
+                return self._own_bytes(ancestor.name)
+            for _, type in ancestor.fields:
+                if len(type) == 1:
+                    self._read(_PRIMITIVES[ord(type)], "a value")
                     continue
-                found = self._object(depth + 1)
-                if found is not None:
-                    return found
+                own_bytes = self._object(depth + 1)
+                if own_bytes is not None:
+                    return own_bytes
         return None
 
     def _own_bytes(self, name: str) -> OwnBytes:
-        found = OwnBytes(name, self.at)
-        most = 16 + len(self.cell) // 256
+        result = OwnBytes(name, self.at)
+        max_blocks = 16 + len(self.cell) // 256
         while (mark := self._number(1, "a block of data")) != _END:
             if mark not in (_BLOCK, _LONG_BLOCK):
-                self._unsupported(f"the mark {mark:#04x} stands where a block of data belongs")
+                self._unsupported(f"unexpected type code {mark:#04x} instead of a data block")
             size = self._number(1 if mark == _BLOCK else 4, "the size of a block")
-            found.blocks.append((self.at, size))
-            self._take(size, "a block of data")
-            if len(found.blocks) > most:
+            result.blocks.append((self.at, size))
+            self._read(size, "a block of data")
+            if len(result.blocks) > max_blocks:
                 self._unsupported("the data is in very many small blocks")
-        found.stop = self.at
-        return found
+        result.stop = self.at
+        return result
 
 
 def write_object(lineage: Sequence[Description], own_bytes: Sequence[Description], data: bytes) -> bytes:
-    """The serialised object of a class whose only value is a field that holds an object which writes ``data`` itself.
+    """Serialise an object whose only value is a field with an object that writes ``data`` itself.
 
-    ``lineage`` are the class and those above it, the class of that object first among ``own_bytes``. Field types that
-    are objects are written out, each for the first time.
+    ``lineage`` has its class and superclasses, ``own_bytes`` those of the inner object. Field types that are objects
+    are written out at their first use.
     """
     return b"".join([_HEADER, *_object_of(lineage), *_object_of(own_bytes), *_blocks(data), bytes([_END])])
 
 
 def _object_of(lineage: Sequence[Description]) -> list[bytes]:
     out = [bytes([_OBJECT])]
-    for one in lineage:
-        out += [bytes([_CLASS]), _utf(one.name), struct.pack(">QBH", one.serial, one.flags, len(one.fields))]
-        for name, kind in one.fields:
-            out += [kind[:1].encode(), _utf(name)]
-            if len(kind) > 1:
-                out += [bytes([_STRING]), _utf(kind)]
+    for ancestor in lineage:
+        header = struct.pack(">QBH", ancestor.serial, ancestor.flags, len(ancestor.fields))
+        out += [bytes([_CLASS]), _utf(ancestor.name), header]
+        for name, type in ancestor.fields:
+            out += [type[:1].encode(), _utf(name)]
+            if len(type) > 1:
+                out += [bytes([_STRING]), _utf(type)]
         out.append(bytes([_END]))
     return [*out, bytes([_NULL])]
 

@@ -1,6 +1,6 @@
-"""What a store says of itself, in each version's form: Spark's schema with metadata for each column.
+"""Metadata of a store in the layout of each version: Spark's schema with metadata for each column.
 
-Spec: document 001. The version, the table and the encryption stand at ``obj_name``, each index at its own column.
+The version, the table and the encryption are stored at ``obj_name``, each index at its own column.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pqext.skipping.format.names import LATEST, OBJECT_NAME, PARTITION_PREFIX, i
 from pqext.skipping.format.spark_schema import SparkField
 
 PREFIX = "io.xskipper."
-"""How the names of parameters begin."""
+"""Prefix of parameter names."""
 OLD_PREFIX = "spark.ibm.metaindex."
-"""How they begin before version 3; readers are shown the other form."""
+"""Prefix before version 3; it is replaced by the current prefix on reading."""
 OLDEST_USABLE = 1
 
 _BLOOM = "metadatastore.parquet.ParquetBaseClauseTranslator$BloomFilterMetaDataTypeUDT"
 _BLOOM_TYPES = {False: f"io.xskipper.{_BLOOM}", True: f"com.ibm.metaindex.metadata.{_BLOOM}"}
-"""The user-defined type of a Bloom filter's column, by whether the store is older than version 3."""
+"""User-defined type of a Bloom filter's column, by whether the store is older than version 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """The column ``name`` of a store: the index called ``index`` over ``columns``, with the label of its ``key``.
+    """Column ``name`` of a store: the index ``index`` on ``columns``, encrypted with the key with the label ``key``.
 
-    ``params`` has its parameters by the names of version 4, ``io.xskipper.index.bloom.fpp`` for example.
+    ``params`` has its parameters with the names of version 4, such as ``io.xskipper.index.bloom.fpp``.
     """
 
     name: str
@@ -48,7 +48,7 @@ class IndexColumn:
     def of(
         cls, index: str, columns: Sequence[str], params: Mapping[str, str] | None = None, key: str | None = None
     ) -> IndexColumn:
-        """An index in a store of the latest version, whose column is named by the rules."""
+        """Return an index of a store of the latest version, with the derived column name."""
         return cls(index_column(columns, index), index, tuple(columns), params or {}, key)
 
     def __hash__(self) -> int:
@@ -60,7 +60,7 @@ class IndexColumn:
 
 @dataclass(frozen=True, slots=True)
 class StoreEncryption:
-    """Labels of keys: ``column_keys`` as key tools take them, ``label:column,column;label:column``.
+    """Key labels: ``column_keys`` in the format of key tools, ``label:column,column;label:column``.
 
     ``footer_key`` encrypts the footer and ``obj_name``; with ``plaintext_footer`` it signs the footer.
     """
@@ -70,23 +70,23 @@ class StoreEncryption:
     plaintext_footer: bool = False
 
     def labels(self) -> dict[str, list[str]]:
-        """The columns of each key, as dotted paths of leaves, or of groups for all leaves below.
+        """Return the columns of each key, as dotted paths of leaves, or of groups for all leaves below.
 
-        Raises ``CorruptFileError`` for a list of another form.
+        Raises ``CorruptFileError`` for another format.
         """
-        found: dict[str, list[str]] = {}
-        for part in filter(None, (one.strip() for one in self.column_keys.split(";"))):
+        result: dict[str, list[str]] = {}
+        for part in filter(None, (part.strip() for part in self.column_keys.split(";"))):
             label, colon, columns = part.partition(":")
-            named = [one.strip() for one in columns.split(",")]
-            if not colon or not label.strip() or not all(named):
-                raise CorruptFileError(f"the list of column keys has {part!r} where 'label:column,column' belongs")
-            found.setdefault(label.strip(), []).extend(named)
-        return found
+            names = [name.strip() for name in columns.split(",")]
+            if not colon or not label.strip() or not all(names):
+                raise CorruptFileError(f"the list of column keys has {part!r} instead of 'label:column,column'")
+            result.setdefault(label.strip(), []).extend(names)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """What a store is: its version (``None`` without one), its table, its keys, its partition columns and indexes."""
+    """Metadata of a store: its version (``None`` without one), table, keys, partition columns and indexes."""
 
     version: int | None = LATEST
     table_identifier: str | None = None
@@ -96,69 +96,68 @@ class StoreMetadata:
 
     @property
     def reason(self) -> str | None:
-        """Why no object may be skipped by this store; None where some may."""
+        """Why no object may be skipped with this store; None if objects may be skipped."""
         if self.version is None or self.version < OLDEST_USABLE:
-            told = "has no version" if self.version is None else f"is of version {self.version}"
-            return f"the store {told}, whose indexes are serialised objects that are not read: build it anew"
+            version = "has no version" if self.version is None else f"has version {self.version}"
+            return f"the store {version}, whose serialised indexes are not supported: build it again"
         if self.version > LATEST:
-            return f"the store is of version {self.version}, and {LATEST} is the latest that is known: update pqext"
+            return f"store version {self.version} is not supported, the latest is {LATEST}: update pqext"
         return None
 
     @property
     def is_usable(self) -> bool:
-        """May objects be skipped by this store?"""
+        """Whether objects may be skipped with this store."""
         return self.reason is None
 
     def with_key_list(self, schema: pa.Schema) -> StoreMetadata:
-        """This with the list of column keys that follows from the keys of the indexes, for columns of ``schema``.
+        """Return the metadata with the list of column keys derived from the keys of the indexes.
 
-        Raises ``ValueError`` where an index has a key and the store has no footer key, or the other way round.
+        Raises ``ValueError`` if an index has a key and the store has no footer key, or vice versa.
         """
-        encrypted = [one for one in self.indexes if one.key is not None]
+        encrypted = [column for column in self.indexes if column.key is not None]
         if self.encryption is None:
             if encrypted:
-                raise ValueError(f"the index column {encrypted[0].name!r} has a key, and the store no footer key")
+                raise ValueError(f"the index column {encrypted[0].name!r} has a key, but the store has no footer key")
             return self
         if not encrypted and self.indexes:
-            raise ValueError("the store has a footer key, and no index a key: give one, or leave out the encryption")
-        listed: dict[str, list[str]] = {}
-        for one in encrypted:
-            listed.setdefault(one.key or "", []).extend(_leaves(schema.field(one.name)))
+            raise ValueError("the store has a footer key, but no index has a key: set one, or remove the encryption")
+        paths_by_label: dict[str, list[str]] = {}
+        for column in encrypted:
+            paths_by_label.setdefault(column.key or "", []).extend(_leaves(schema.field(column.name)))
         own = [OBJECT_NAME, *map(partition_column, self.partitions)]
-        listed.setdefault(self.encryption.footer_key, []).extend(own)
-        for name in (*listed, *(path for paths in listed.values() for path in paths)):
+        paths_by_label.setdefault(self.encryption.footer_key, []).extend(own)
+        for name in (*paths_by_label, *(path for paths in paths_by_label.values() for path in paths)):
             if not name or any(character in name for character in ":;,"):
-                raise ValueError(f"{name!r} cannot stand in a list of column keys, whose marks are ':', ';' and ','")
-        text = ";".join(f"{label}:{','.join(paths)}" for label, paths in listed.items())
+                raise ValueError(f"{name!r} cannot be in a list of column keys, which is delimited by ':', ';' and ','")
+        text = ";".join(f"{label}:{','.join(paths)}" for label, paths in paths_by_label.items())
         return replace(self, encryption=replace(self.encryption, column_keys=text))
 
-
 def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMetadata:
-    """What the columns of one part say. Parts of later versions are read as far as they are understood.
+    """Parse the metadata of one part. Parts of later versions are parsed as far as they are supported.
 
-    Raises ``CorruptFileError``, with the part's ``path``, where they contradict the rules.
+    Raises ``CorruptFileError``, with the part's ``path``, for invalid metadata.
     """
-    by_name = {one.name: one for one in fields}
+    by_name = {field.name: field for field in fields}
     if len(by_name) < len(fields):
-        raise CorruptFileError("the store has two columns of one name", path=path)
+        raise CorruptFileError("the store has two columns with the same name", path=path)
     about = by_name.get(OBJECT_NAME)
     if about is None:
-        raise CorruptFileError(f"no part of a data-skipping store: it has no column {OBJECT_NAME!r}", path=path)
+        raise CorruptFileError(f"not a part of a data-skipping store: column {OBJECT_NAME!r} is missing", path=path)
     if about.type != "string":
-        raise CorruptFileError("the names of objects are no strings", path=path, column=OBJECT_NAME)
+        raise CorruptFileError("the names of objects are not strings", path=path, column=OBJECT_NAME)
     version = about.metadata.get("version")
     if version is not None and (type(version) is not int or version < 0):
-        raise CorruptFileError(f"the version is {version!r:.40}, which is no natural number", path=path)
+        raise CorruptFileError(f"the version {version!r:.40} is not a natural number", path=path)
     indexes, identifiers = [], []
-    for one in fields:
-        if "index" in one.metadata:
+    for column in fields:
+        if "index" in column.metadata:
             try:
-                indexes.append(_index(one, version or 0, path))
+                indexes.append(_index(column, version or 0, path))
             except CorruptFileError:
                 if (version or 0) <= LATEST:
                     raise
                 continue
-            identifiers.append(one.metadata["index"].get("tableIdentifier"))
+            identifiers.append(column.metadata["index"].get("tableIdentifier"))
     return StoreMetadata(
         version,
         _identifier(about, identifiers if not version else [], path),
@@ -168,80 +167,80 @@ def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMe
     )
 
 
-def _index(one: SparkField, version: int, path: str | None) -> IndexColumn:
-    about = _mapping(one.metadata["index"], "index", one.name, path)
+def _index(field: SparkField, version: int, path: str | None) -> IndexColumn:
+    about = _mapping(field.metadata["index"], "index", field.name, path)
     columns = about.get("cols")
     if not isinstance(columns, list) or not columns or not all(isinstance(column, str) for column in columns):
-        raise _wrong("'cols' lists no columns", one.name, path)
-    index = _text(about, "name", one.name, path)
-    key = _text(about, "key_metadata", one.name, path) if "key_metadata" in about else None
-    params = dict(_params(about["params"], version, one.name, path)) if "params" in about else {}
-    return IndexColumn(one.name, index, tuple(columns), params, key)
+        raise _wrong("'cols' is not a list of columns", field.name, path)
+    index = _string(about, "name", field.name, path)
+    key = _string(about, "key_metadata", field.name, path) if "key_metadata" in about else None
+    params = dict(_params(about["params"], version, field.name, path)) if "params" in about else {}
+    return IndexColumn(field.name, index, tuple(columns), params, key)
 
 
-def _params(found: Any, version: int, column: str, path: str | None) -> Iterator[tuple[str, str]]:
+def _params(params: Any, version: int, column: str, path: str | None) -> Iterator[tuple[str, str]]:
     if version < 3:
-        if not isinstance(found, list) or not all(isinstance(pair, str) and ":" in pair for pair in found):
-            raise _wrong("'params' is no list of texts 'key:value'", column, path)
-        pairs = [tuple(pair.split(":", 1)) for pair in found]
+        if not isinstance(params, list) or not all(isinstance(pair, str) and ":" in pair for pair in params):
+            raise _wrong("'params' is not a list of strings 'key:value'", column, path)
+        pairs = [tuple(pair.split(":", 1)) for pair in params]
     else:
-        pairs = list(_mapping(found, "params", column, path).items())
+        pairs = list(_mapping(params, "params", column, path).items())
     for key, value in pairs:
         if not isinstance(value, str):
-            raise _wrong(f"the parameter {key!r} is no text", column, path)
+            raise _wrong(f"the parameter {key!r} is not a string", column, path)
         yield (PREFIX + key.removeprefix(OLD_PREFIX) if key.startswith(OLD_PREFIX) else key), value
 
 
 def _identifier(about: SparkField, of_indexes: Sequence[Any], path: str | None) -> str | None:
-    given = {one for one in of_indexes if isinstance(one, str)}
-    if len(given) > 1:
-        raise CorruptFileError(f"the indexes of one part name several tables: {sorted(given)}", path=path)
+    identifiers = {identifier for identifier in of_indexes if isinstance(identifier, str)}
+    if len(identifiers) > 1:
+        raise CorruptFileError(f"the indexes of a part have several tables: {sorted(identifiers)}", path=path)
     if "tableIdentifier" in about.metadata:
         is_bucket = about.metadata["tableIdentifier"] == ""
-        return "" if is_bucket else _text(about.metadata, "tableIdentifier", OBJECT_NAME, path)
+        return "" if is_bucket else _string(about.metadata, "tableIdentifier", OBJECT_NAME, path)
     if about.metadata.get("version"):
-        raise _wrong("'tableIdentifier' is missing, the table that the store is of", OBJECT_NAME, path)
-    return given.pop() if given else None
+        raise _wrong("'tableIdentifier', the table of the store, is missing", OBJECT_NAME, path)
+    return identifiers.pop() if identifiers else None
 
 
 def _encryption(about: SparkField, indexes: Sequence[IndexColumn], path: str | None) -> StoreEncryption | None:
     if "encryption" not in about.metadata:
         return None
-    told = _mapping(about.metadata["encryption"], "encryption", OBJECT_NAME, path)
-    flag = told.get("encryption.plaintext.footer", "false")
+    stored = _mapping(about.metadata["encryption"], "encryption", OBJECT_NAME, path)
+    flag = stored.get("encryption.plaintext.footer", "false")
     if not isinstance(flag, str) or flag.lower() not in ("true", "false"):
         raise _wrong("'encryption.plaintext.footer' is neither 'true' nor 'false'", OBJECT_NAME, path)
-    found = StoreEncryption(
-        _text(told, "encryption.column.keys", OBJECT_NAME, path),
-        _text(told, "encryption.footer.key", OBJECT_NAME, path),
+    encryption = StoreEncryption(
+        _string(stored, "encryption.column.keys", OBJECT_NAME, path),
+        _string(stored, "encryption.footer.key", OBJECT_NAME, path),
         flag.lower() == "true",
     )
     try:
-        labels = found.labels()
+        labels = encryption.labels()
     except CorruptFileError as error:
         error.locate(path=path)
         raise
-    for one in indexes:
-        if one.key is not None and not any(_is_below(column, one.name) for column in labels.get(one.key, ())):
-            raise _wrong("'key_metadata' has a key that the list of column keys gives to other columns", one.name, path)
-    return found
+    for index in indexes:
+        if index.key is not None and not any(_is_below(column, index.name) for column in labels.get(index.key, ())):
+            raise _wrong("'key_metadata' has a key that the list of column keys assigns elsewhere", index.name, path)
+    return encryption
 
 
 def _partitions(fields: Sequence[SparkField]) -> Iterator[str]:
-    for one in fields:
-        if one.name.startswith(PARTITION_PREFIX) and "index" not in one.metadata:
-            yield one.name.removeprefix(PARTITION_PREFIX)
+    for column in fields:
+        if column.name.startswith(PARTITION_PREFIX) and "index" not in column.metadata:
+            yield column.name.removeprefix(PARTITION_PREFIX)
 
 
 def to_spark(metadata: StoreMetadata, schema: pa.Schema, for_spark: bool = True) -> list[SparkField]:
-    """The columns of a part in the form of the store's version, 1 to 4, in order; their types are those in ``schema``.
+    """Return the columns of a part in the layout of the store's version, 1 to 4, in order, with types from ``schema``.
 
-    Where the part is not ``for_spark``, cells of types that Spark lacks are told to be binary.
-    Raises ``ValueError`` for another version, and ``KeyError`` for a column that ``schema`` does not have.
+    If the part is not ``for_spark``, entries of types that Spark lacks are declared as binary.
+    Raises ``ValueError`` for another version, and ``KeyError`` for a column missing from ``schema``.
     """
     version = metadata.version
     if version is None or not metadata.is_usable:
-        raise ValueError(f"stores of version {version} are not written")
+        raise ValueError(f"store version {version} cannot be written")
     about: dict[str, Any] = {"tableIdentifier": metadata.table_identifier, "version": version}
     if metadata.encryption is not None:
         about["encryption"] = {
@@ -253,95 +252,95 @@ def to_spark(metadata: StoreMetadata, schema: pa.Schema, for_spark: bool = True)
     return [
         SparkField(OBJECT_NAME, "string", True, about),
         *(SparkField(name, spark_schema.type_of(schema.field(name).type, name)) for name in partitions),
-        *(_index_field(one, version, schema, for_spark) for one in metadata.indexes),
+        *(_index_field(column, version, schema, for_spark) for column in metadata.indexes),
     ]
 
 
-def _index_field(one: IndexColumn, version: int, schema: pa.Schema, for_spark: bool) -> SparkField:
-    about: dict[str, Any] = {"cols": list(one.columns), "name": one.index}
-    if one.key is not None:
-        about["key_metadata"] = one.key
-    if one.params and version < 3:
-        old = [(OLD_PREFIX + key.removeprefix(PREFIX) if key.startswith(PREFIX) else key) for key in one.params]
-        about["params"] = [f"{key}:{value}" for key, value in zip(old, one.params.values(), strict=True)]
-    elif one.params:
-        about["params"] = dict(one.params)
-    kind: Any = {"type": "udt", "class": _BLOOM_TYPES[version < 3], "pyClass": None, "sqlType": "binary"}
-    if one.index != "bloomfilter":
+def _index_field(column: IndexColumn, version: int, schema: pa.Schema, for_spark: bool) -> SparkField:
+    about: dict[str, Any] = {"cols": list(column.columns), "name": column.index}
+    if column.key is not None:
+        about["key_metadata"] = column.key
+    if column.params and version < 3:
+        old = [(OLD_PREFIX + key.removeprefix(PREFIX) if key.startswith(PREFIX) else key) for key in column.params]
+        about["params"] = [f"{key}:{value}" for key, value in zip(old, column.params.values(), strict=True)]
+    elif column.params:
+        about["params"] = dict(column.params)
+    type: Any = {"type": "udt", "class": _BLOOM_TYPES[version < 3], "pyClass": None, "sqlType": "binary"}
+    if column.index != "bloomfilter":
         try:
-            kind = spark_schema.type_of(schema.field(one.name).type, one.name)
+            type = spark_schema.type_of(schema.field(column.name).type, column.name)
         except UnsupportedError:
             if for_spark:
                 raise
-            kind = "binary"
-    return SparkField(one.name, kind, True, {"index": about})
+            type = "binary"
+    return SparkField(column.name, type, True, {"index": about})
 
 
 def merged(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
-    """What several parts, each with its path, say together: every partition column and index that one of them has.
+    """Merge the metadata of several parts, each with its path: all their partition columns and indexes.
 
-    Raises ``CorruptFileError`` where two parts contradict each other; its message names the first, its path the second.
+    Raises ``CorruptFileError`` if two parts contradict each other; its message has the first, its path is the second.
     """
-    first_path, whole = parts[0]
-    partitions = dict.fromkeys(whole.partitions)
-    indexes = {one.name: (one, first_path) for one in whole.indexes}
-    encryption, encrypted_by = whole.encryption, first_path
+    first_path, first = parts[0]
+    partitions = dict.fromkeys(first.partitions)
+    indexes = {column.name: (column, first_path) for column in first.indexes}
+    encryption, encrypted_by = first.encryption, first_path
     for path, part in parts[1:]:
-        for what, mine, theirs in (
-            ("version", whole.version, part.version),
-            ("table", whole.table_identifier, part.table_identifier),
+        for label, mine, theirs in (
+            ("version", first.version, part.version),
+            ("table", first.table_identifier, part.table_identifier),
         ):
             if mine != theirs:
-                raise _conflict(what, mine, first_path, theirs, path)
+                raise _conflict(label, mine, first_path, theirs, path)
         if part.encryption is not None:
             if encryption is None:
                 encryption, encrypted_by = part.encryption, path
-            for what, ours, others in (
+            for label, ours, others in (
                 ("footer key", encryption.footer_key, part.encryption.footer_key),
                 ("plaintext footer", encryption.plaintext_footer, part.encryption.plaintext_footer),
             ):
                 if ours != others:
-                    raise _conflict(what, ours, encrypted_by, others, path)
+                    raise _conflict(label, ours, encrypted_by, others, path)
             encryption = replace(encryption, column_keys=_joined(encryption, part.encryption))
         partitions |= dict.fromkeys(part.partitions)
-        for one in part.indexes:
-            known, there = indexes.setdefault(one.name, (one, path))
-            if (known.index, known.columns, known.key) != (one.index, one.columns, one.key):
-                raise _conflict(f"column {one.name!r}", _told(known), there, _told(one), path)
-            if known.params != one.params:  # a parameter tells of all cells, or of none
-                both = {key: value for key, value in known.params.items() if one.params.get(key) == value}
-                indexes[one.name] = replace(known, params=both), there
-    listed = tuple(one for one, _ in indexes.values())
-    return StoreMetadata(whole.version, whole.table_identifier, encryption, tuple(partitions), listed)
+        for column in part.indexes:
+            known, known_path = indexes.setdefault(column.name, (column, path))
+            if (known.index, known.columns, known.key) != (column.index, column.columns, column.key):
+                raise _conflict(f"column {column.name!r}", _describe(known), known_path, _describe(column), path)
+            if known.params != column.params:  # a parameter must hold for all entries
+                both = {key: value for key, value in known.params.items() if column.params.get(key) == value}
+                indexes[column.name] = replace(known, params=both), known_path
+    merged_indexes = tuple(column for column, _ in indexes.values())
+    return StoreMetadata(first.version, first.table_identifier, encryption, tuple(partitions), merged_indexes)
 
 
-def _joined(one: StoreEncryption, other: StoreEncryption) -> str:
-    """The columns of each key in either list."""
-    if one.column_keys == other.column_keys:
-        return one.column_keys
-    listed = one.labels()
+def _joined(first: StoreEncryption, other: StoreEncryption) -> str:
+    """Merge two lists of column keys."""
+    if first.column_keys == other.column_keys:
+        return first.column_keys
+    paths_by_label = first.labels()
     for label, columns in other.labels().items():
-        listed[label] = list(dict.fromkeys([*listed.get(label, ()), *columns]))
-    return ";".join(f"{label}:{','.join(columns)}" for label, columns in listed.items())
+        paths_by_label[label] = list(dict.fromkeys([*paths_by_label.get(label, ()), *columns]))
+    return ";".join(f"{label}:{','.join(columns)}" for label, columns in paths_by_label.items())
 
 
-def _told(one: IndexColumn) -> str:
-    key = "no key" if one.key is None else f"the key {one.key!r}"
-    return f"{one.index} of {', '.join(one.columns)} with {key}"
+def _describe(column: IndexColumn) -> str:
+    key = "no key" if column.key is None else f"the key {column.key!r}"
+    return f"{column.index} of {', '.join(column.columns)} with {key}"
 
 
-def _conflict(what: str, mine: object, first: str | None, theirs: object, second: str | None) -> CorruptFileError:
-    message = f"the parts of the store contradict each other: {what} {mine!r} in {first}, but {theirs!r} here"
+def _conflict(label: str, mine: object, first: str | None, theirs: object, second: str | None) -> CorruptFileError:
+    message = f"the parts of the store contradict each other: {label} {mine!r} in {first}, but {theirs!r} in this part"
     return CorruptFileError(message, path=second)
 
 
 def _leaves(field: pa.Field) -> list[str]:
-    """The dotted paths of the leaves that a column is stored in."""
-    kind = field.type
-    if pa.types.is_struct(kind):
-        below = [leaf for at in range(kind.num_fields) for leaf in _leaves(kind.field(at))]
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        below = [f"list.{leaf}" for leaf in _leaves(kind.value_field.with_name("element"))]
+    """Return the dotted paths of the leaves of a column."""
+    type = field.type
+    if pa.types.is_struct(type):
+        below = [leaf for at in range(type.num_fields) for leaf in _leaves(type.field(at))]
+    elif pa.types.is_list(type) or pa.types.is_large_list(type):
+        below = [f"list.{leaf}" for leaf in _leaves(type.value_field.with_name("element"))]
     else:
         return [str(field.name)]
     return [f"{field.name}.{leaf}" for leaf in below]
@@ -351,18 +350,18 @@ def _is_below(path: str, column: str) -> bool:
     return path == column or path.startswith(column + ".")
 
 
-def _mapping(found: Any, what: str, column: str, path: str | None) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
-        raise _wrong(f"{what!r} is no object", column, path)
-    return found
+def _mapping(value: Any, label: str, column: str, path: str | None) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(f"{label!r} is not an object", column, path)
+    return value
 
 
-def _text(about: Mapping[str, Any], key: str, column: str, path: str | None) -> str:
-    found = about.get(key)
-    if not isinstance(found, str) or not found:
-        raise _wrong(f"{key!r} is no text", column, path)
-    return found
+def _string(about: Mapping[str, Any], key: str, column: str, path: str | None) -> str:
+    value = about.get(key)
+    if not isinstance(value, str) or not value:
+        raise _wrong(f"{key!r} is not a string", column, path)
+    return value
 
 
 def _wrong(reason: str, column: str, path: str | None) -> CorruptFileError:
-    return CorruptFileError(f"the metadata of the store's column is wrong: {reason}", path=path, column=column)
+    return CorruptFileError(f"invalid metadata of a store column: {reason}", path=path, column=column)

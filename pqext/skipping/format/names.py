@@ -1,23 +1,31 @@
-"""The names of columns in a store: of an index by the version of the store, and of partition columns.
-
-Spec: document 001, versions 0, 1, 2 and 4.
-"""
+"""Names in a store: columns of indexes and partitions, objects, and the table."""
 
 from __future__ import annotations
 
+import hashlib
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.sources.locations import Location
 
 LATEST = 4
-"""The version that is written."""
+"""The version that pqext writes."""
 OBJECT_NAME = "obj_name"
 PARTITION_PREFIX = "virtual_"
 
 
 def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> str:
-    """The name of the column that holds the index called ``index`` over ``columns``, in a store of ``version``.
+    """Return the column name of the index ``index`` on ``columns``, in a store of ``version``.
 
-    Raises ``ValueError`` for no columns, or a version that is not known.
+    Raises ``ValueError`` for empty columns or an unsupported version.
 
     >>> index_column(["nest.a.B"], "minmax")
     'nest$#$a$#$b_minmax_12'
@@ -27,7 +35,7 @@ def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> s
     if not columns:
         raise ValueError(f"the index {index!r} has no columns")
     if not 0 <= version <= LATEST:
-        raise ValueError(f"the names of version {version} are not known: versions are 0 to {LATEST}")
+        raise ValueError(f"unknown store version {version}: versions are 0 to {LATEST}")
     names = [column.lower() for column in columns]
     index = index.lower()
     if version < 2:
@@ -37,40 +45,40 @@ def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> s
 
 
 def partition_column(name: str) -> str:
-    """The name of the column of a store that holds the values of the partition column ``name``."""
+    """Return the store column with the values of the partition column ``name``."""
     return PARTITION_PREFIX + name
 
 
 def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
-    """Refuse names that readers could not tell apart, letters of either case being alike.
+    """Raise ``ValueError`` for ambiguous column names; names are case-insensitive.
 
-    ``partitions`` are the dataset's partition columns; ``indexes`` maps the name of each index's column to words that
-    describe the index in errors. Raises ``ValueError`` for two columns of one name, and for an index whose column's
-    name begins with that of another index: by it, the original finds which columns a key encrypts.
+    ``partitions`` are the dataset's partition columns; ``indexes`` maps each index column to a description of the index
+    for errors. Names are ambiguous if two columns share a name, or if the name of an index column is a prefix of
+    another: xskipper uses prefixes to find the columns that a key encrypts.
     """
-    taken = {OBJECT_NAME: "the names of the objects"}
-    described = [(partition_column(one), f"the partition column {one!r}") for one in partitions]
-    for name, words in [*described, *indexes.items()]:
-        other = taken.setdefault(name.lower(), words)
-        if other is not words:
-            raise ValueError(f"{words} and {other} would both be the column {name!r} of the store: leave one out")
+    names = {OBJECT_NAME: "the names of the objects"}
+    described = [(partition_column(name), f"the partition column {name!r}") for name in partitions]
+    for name, description in [*described, *indexes.items()]:
+        other = names.setdefault(name.lower(), description)
+        if other is not description:
+            raise ValueError(f"{description} and {other} would have the same store column {name!r}: remove one")
     before = ""
-    for name in sorted(indexes):  # a name stands right behind its own beginning, or others that begin so
+    for name in sorted(indexes):  # a name directly follows its prefix, or names with the same prefix
         if before and name.startswith(before):
             raise ValueError(
-                f"the column {name!r} of {indexes[name]} begins with the name of {indexes[before]}, {before!r}: "
-                "leave one of the indexes out"
+                f"the column {name!r} of {indexes[name]} starts with the name of {indexes[before]}, {before!r}: "
+                "remove one of the indexes"
             )
         before = name
 
 
 def _length(name: str) -> int:
-    """The length of a name as Java counts it, in units of UTF-16."""
+    """Return the length of a name in UTF-16 code units, as in Java."""
     return len(name.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def dotted(path: Sequence[str]) -> str:
-    """How stores name a column: by its path with full stops, in back quotes where a name holds one itself, as in Spark.
+    """Format a column path with dots, with back quotes around names that contain one, as in Spark.
 
     >>> dotted(["place", "city"]), dotted(["place.city"])
     ('place.city', '`place.city`')
@@ -79,17 +87,97 @@ def dotted(path: Sequence[str]) -> str:
 
 
 def path_of(dotted: str) -> tuple[str, ...]:
-    """The path of a column that a store names. Raises ``ValueError`` for back quotes that do not match.
+    """Parse a column path of a store. Raises ``ValueError`` for unmatched back quotes.
 
     >>> path_of("place.city"), path_of("`place.city`")
     (('place', 'city'), ('place.city',))
     """
     if "`" not in dotted:
         return tuple(dotted.split("."))
-    found = list(_NAMES.finditer(dotted))
-    if "".join(one[0] for one in found) != dotted or not found or found[-1][2]:
-        raise ValueError(f"the name {dotted!r} of a column has back quotes that do not match")
-    return tuple(one[1][1:-1].replace("``", "`") if one[1][:1] == "`" else one[1] for one in found)
+    matches = list(_NAMES.finditer(dotted))
+    if "".join(match[0] for match in matches) != dotted or not matches or matches[-1][2]:
+        raise ValueError(f"unmatched back quotes in the column name {dotted!r}")
+    return tuple(match[1][1:-1].replace("``", "`") if match[1][:1] == "`" else match[1] for match in matches)
 
 
 _NAMES = re.compile("(`(?:[^`]|``)+`|[^`.]+)([.]|$)")
+
+
+_MOST_DIGITS = 18
+"""Maximum number of digits that always fit into 64 bits; these milliseconds end in the year 31,690,708."""
+
+
+def object_name(path: str, modified_ms: int) -> str:
+    """Return the name of an object: its path and the time of its last change, in milliseconds since 1970.
+
+    >>> object_name("/data/a#b.parquet", 1620676090000)
+    '/data/a#b.parquet#1620676090000'
+    """
+    return f"{path}#{modified_ms}"
+
+
+def parse_object_name(text: str) -> tuple[str, int]:
+    """Parse an object name into path and time; a path may contain ``#``, so the last one is the separator.
+
+    Raises ``CorruptFileError`` if the name has no time.
+    """
+    path, separator, digits = text.rpartition("#")
+    number = digits.removeprefix("-")
+    if not separator or not number.isascii() or not number.isdigit() or len(number) > _MOST_DIGITS:
+        raise CorruptFileError(f"{text!r} is not an object name: it must end with '#' and a time in milliseconds")
+    return path, int(digits)
+
+
+def split_object_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Parse many names, as :func:`parse_object_name` does.
+
+    Raises ``CorruptFileError`` with the name or row for a name that is null or has no time.
+    """
+    if isinstance(names, pa.ChunkedArray):
+        names = names.combine_chunks()
+    if names.null_count:
+        row = np.flatnonzero(np.asarray(names.is_null()))[0]
+        raise CorruptFileError(f"row {row} has no object name")
+    parts = pc.split_pattern(names, "#", max_splits=1, reverse=True)
+    try:
+        digits = pc.list_element(parts, 1)
+        bare = pc.ascii_ltrim(digits, characters="-")
+        is_number = pc.and_(pc.ascii_is_decimal(bare), pc.less_equal(pc.binary_length(bare), _MOST_DIGITS))
+        times = digits.cast(pa.int64()) if pc.all(is_number).as_py() else None
+    except pa.ArrowException:
+        times = None
+    if times is None:  # find the invalid name
+        pairs = [parse_object_name(name) for name in names.to_pylist()]
+        return pa.array([path for path, _ in pairs], names.type), np.array([time for _, time in pairs], np.int64)
+    return pc.list_element(parts, 0), np.asarray(times, np.int64)
+
+
+def table_identifier(uri: str) -> str:
+    """Return the identifier of the table with the folder ``uri``, a path or a URL.
+
+    The identifier is the path without scheme, host and trailing slashes; for a ``cos://`` URL the bucket without the
+    service name, then the path. As in Hadoop's paths, ``%`` is not decoded.
+
+    >>> table_identifier("s3a://bucket/tables/weather/"), table_identifier("cos://bucket.service/weather")
+    ('/tables/weather', 'bucket/weather')
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        scheme, colon, path = uri.partition(":")
+        return _bare(path if colon and scheme == "file" else uri)
+    host, slash, path = rest.partition("/")
+    if scheme.lower() == "cos":
+        return _bare((host.rpartition(".")[0] or host) + slash + path)
+    return _bare(slash + path)
+
+
+def default_location(base: Any, identifier: str) -> Any:
+    """Return the location of a table's store below the folder ``base``, a path or a :class:`Location`."""
+    name = hashlib.sha256(identifier.encode()).hexdigest()
+    if isinstance(base, Location):
+        return base.at(posixpath.join(base.key, name))
+    return posixpath.join(base, name)
+
+
+def _bare(path: str) -> str:
+    return path.rstrip("/")

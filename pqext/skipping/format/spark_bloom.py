@@ -1,8 +1,8 @@
-"""Spark's Bloom filters in the cells of a store: made from values, and asked for values.
+"""Spark's Bloom filters in store entries: build them from values, and query them.
 
 A filter is ``org.apache.spark.util.sketch.BloomFilterImpl``: version, functions (bits for each value) and words of 64
-bits, all big-endian; the second version has a seed before the words. The original's object around it is serialised by
-Java. Integers of any width are hashed as 64 bits, strings as UTF-8.
+bits, all big-endian; the second version has a seed before the words. Java serialises xskipper's object around it.
+Integers of any width are hashed as 64 bits, strings as UTF-8.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pqext.skipping.kernels import spark_bloom
 
 _LONG = range(-(1 << 63), 1 << 63)
 _MOST_BYTES = 128 << 20
-"""The largest filter that is made."""
+"""Maximum size of a new filter."""
 _MOST_FUNCTIONS = 1024
-"""Bits for each value that are set at most; the kernel takes filters with more for damaged."""
+"""Maximum bits per value; the kernel treats filters with more as corrupt."""
 _MOST_PREFIXES = 8
-"""Beginnings of cells that are tried on all cells at once; a store has one, but for parts of several writers."""
+"""Maximum number of entry prefixes to match against all entries together; a writer uses one prefix."""
 _WRAPPER = (
     Description(
         "io.xskipper.index.metadata.BloomFilterMetaData", 1, 2,
@@ -36,7 +36,7 @@ _WRAPPER = (
     ),
     Description("io.xskipper.index.metadata.MetadataType", 0x603F5D1B7B764446, 2, ()),
 )  # fmt: skip
-# The number of the class in Spark 3.5, the last one that the original runs on: it changes with Spark's versions.
+# Serial version UID of the class in Spark 3.5, the last version that xskipper supports; it differs between versions.
 _FILTER = (
     Description(
         "org.apache.spark.util.sketch.BloomFilterImpl", 0xA6DEA6A4_8CBA1FF6, 3,
@@ -46,34 +46,34 @@ _FILTER = (
 
 
 def build_bloom(values: pa.Array | pa.ChunkedArray, expected: int, fpp: float) -> bytes:
-    """The cell with a filter of ``values``, as :class:`BloomBuilder` makes it."""
+    """Build an entry with a filter of ``values``; see :class:`BloomBuilder`."""
     builder = BloomBuilder(expected, fpp)
     builder.add(values)
     return builder.finish()
 
 
 class BloomBuilder:
-    """A filter for ``expected`` distinct values, of which a share of ``fpp`` is found that is not there.
+    """Builder of a filter for ``expected`` distinct values with a false positive probability of ``fpp``.
 
-    Raises ``ValueError`` for a share that is not between 0 and 1, and for a filter of more than 128 MiB.
+    Raises ``ValueError`` for an ``fpp`` that is not between 0 and 1, and for a filter of more than 128 MiB.
     """
 
     def __init__(self, expected: int, fpp: float) -> None:
         if expected < 1:
-            raise ValueError(f"a filter expects one value at least, not {expected}")
+            raise ValueError(f"expected must be positive, not {expected}")
         if not 0 < fpp < 1:
-            raise ValueError(f"fpp is a share between 0 and 1, not {fpp}")
+            raise ValueError(f"fpp must be between 0 and 1, not {fpp}")
         bits = max(1, int(-expected * math.log(fpp) / (math.log(2) * math.log(2))))
         if bits > _MOST_BYTES * 8:
-            most = _MOST_BYTES * 8
-            raise ValueError(f"{expected:,} values at fpp {fpp} need {bits:,} bits; a filter has {most:,} at most")
+            limit = _MOST_BYTES * 8
+            raise ValueError(f"{expected:,} values at fpp {fpp} need {bits:,} bits; the maximum is {limit:,}")
         self.functions = max(1, math.floor(bits / expected * math.log(2) + 0.5))
         if self.functions > _MOST_FUNCTIONS:
-            raise ValueError(f"fpp {fpp} needs {self.functions} bits for each value; {_MOST_FUNCTIONS} are the most")
+            raise ValueError(f"fpp {fpp} needs {self.functions} bits per value; the maximum is {_MOST_FUNCTIONS}")
         self._words = np.zeros(-(-bits // 64), np.uint64)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        """Add values; nulls are none. Raises ``TypeError`` for other types than integers, strings and binary."""
+        """Add values except nulls. Raises ``TypeError`` for types other than integers, strings and binary."""
         if isinstance(values, pa.ChunkedArray):
             for chunk in values.chunks:
                 self.add(chunk)
@@ -84,39 +84,38 @@ class BloomBuilder:
             values = values.cast(pa.large_binary())
         if values.null_count:
             values = values.drop_null()
-        kind = values.type
-        if pa.types.is_integer(kind) and kind != pa.uint64():
+        type = values.type
+        if pa.types.is_integer(type) and type != pa.uint64():
             longs = np.ascontiguousarray(values.cast(pa.int64()).to_numpy(zero_copy_only=False))
             spark_bloom.insert_longs(longs, self.functions, self._words)
-        elif _is_bytes(kind):
+        elif _is_bytes(type):
             data, offsets = _bytes_of(values)
             spark_bloom.insert_bytes(data, offsets, self.functions, self._words)
-        elif not pa.types.is_null(kind):
-            raise TypeError(f"a Bloom filter holds integers of up to 64 bits, signed, strings or binary, not {kind}")
+        elif not pa.types.is_null(type):
+            raise TypeError(f"a Bloom filter needs signed integers, strings or binary, not {type}")
 
     def merge(self, other: BloomBuilder) -> None:
-        """Add what ``other`` holds. Raises ``ValueError`` for one of another size or share."""
+        """Merge the values of ``other``. Raises ``ValueError`` for a filter of another size."""
         if (len(self._words), self.functions) != (len(other._words), other.functions):
-            raise ValueError("only filters for the same number of values and share are merged")
+            raise ValueError("filters must have equal expected and fpp to be merged")
         self._words |= other._words
 
     def finish(self) -> bytes:
-        """The cell: the filter within the object that the original reads. More values may be added afterwards."""
+        """Return the entry: the filter within xskipper's object. More values may be added afterwards."""
         head = struct.pack(">iii", 1, self.functions, len(self._words))
         return wrap(head + self._words.astype(">u8").tobytes())
 
 
-
 def wrap(payload: bytes) -> bytes:
-    """The cell that holds a filter of the first version, as the original serialises it."""
+    """Serialise an entry with a filter of the first version, like xskipper."""
     return write_object(_WRAPPER, _FILTER, payload)
 
 
 def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | bytes]) -> NDArray[np.bool_]:
-    """For each cell, whether its filter may hold any of ``values``; False is a proof that it holds none.
+    """Return for each entry whether its filter may contain any of ``values``; False is a proof that it does not.
 
-    True for cells that are null or damaged, or hold something else, and for all when there is an integer among the
-    values that 64 bits do not hold. Strings are given as UTF-8.
+    True for null, corrupt and unknown entries, and for all entries if an integer exceeds 64 bits. Strings are passed
+    as UTF-8.
     """
     if isinstance(cells, pa.ChunkedArray):
         parts = [may_contain_any(chunk, values) for chunk in cells.chunks]
@@ -124,91 +123,91 @@ def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | by
     if not _is_bytes(cells.type):
         return np.ones(len(cells), np.bool_)
     longs, texts = [], []
-    for one in values:
-        if isinstance(one, bytes):
-            texts.append(one)
-        elif isinstance(one, int) and not isinstance(one, bool):
-            longs.append(one)
+    for value in values:
+        if isinstance(value, bytes):
+            texts.append(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            longs.append(value)
         else:
-            raise TypeError(f"a Bloom filter is asked for integers and bytes, not {type(one).__name__}")
-    if any(one not in _LONG for one in longs):
+            raise TypeError(f"values must be integers or bytes, not {type(value).__name__}")
+    if any(value not in _LONG for value in longs):
         return np.ones(len(cells), np.bool_)
     if not values or not len(cells):
         return np.zeros(len(cells), np.bool_)
-    return _Question(longs, texts).of(cells)
+    return _Query(longs, texts).evaluate(cells)
 
 
-class _Question:
-    """The values that are asked for, in the form that the kernel takes."""
+class _Query:
+    """The values to look up, in the layout of the kernel."""
 
     def __init__(self, longs: list[int], texts: list[bytes]) -> None:
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-        room = np.empty((2, len(longs) + len(texts)), np.uint32)
-        self._values = np.array(longs, np.int64), view(b"".join(texts)), ends, room
+        hashes = np.empty((2, len(longs) + len(texts)), np.uint32)
+        self._values = np.array(longs, np.int64), view(b"".join(texts)), ends, hashes
 
-    def of(self, cells: pa.Array) -> NDArray[np.bool_]:
+    def evaluate(self, cells: pa.Array) -> NDArray[np.bool_]:
         data, offsets = _bytes_of(cells)
         out = np.full(len(cells), spark_bloom.ASKED, np.uint8)
         if cells.null_count:
             out[np.asarray(cells.is_null())] = 1
         prefixes: set[bytes] = set()
-        while (waiting := np.flatnonzero(out == spark_bloom.ASKED)).size:
+        while (pending := np.flatnonzero(out == spark_bloom.ASKED)).size:
             if len(prefixes) == _MOST_PREFIXES:
-                for row in waiting:
-                    out[row] = self._one(data[offsets[row] : offsets[row + 1]])
+                for row in pending:
+                    out[row] = self._evaluate_cell(data[offsets[row] : offsets[row + 1]])
                 break
-            row = waiting[0]
+            row = pending[0]
             cell = data[offsets[row] : offsets[row + 1]]
             prefix = _prefix(cell)
             if prefix is None or prefix in prefixes:
-                out[row] = self._one(cell)
+                out[row] = self._evaluate_cell(cell)
                 continue
             prefixes.add(prefix)
             spark_bloom.ask_cells(data, offsets, view(prefix), *self._values, out)
-        found: NDArray[np.bool_] = out != 0
-        return found
+        may_contain: NDArray[np.bool_] = out != 0
+        return may_contain
 
-    def _one(self, cell: Bytes) -> bool:
-        """One cell, read by the grammar of Java's objects rather than by its likeness to others."""
+    def _evaluate_cell(self, cell: Bytes) -> bool:
+        """Evaluate one entry, parsed with the grammar of Java's objects instead of by its prefix."""
         payload = unwrap(cell.tobytes())
         return payload is None or spark_bloom.ask_payload(view(payload), *self._values)
 
 
 def unwrap(cell: bytes) -> bytes | None:
-    """The filter in a cell, as Spark writes it; None where the cell holds no filter that is understood."""
+    """Return the filter in an entry; None for an entry without a known filter."""
     try:
-        found = find_own_bytes(cell)
+        own_bytes = find_own_bytes(cell)
     except ParquetError:
         return None
-    return found.join(cell) if _is_filter(found.name) else None
+    return own_bytes.join(cell) if _is_filter(own_bytes.name) else None
 
 
 def _prefix(cell: Bytes) -> bytes | None:
-    """What stands before the filter in a cell."""
+    """Return the bytes before the filter in an entry."""
     raw = cell.tobytes()
     try:
-        found = find_own_bytes(raw)
+        own_bytes = find_own_bytes(raw)
     except ParquetError:
         return None
-    return raw[: found.start] if _is_filter(found.name) else None
+    return raw[: own_bytes.start] if _is_filter(own_bytes.name) else None
 
 
 def _is_filter(name: str) -> bool:
     return name in ("org.apache.spark.util.sketch.BloomFilterImpl", "org.apache.spark.util.sketch.BloomFilterImplV2")
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def _is_bytes(type: pa.DataType) -> bool:
     return bool(
-        pa.types.is_binary(kind) or pa.types.is_string(kind) or pa.types.is_large_binary(kind)
-        or pa.types.is_large_string(kind)
+        pa.types.is_binary(type) or pa.types.is_string(type) or pa.types.is_large_binary(type)
+        or pa.types.is_large_string(type)
     )  # fmt: skip
 
 
 def _bytes_of(values: pa.Array) -> tuple[Bytes, NDArray[Any]]:
-    """The buffer of an array of strings or binary, and the offsets of its values there."""
-    _, held, data = values.buffers()
+    """Return the buffer of an array of strings or binary, and the offsets of its values."""
+    _, offset_buffer, data = values.buffers()
     is_large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
     if not len(values):
         return EMPTY, np.zeros(1, np.int32)
-    offsets = np.frombuffer(held, np.int64 if is_large else np.int32)
+    offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)
     return EMPTY if data is None else view(data), offsets[values.offset : values.offset + len(values) + 1]

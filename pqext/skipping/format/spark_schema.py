@@ -1,7 +1,6 @@
 """Spark's schema in a Parquet footer: JSON of fields with types, nullability and metadata.
 
-Spark itself drops the metadata of all columns where one has a user-defined type that it does not know; here such a
-type is kept as it stands.
+Spark drops the metadata of all columns if one has an unknown user-defined type; here these types are preserved.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import pyarrow as pa
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
 
 KEY = "org.apache.spark.sql.parquet.row.metadata"
-"""The key of the footer's metadata under which the schema stands."""
+"""Key of the schema in the key-value metadata of the footer."""
 VERSION_KEY = "org.apache.spark.version"
 MOST_CHARACTERS = 8 << 20
-"""A longer schema is refused: 25,000 indexes take less. Parsed, it may take thirty times its length."""
+"""Maximum length of a schema, enough for 25,000 indexes. Parsed, it may take thirty times its length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +32,38 @@ class SparkField:
 
 
 def parse(text: str, path: str | None = None) -> tuple[SparkField, ...]:
-    """The columns of a schema. Raises ``CorruptFileError``, with the file's ``path``, for anything else."""
+    """Parse the columns of a schema. Raises ``CorruptFileError``, with the file's ``path``, if it is invalid."""
     if len(text) > MOST_CHARACTERS:
-        raise _wrong(f"has {len(text):,} characters, and {MOST_CHARACTERS:,} are the most that is read", path)
+        raise _wrong(f"has {len(text):,} characters, more than {MOST_CHARACTERS:,}", path)
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = "nests too deep" if isinstance(error, RecursionError) else f"is no JSON ({error})"
+        reason = "nests too deep" if isinstance(error, RecursionError) else f"is not JSON ({error})"
         raise _wrong(reason, path) from None
     if not isinstance(schema, dict) or schema.get("type") != "struct" or not isinstance(schema.get("fields"), list):
-        raise _wrong("is no struct with a list of fields", path)
-    return tuple(_field(one, at, path) for at, one in enumerate(schema["fields"]))
+        raise _wrong("is not a struct with a list of fields", path)
+    return tuple(_field(field, at, path) for at, field in enumerate(schema["fields"]))
 
 
-def _field(one: Any, at: int, path: str | None) -> SparkField:
-    if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+def _field(field: Any, at: int, path: str | None) -> SparkField:
+    if not isinstance(field, dict) or not isinstance(field.get("name"), str):
         raise _wrong(f"has no name at field {at}", path)
-    name, kind = one["name"], one.get("type")
-    if not (isinstance(kind, str) or (isinstance(kind, dict) and isinstance(kind.get("type"), str))):
-        raise _wrong("gives no type", path, name)
-    nullable, metadata = one.get("nullable", True), one.get("metadata", {})
+    name, type = field["name"], field.get("type")
+    if not (isinstance(type, str) or (isinstance(type, dict) and isinstance(type.get("type"), str))):
+        raise _wrong("has no type", path, name)
+    nullable, metadata = field.get("nullable", True), field.get("metadata", {})
     if not isinstance(nullable, bool):
-        raise _wrong("does not tell whether the column has nulls", path, name)
+        raise _wrong("has an invalid 'nullable'", path, name)
     if not isinstance(metadata, dict):
-        raise _wrong("has metadata that is no object", path, name)
-    return SparkField(name, kind, nullable, metadata)
+        raise _wrong("has metadata that is not an object", path, name)
+    return SparkField(name, type, nullable, metadata)
 
 
 def write(fields: Sequence[SparkField]) -> str:
-    """The JSON of a schema, as Spark writes it."""
+    """Serialise a schema to JSON like Spark."""
     listed = [
-        {"name": one.name, "type": one.type, "nullable": one.nullable, "metadata": one.metadata} for one in fields
+        {"name": field.name, "type": field.type, "nullable": field.nullable, "metadata": field.metadata}
+        for field in fields
     ]
     return json.dumps({"type": "struct", "fields": listed}, ensure_ascii=False, separators=(",", ":"))
 
@@ -77,30 +77,32 @@ _NAMES = {
 }  # fmt: skip
 
 
-def type_of(kind: pa.DataType, column: str) -> Any:
-    """The type by which Spark reads a Parquet column that Arrow has as ``kind``.
+def type_of(type: pa.DataType, column: str) -> Any:
+    """Return Spark's type of a Parquet column with the Arrow type ``type``.
 
-    Raises ``UnsupportedError``, with the ``column``, for one that Spark has none for.
+    Raises ``UnsupportedError``, with the ``column``, if Spark has none.
     """
-    if kind in _NAMES:
-        return _NAMES[kind]
-    if pa.types.is_timestamp(kind) and kind.unit in ("us", "ms"):
-        return "timestamp" if kind.tz is not None else "timestamp_ntz"
-    if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= 38:
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_fixed_size_binary(kind):
+    if type in _NAMES:
+        return _NAMES[type]
+    if pa.types.is_timestamp(type) and type.unit in ("us", "ms"):
+        return "timestamp" if type.tz is not None else "timestamp_ntz"
+    if pa.types.is_decimal(type) and 0 <= type.scale <= type.precision <= 38:
+        return f"decimal({type.precision},{type.scale})"
+    if pa.types.is_fixed_size_binary(type):
         return "binary"
-    if pa.types.is_struct(kind):
-        members = [kind.field(at) for at in range(kind.num_fields)]
-        listed = [{"name": one.name, "type": type_of(one.type, column), "nullable": True, "metadata": {}}
-                  for one in members]  # fmt: skip
-        return {"type": "struct", "fields": listed}
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return {"type": "array", "elementType": type_of(kind.value_type, column), "containsNull": True}
+    if pa.types.is_struct(type):
+        members = [type.field(at) for at in range(type.num_fields)]
+        fields = [
+            {"name": member.name, "type": type_of(member.type, column), "nullable": True, "metadata": {}}
+            for member in members
+        ]
+        return {"type": "struct", "fields": fields}
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return {"type": "array", "elementType": type_of(type.value_type, column), "containsNull": True}
     raise UnsupportedError(
-        f"Spark has no type for Arrow's {kind}: cast it", feature=f"Arrow type {kind}", column=column
+        f"Spark has no type for Arrow's {type}: cast the column", feature=f"Arrow type {type}", column=column
     )
 
 
 def _wrong(reason: str, path: str | None, column: str | None = None) -> CorruptFileError:
-    return CorruptFileError(f"the schema that Spark noted in the footer ({KEY}) {reason}", path=path, column=column)
+    return CorruptFileError(f"the Spark schema in the footer ({KEY}) {reason}", path=path, column=column)

@@ -1,1 +1,1 @@
-"""The kinds of index: what is kept of each object, how it is found, and which objects it refuses. A file a kind."""
+"""Index types: the entry of each object, how it is computed, and which objects it excludes. A module per type."""

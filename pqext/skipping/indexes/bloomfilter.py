@@ -1,4 +1,4 @@
-"""A Bloom filter of each object's values: the original's ``bloomfilter``, Spark's own filter in its Java form."""
+"""Index with a Bloom filter of each object's values: xskipper's ``bloomfilter``, Spark's filter serialised by Java."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _FPP, _NDV = 0.01, 100_000
 
 @dataclass(frozen=True, init=False)
 class BloomFilter(Index):
-    """A Bloom filter of each object's integers or texts, for equality and ``isin``.
+    """Bloom filter of each object's integers or strings, for equality and ``isin``.
 
-    ``fpp`` is the share of values that pass wrongly where an object has ``ndv`` distinct ones.
+    ``fpp`` is the false positive probability for objects with ``ndv`` distinct values.
     """
 
     name = "bloomfilter"
     is_original = True
     fpp: float = _FPP
-    """The share of other values that pass."""
+    """False positive probability."""
     ndv: int = _NDV
-    """Distinct values that an object is expected to have."""
+    """Expected number of distinct values of an object."""
 
     def __init__(self, operand: str | Base, fpp: float = _FPP, ndv: int = _NDV) -> None:
         Index.__init__(self, operand)
         if isinstance(fpp, bool) or not isinstance(fpp, int | float) or not 0 < fpp < 1:
-            raise ValueError(f"fpp is a share between 0 and 1, not {fpp!r}")
+            raise ValueError(f"fpp must be between 0 and 1, not {fpp!r}")
         if isinstance(ndv, bool) or not isinstance(ndv, int) or not 0 < ndv <= 1 << 30:
-            raise ValueError(f"ndv is a number of values from 1 to {1 << 30:,}, not {ndv!r}")
+            raise ValueError(f"ndv must be an integer from 1 to {1 << 30:,}, not {ndv!r}")
         object.__setattr__(self, "fpp", float(fpp))
         object.__setattr__(self, "ndv", ndv)
 
@@ -49,9 +49,9 @@ class BloomFilter(Index):
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         types = pa.types
-        known = types.is_signed_integer, types.is_string, types.is_large_string, types.is_string_view
-        if not any(is_known(values) for is_known in known):
-            raise TypeError(f"a Bloom filter holds integers and texts; {self.operand} has values of type {values}")
+        supported = types.is_signed_integer, types.is_string, types.is_large_string, types.is_string_view
+        if not any(is_supported(values) for is_supported in supported):
+            raise TypeError(f"a BloomFilter index needs integers or strings; {self.operand} has type {values}")
         return pa.binary()
 
     def collector(self, values: pa.DataType) -> Collector:
@@ -70,7 +70,7 @@ class BloomFilter(Index):
 
 
 def _hashed(literal: Any) -> int | bytes | None:
-    """A literal as the filter holds it; None for one of which it cannot tell."""
+    """Return a literal as inserted into the filter; None if filters do not apply to it."""
     if isinstance(literal, str):
         return literal.encode()
     is_integer = isinstance(literal, int) and not isinstance(literal, bool)

@@ -1,4 +1,4 @@
-"""The box around the geometries of each object, in the plane or on the globe."""
+"""Index of the bounding box of the geometries of each object, planar or on the globe."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ _CELL = pa.struct([(end, pa.float64()) for end in _ENDS])
 
 @dataclass(frozen=True, init=False)
 class Box(Index):
-    """The box around the geometries of each object, with Z where all have it; ``xmin > xmax`` wraps around.
+    """Bounding box of the geometries of each object, with Z if all have it; ``xmin > xmax`` wraps around.
 
-    Refuses spatial conditions, as the edges of the column run. It is made from footers where they have boxes.
+    Excludes objects for spatial conditions, using the edges of the column. Built from footers that have boxes.
     """
 
     name = "box"
     type: GeospatialType | None = None
-    """What the column is; None before the index meets one."""
+    """Geospatial type of the column; None before the index is bound to a column."""
 
     def __init__(self, operand: str | Base, type: GeospatialType | None = None) -> None:
         Index.__init__(self, operand)
         if not isinstance(self.operand, Column):
-            raise TypeError("an index of boxes is on a column of geometries")
+            raise TypeError("a Box index needs a column of geometries")
         object.__setattr__(self, "type", type)
 
     @property
@@ -60,10 +60,10 @@ class Box(Index):
         return cls(operand, GeospatialType(params.get(CRS), edges))
 
     def of(self, field: pa.Field) -> Box:
-        found = type_of(field)
-        if found is None:
-            raise TypeError(f"{self.operand} holds no geometries")
-        return Box(self.operand, found)
+        type = type_of(field)
+        if type is None:
+            raise TypeError(f"{self.operand} is not a column of geometries")
+        return Box(self.operand, type)
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         return _CELL
@@ -81,27 +81,27 @@ class Box(Index):
 
     def collector(self, values: pa.DataType) -> Collector:
         if self.type is None:
-            raise TypeError(f"{self} has not met its column")
+            raise TypeError(f"{self} is not bound to a column")
         return _Boxes(self.type)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
         if not isinstance(leaf, Spatial) or self.type is None:
             return None
-        asked = predicate(leaf.operation, leaf.geometry, leaf.distance)
-        if asked.keeps_empty:  # of which a box tells nothing
+        spatial = predicate(leaf.operation, leaf.geometry, leaf.distance)
+        if spatial.keeps_empty:  # boxes do not describe empty geometries
             return None
         ends = [np.asarray(pc.fill_null(pc.struct_field(cells, [end]), np.nan)) for end in _ENDS[:4]]
-        known = np.isfinite(ends).all(axis=0) & (ends[2] <= ends[3])
-        xmin, xmax, ymin, ymax = (np.where(known, end, 0.0) for end in ends)
-        return pa.array(asked.may_match_boxes(xmin, xmax, ymin, ymax, self.type), mask=~known)
+        is_known = np.isfinite(ends).all(axis=0) & (ends[2] <= ends[3])
+        xmin, xmax, ymin, ymax = (np.where(is_known, end, 0.0) for end in ends)
+        return pa.array(spatial.may_match_boxes(xmin, xmax, ymin, ymax, self.type), mask=~is_known)
 
 
 def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox | None:
-    """The box of a row group as its statistics prove it; None where they do not."""
-    found = group.chunk(node).geospatial_statistics
-    if found is None or found.bbox is None or not group.trust_statistics:
+    """Return the bounding box that the statistics of a row group prove; None if they prove none."""
+    statistics = group.chunk(node).geospatial_statistics
+    if statistics is None or statistics.bbox is None or not group.trust_statistics:
         return None
-    box = BoundingBox.from_metadata(found.bbox)
+    box = BoundingBox.from_metadata(statistics.bbox)
     if page_boxes.leave(box, group.chunk(node)):
         return None
     if not type.planar:
@@ -110,10 +110,10 @@ def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox
 
 
 def _is_empty(node: SchemaNode, group: RowGroup) -> bool:
-    """Is it known that a row group has no geometry?"""
-    found = group.chunk(node).geospatial_statistics
-    is_told = found is not None and (found.bbox or found.geospatial_types)
-    return not is_told and bool(group.chunk(node).bounds().all_null)
+    """Whether a row group is known to have no geometry."""
+    statistics = group.chunk(node).geospatial_statistics
+    has_geometries = statistics is not None and (statistics.bbox or statistics.geospatial_types)
+    return not has_geometries and bool(group.chunk(node).bounds().all_null)
 
 
 class _Boxes:
@@ -126,10 +126,10 @@ class _Boxes:
         if not self._is_known or values.null_count == len(values):
             return
         try:
-            found = statistics(values, self._type.edges, self._type.crs).bbox
+            stored = statistics(values, self._type.edges, self._type.crs).bbox
         except GeometryError:
-            found = None
-        box = None if found is None else BoundingBox.from_metadata(found)
+            stored = None
+        box = None if stored is None else BoundingBox.from_metadata(stored)
         if box is not None and not self._type.planar:
             box = box_within_range(box)
         self._is_known = box is not None and box.usable
@@ -141,10 +141,10 @@ class _Boxes:
 
 
 def _cell(boxes: list[BoundingBox], type: GeospatialType) -> pa.Array:
-    """The box around all; null where none is known."""
-    whole = union(boxes, type.geographic) if boxes else None
-    if whole is None or not whole.usable:
+    """Return the union of boxes as an entry; null if it is unknown."""
+    total = union(boxes, type.geographic) if boxes else None
+    if total is None or not total.usable:
         return pa.nulls(1, _CELL)
     if any(box.zmin is None or box.zmax is None for box in boxes):
-        whole = replace(whole, zmin=None, zmax=None)
-    return pa.array([{end: getattr(whole, end) for end in _ENDS}], _CELL)
+        total = replace(total, zmin=None, zmax=None)
+    return pa.array([{end: getattr(total, end) for end in _ENDS}], _CELL)

@@ -1,4 +1,4 @@
-"""How many rows each object has, how many of them are null, and how many NaN."""
+"""Indexes of the numbers of rows, nulls and NaN of each object."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pyarrow.compute as pc
 
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, IsNull
-from pqext.skipping.indexes.footers import all_bounds
 from pqext.skipping.indexes.index import Collector, Index, is_plain
+from pqext.skipping.indexes.ranges import all_bounds
 
 _CELL = pa.struct([("rows", pa.int64()), ("nulls", pa.int64()), ("nans", pa.int64())])
 
 
 @dataclass(frozen=True, init=False)
 class NullCount(Index):
-    """How many rows each object has, how many are null, and how many NaN.
+    """Numbers of rows, nulls and NaN of each object.
 
-    Refuses ``is_null`` where nothing is null, every other condition where all is, and equality with NaN where there is
-    none. It is made from footers where they count nulls.
+    Excludes objects without nulls for ``is_null``, objects with nulls only for every other condition, and objects
+    without NaN for equality with NaN. Built from footers with null counts.
     """
 
     name = "nulls"
@@ -29,10 +29,10 @@ class NullCount(Index):
         return _CELL
 
     def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
-        found = all_bounds(file, self.operand) if isinstance(self.operand, Column) else None
-        if found is None or any(one.null_count is None or one.has_nan is not False for one in found):
+        bounds = all_bounds(file, self.operand) if isinstance(self.operand, Column) else None
+        if bounds is None or any(group.null_count is None or group.has_nan is not False for group in bounds):
             return None
-        return _cell(file.num_rows, sum(one.null_count or 0 for one in found), 0)
+        return _cell(file.num_rows, sum(group.null_count or 0 for group in bounds), 0)
 
     def collector(self, values: pa.DataType) -> Collector:
         return _Counter()
@@ -42,13 +42,13 @@ class NullCount(Index):
         plain = is_plain(leaf, self.operand)
         if isinstance(leaf, IsNull):
             return pc.greater(nulls if plain else rows, 0)
-        some = pc.less(nulls, rows)
-        return pc.and_kleene(some, pc.greater(nans, 0)) if plain and _asks_for_nan(leaf) else some
+        has_values = pc.less(nulls, rows)
+        return pc.and_kleene(has_values, pc.greater(nans, 0)) if plain and _matches_nan_only(leaf) else has_values
 
 
 @dataclass(frozen=True, init=False)
 class RowCount(Index):
-    """How many rows each object has. Refuses every condition on the column where there are none."""
+    """Number of rows of each object. Excludes empty objects for every condition on the column."""
 
     name = "count"
 
@@ -65,8 +65,8 @@ class RowCount(Index):
         return pc.greater(cells, 0)
 
 
-def _asks_for_nan(leaf: Expression) -> bool:
-    """Is it true of nothing but NaN?"""
+def _matches_nan_only(leaf: Expression) -> bool:
+    """Whether only NaN matches ``leaf``."""
     if isinstance(leaf, IsIn):
         return bool(leaf.values) and all(value != value for value in leaf.values)
     return isinstance(leaf, Comparison) and leaf.value != leaf.value and leaf.operator in ("==", ">=")

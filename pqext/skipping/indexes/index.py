@@ -1,6 +1,6 @@
-"""What an index is: a fact of each object about one operand, and the conditions that it refuses.
+"""Base class of indexes: an index stores a fact about one operand for each object, which excludes conditions.
 
-A kind is a subclass of :class:`Index` that :func:`register_index` makes known; a third party may add its own.
+An index type is a subclass of :class:`Index` registered with :func:`register_index`; third parties may add types.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ from pqext.variant.access.targets import target_type, type_name
 
 
 class Collector(Protocol):
-    """What gathers the cell of one object from the values of its rows."""
+    """Collects the entry of one object from the values of its rows."""
 
     def add(self, values: pa.Array) -> None:
-        """Take the operand's values of further rows."""
+        """Add the operand's values of further rows."""
 
     def cell(self) -> pa.Array:
-        """The cell, an array of one."""
+        """Return the entry, an array of length 1."""
 
 
 @dataclass(frozen=True)
 class Index(ABC):
-    """An index on ``operand``: a column by its name or :func:`pqext.col`, or a value within a VARIANT column."""
+    """An index on ``operand``: a column by name or :func:`pqext.col`, or a value within a VARIANT column."""
 
     operand: Base
     name: ClassVar[str]
-    """The word that stands for the kind in stores."""
+    """Name of the type in stores."""
     is_original: ClassVar[bool] = False
-    """Does the store's specification know the kind? Others are kept beside its files."""
+    """Whether the store's specification defines the type; other types are stored in extra parts."""
 
     def __init__(self, operand: str | Base) -> None:
-        given = col(operand) if isinstance(operand, str) else operand
-        if not isinstance(given, Column | VariantField):
-            raise TypeError(f"an index is on a column or a value within a VARIANT, not {type(operand).__name__}")
-        object.__setattr__(self, "operand", one_spelling(given))
+        base = col(operand) if isinstance(operand, str) else operand
+        if not isinstance(base, Column | VariantField):
+            raise TypeError(f"an index needs a column or a value within a VARIANT, not {type(operand).__name__}")
+        object.__setattr__(self, "operand", normalize_types(base))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the index is on, as stores name it: a column; of a value within a VARIANT its path and type too."""
+        """The indexed column as named in stores; for a value within a VARIANT also its path and type."""
         operand = self.operand
         if isinstance(operand, VariantField):
             return (dotted(operand.column.path), operand.path, operand.type)
@@ -71,12 +71,12 @@ class Index(ABC):
 
     @property
     def stored_name(self) -> str:
-        """The kind, and whether the index is on a value within a VARIANT."""
+        """The stored type name, which marks indexes on a value within a VARIANT."""
         return f"variant_{self.name}" if isinstance(self.operand, VariantField) else self.name
 
     @property
     def params(self) -> Mapping[str, str]:
-        """Settings that the store keeps."""
+        """Settings to store."""
         return {}
 
     def __str__(self) -> str:
@@ -84,11 +84,11 @@ class Index(ABC):
 
     @classmethod
     def restore(cls, operand: Base, params: Mapping[str, str]) -> Index:
-        """The index that a store keeps."""
+        """Create the index from its stored parameters."""
         return cls(operand)
 
     def on(self, operand: Base) -> Index:
-        """The index on another operand, such as the column that a dotted name stands for."""
+        """Return the index on another operand, such as the column of a dotted name."""
         if operand is self.operand:
             return self
         other = copy(self)
@@ -96,70 +96,70 @@ class Index(ABC):
         return other
 
     def of(self, field: pa.Field) -> Index:
-        """The index for values of a field, with what the field's marks tell. Raises ``TypeError`` for a wrong one."""
+        """Return the index for a field, with settings from its metadata. Raises ``TypeError`` if it is unsupported."""
         return self
 
     @abstractmethod
     def cell_type(self, values: pa.DataType) -> pa.DataType:
-        """The Arrow type of cells, for values of a type. Raises ``TypeError`` for values that it is not made for."""
+        """Return the Arrow type of entries for values of a type. Raises ``TypeError`` for an unsupported type."""
 
     def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
-        """The cell of an object, an array of one, where its footer proves it; None where its rows must be read."""
+        """Return the entry of an object, an array of length 1, if its footer proves it; None if rows must be read."""
         return None
 
     @abstractmethod
     def collector(self, values: pa.DataType) -> Collector:
-        """What gathers the cell of one object, whose values have the type ``values``."""
+        """Return a collector for the entry of one object with values of the type ``values``."""
 
     @abstractmethod
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        """For each cell, can ``leaf`` be true of a row? False is a proof, null is not known; None proves nothing.
+        """Return for each entry whether ``leaf`` may match a row: False is a proof, null is unknown.
 
         ``leaf`` is a condition of a normalised filter (:func:`pqext.dataset.expressions.visitors.normal`) on the
-        operand; a cell that is null is not known. Raises ``TypeError`` or ``ValueError`` for a literal that does not
-        suit, which proves nothing either.
+        operand; null entries are unknown. None if the index proves nothing. Raises ``TypeError`` or ``ValueError`` for
+        an unsuitable literal, which proves nothing either.
         """
 
-    def is_asked(self, leaf: Expression) -> bool:
-        """Is ``leaf`` a condition on the operand, and on nothing else?"""
+    def applies_to(self, leaf: Expression) -> bool:
+        """Whether ``leaf`` is a condition on the operand alone."""
         return is_on(leaf, self.operand)
 
 
 def is_on(leaf: Expression, operand: Base) -> bool:
-    """Does ``leaf``, a condition of a normalised filter, ask about ``operand`` and nothing else?"""
+    """Whether ``leaf``, a condition of a normalised filter, depends on ``operand`` alone."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
-    asked: Sequence[Base] = ()
+    columns: Sequence[Base] = ()
     match inner:
         case Relation():
-            asked = [*bases(inner.left), *bases(inner.right)]
+            columns = [*bases(inner.left), *bases(inner.right)]
         case Spatial():
-            asked = [Column(inner.column.path)]
+            columns = [Column(inner.column.path)]
         case OneOperand():
-            asked = bases(inner.operand)
-    return bool(asked) and all(one.equals(operand) for one in asked)
+            columns = bases(inner.operand)
+    return bool(columns) and all(column.equals(operand) for column in columns)
 
 
 def is_plain(leaf: Expression, operand: Base) -> bool:
-    """Does ``leaf`` ask about the very values of ``operand``, of which nothing is computed?"""
+    """Whether ``leaf`` is a condition on the values of ``operand`` themselves, not on computed values."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     return isinstance(inner, OneOperand) and inner.operand.equals(operand)
 
 
-_OWN = {
+_BUILT_IN = {
     "bloomfilter": "bloomfilter.BloomFilter", "box": "box.Box", "count": "counts.RowCount", "minmax": "minmax.MinMax",
     "nulls": "counts.NullCount", "paths": "variant_paths.VariantPaths", "prefix": "prefix.Prefix",
     "valuelist": "valuelist.ValueList",
 }  # fmt: skip
-"""Where the kinds of pqext are, which are imported when a store has them."""
-_added: dict[str, type[Index]] = {}
-Kind = TypeVar("Kind", bound=type["Index"])
+"""Classes of the built-in index types, imported on first use."""
+_registered: dict[str, type[Index]] = {}
+IndexType = TypeVar("IndexType", bound=type["Index"])
 
 
-def register_index(kind: Kind) -> Kind:
-    """Make a kind of index known by its ``name``, so that stores that hold it are understood; gives it back.
+def register_index(kind: IndexType) -> IndexType:
+    """Register an index type by its ``name``, so that stores with it can be used; return it.
 
-    Raises ``ValueError`` for a name that another kind has, or that is no word of lower-case letters, digits and ``_``.
-
+    Raises ``ValueError`` for a name of another type, or a name that is not a word of lower-case letters, digits and
+    ``_``.
     Example:
         >>> from pqext.skipping import Index, register_index
         >>> class Suffix(Index):
@@ -169,48 +169,48 @@ def register_index(kind: Kind) -> Kind:
     """
     name = kind.name
     if not name.isidentifier() or name != name.lower() or name.startswith("variant_"):
-        raise ValueError(f"{name!r} cannot stand for a kind of index: take a word in lower case")
-    known = _added.get(name, kind)
-    if name in _OWN or (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
-        raise ValueError(f"another kind of index is called {name!r}")
-    _added[name] = kind
+        raise ValueError(f"invalid name {name!r} for an index type: use a lower-case word")
+    known = _registered.get(name, kind)
+    if name in _BUILT_IN or (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise ValueError(f"another index type is named {name!r}")
+    _registered[name] = kind
     return kind
 
 
-def kind_called(name: str) -> type[Index] | None:
-    """The kind of index that ``name`` stands for; None for one that nobody has made known."""
-    if name in _OWN:
-        module, _, kind = _OWN[name].partition(".")
-        found: type[Index] = getattr(import_module(f"pqext.skipping.indexes.{module}"), kind)
-        return found
-    return _added.get(name)
+def index_type_named(name: str) -> type[Index] | None:
+    """Return the index type named ``name``; None if it is not registered."""
+    if name in _BUILT_IN:
+        module, _, class_name = _BUILT_IN[name].partition(".")
+        built_in: type[Index] = getattr(import_module(f"pqext.skipping.indexes.{module}"), class_name)
+        return built_in
+    return _registered.get(name)
 
 
-def own_kinds() -> list[str]:
-    """The names of pqext's kinds."""
-    return sorted(_OWN)
+def built_in_types() -> list[str]:
+    """Return the names of the built-in index types."""
+    return sorted(_BUILT_IN)
 
 
-def restored(name: str, columns: Sequence[str], params: Mapping[str, str]) -> Index | None:
-    """The index that a store keeps by these words; None for one that nothing here understands."""
-    kind = kind_called(name.removeprefix("variant_"))
-    if kind is None:
+def restore_index(name: str, columns: Sequence[str], params: Mapping[str, str]) -> Index | None:
+    """Create an index from its stored metadata; None for an unknown type."""
+    index_type = index_type_named(name.removeprefix("variant_"))
+    if index_type is None:
         return None
     try:
         if name.startswith("variant_"):
             column, path, type = columns
-            return kind.restore(col(path_of(column)).variant(path, type), params)
+            return index_type.restore(col(path_of(column)).variant(path, type), params)
         (column,) = columns
-        return kind.restore(col(path_of(column)), params)
+        return index_type.restore(col(path_of(column)), params)
     except (TypeError, ValueError):
         return None
 
 
-def one_spelling(node: Any) -> Any:
-    """An operand or a condition with every type of a value within a VARIANT as :func:`pqext.variant.get` names it.
+def normalize_types(node: Any) -> Any:
+    """Replace the types of values within a VARIANT by the names that :func:`pqext.variant.get` uses.
 
     >>> from pqext import col
-    >>> print(one_spelling(col("event").variant("$.mag", "float64") > 5))
+    >>> print(normalize_types(col("event").variant("$.mag", "float64") > 5))
     event[$.mag: DOUBLE] > 5
     """
     match node:
@@ -218,16 +218,10 @@ def one_spelling(node: Any) -> Any:
             name = type_name(target_type(node.type))
             return node if name == node.type else replace(node, type=name)
         case And() | Or() | Arithmetic():
-            changed: Any = {"operands": tuple(map(one_spelling, node.operands))}
+            changed: Any = {"operands": tuple(map(normalize_types, node.operands))}
             return replace(node, **changed)
         case Relation():
-            return replace(node, left=one_spelling(node.left), right=one_spelling(node.right))
+            return replace(node, left=normalize_types(node.left), right=normalize_types(node.right))
         case Not() | Cast() | OneOperand():
-            return replace(node, operand=one_spelling(node.operand))
+            return replace(node, operand=normalize_types(node.operand))
     return node
-
-
-def spelled(filter: Expression) -> Expression:
-    """A filter in this spelling."""
-    found: Expression = one_spelling(filter)
-    return found

@@ -1,4 +1,4 @@
-"""The least and the greatest value of each object: the original's ``minmax``, a struct of ``min`` and ``max``."""
+"""Index of the min and max value of each object: xskipper's ``minmax``, a struct of ``min`` and ``max``."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.evaluation.extremes import extreme, has_nan
 from pqext.dataset.expressions import Base, Column, Expression, IsNull
 from pqext.geo.types import type_of
-from pqext.skipping.indexes.footers import known_range
 from pqext.skipping.indexes.index import Collector, Index, is_plain
-from pqext.skipping.indexes.ranges import Ranges
+from pqext.skipping.indexes.ranges import Ranges, known_range
 from pqext.variant.types import is_variant_type
 
 SHOWS_NAN = "io.pqext.nan"
-"""The parameter that says, by ``max``, that the greatest value is NaN wherever there is one."""
+"""Parameter with the value ``max`` if the maximum is NaN for objects with NaN."""
 
 
 @dataclass(frozen=True, init=False)
 class MinMax(Index):
-    """The least and the greatest value of each object; NaN is the greatest where there is one.
+    """Min and max value of each object; the maximum is NaN if there is a NaN.
 
-    Refuses comparisons, ``isin``, and patterns that begin with text. It is made from footers where their statistics
-    prove it.
+    Excludes objects for comparisons, ``isin``, and patterns with a prefix. Built from footers if their statistics
+    suffice.
     """
 
     name = "minmax"
     is_original = True
     shows_nan: bool = field(default=True, compare=False)
-    """Is the greatest value known to be NaN where there is one? Of stores that others wrote it is not."""
+    """Whether the maximum is NaN if there is a NaN; false for stores of other writers."""
 
     def __init__(self, operand: str | Base, shows_nan: bool = True) -> None:
         Index.__init__(self, operand)
@@ -49,11 +48,11 @@ class MinMax(Index):
 
     def of(self, field: pa.Field) -> MinMax:
         if is_variant_type(field.type):
-            within = f"col('{self.operand}').variant('$.path', 'int64')"
-            raise TypeError(f"column {self.operand} is VARIANT: take the values at a path, {within} for example")
+            example = f"col('{self.operand}').variant('$.path', 'int64')"
+            raise TypeError(f"column {self.operand} is VARIANT: index the values at a path, such as {example}")
         if type_of(field) is not None:
-            raise TypeError(f"column {self.operand} holds geometries: take Box, an index of boxes")
-        extreme(pa.nulls(1, field.type), "min")  # which types without an order refuse
+            raise TypeError(f"column {self.operand} has geometries: use a Box index")
+        extreme(pa.nulls(1, field.type), "min")  # raises for types without an order
         return self
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
@@ -62,8 +61,8 @@ class MinMax(Index):
     def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         if not isinstance(self.operand, Column):
             return None
-        found = known_range(file, self.operand, values)
-        return None if found is None else _cell(*found)
+        bounds = known_range(file, self.operand, values)
+        return None if bounds is None else _cell(*bounds)
 
     def collector(self, values: pa.DataType) -> Collector:
         return _Extremes(values)
@@ -72,12 +71,12 @@ class MinMax(Index):
         if not is_plain(leaf, self.operand):
             return None
         low, high = (pc.struct_field(cells, [end]) for end in ("min", "max"))
-        found = Ranges(low, high, self.shows_nan).may_match(leaf)
+        matches = Ranges(low, high, self.shows_nan).may_match(leaf)
         if not self.shows_nan or isinstance(leaf, IsNull):
-            return found
-        # In cells that are known, ends are null where there is no value, of which no condition but is_null is true.
+            return matches
+        # In known entries, null ends mean that there is no value, so only is_null can match.
         valueless = pc.and_(cells.is_valid(), pc.and_(low.is_null(), high.is_null()))
-        return pc.if_else(valueless, False, pa.nulls(len(cells), pa.bool_()) if found is None else found)
+        return pc.if_else(valueless, False, pa.nulls(len(cells), pa.bool_()) if matches is None else matches)
 
 
 class _Extremes:
@@ -92,7 +91,7 @@ class _Extremes:
 
     def cell(self) -> pa.Array:
         low, high = self._ends["min"], self._ends["max"]
-        if self._has_nan:  # of nothing else both ends are NaN, as Spark finds them
+        if self._has_nan:  # with NaN only, both ends are NaN, as in Spark
             high = pa.array([nan], high.type)
             low = pc.fill_null(low, high[0])
         return _cell(low, high)

@@ -1,4 +1,4 @@
-"""The distinct beginnings of each object's texts."""
+"""Index of the distinct string prefixes of each object."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _LENGTH, _MOST = 4, 10_000
 
 @dataclass(frozen=True, init=False)
 class Prefix(Index):
-    """The distinct beginnings of each object's texts, ``length`` bytes each, where these are no more than ``most``.
+    """Distinct prefixes of each object's strings, ``length`` bytes each, if there are at most ``most``.
 
-    Refuses patterns that begin with text, equality, ``isin`` and comparisons, of which each beginning is a range.
+    Excludes objects for patterns with a prefix, equality, ``isin`` and comparisons; each prefix is a range.
     """
 
     name = "prefix"
     length: int = _LENGTH
-    """Bytes of a beginning."""
+    """Bytes of a prefix."""
     most: int = _MOST
-    """Beginnings that are kept at most; of an object with more they are not known."""
+    """Maximum number of prefixes; the prefixes of an object with more are unknown."""
 
     def __init__(self, operand: str | Base, length: int = _LENGTH, most: int = _MOST) -> None:
         Index.__init__(self, operand)
         for name, number in (("length", length), ("most", most)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ValueError(f"{name} is a whole number from 1, not {number!r}")
+                raise ValueError(f"{name} must be a positive integer, not {number!r}")
             object.__setattr__(self, name, number)
 
     @property
@@ -49,11 +49,11 @@ class Prefix(Index):
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         types = pa.types
         if not any(is_text(values) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
-            raise TypeError(f"{self.operand} holds no texts but values of type {values}, which have no beginnings")
+            raise TypeError(f"a Prefix index needs strings; {self.operand} has type {values}")
         return pa.list_(pa.binary())
 
     def collector(self, values: pa.DataType) -> Collector:
-        return _Beginnings(self.length, self.most)
+        return _Prefixes(self.length, self.most)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
         if isinstance(leaf, IsNull) or not is_plain(leaf, self.operand):
@@ -61,27 +61,29 @@ class Prefix(Index):
         lengths = pc.list_value_length(cells)
         if isinstance(leaf, IsNotNull):
             return pc.greater(lengths, 0)
-        found = _ranges(cells.flatten(), self.length).may_match(leaf)
-        if found is None:
+        matches = _ranges(cells.flatten(), self.length).may_match(leaf)
+        if matches is None:
             return None
         rows = np.asarray(pc.list_parent_indices(cells))
-        may = np.bincount(rows[np.asarray(pc.fill_null(found, True))], minlength=len(cells)) > 0
+        may = np.bincount(rows[np.asarray(pc.fill_null(matches, True))], minlength=len(cells)) > 0
         return pa.array(may, mask=np.asarray(pc.is_null(cells)))
 
 
 def _ranges(prefixes: pa.Array, length: int) -> Ranges:
-    """Texts that begin with one lie between it and what comes next; a shorter one is the whole text."""
-    above = [one if one is None or len(one) < length else successor(one) for one in prefixes.to_pylist()]
+    """Return the ranges of strings with each prefix; a prefix shorter than ``length`` is a complete string."""
+    above = [
+        prefix if prefix is None or len(prefix) < length else successor(prefix) for prefix in prefixes.to_pylist()
+    ]
     return Ranges(_text(prefixes), _text(pa.array(above, pa.binary())), shows_nan=True)
 
 
 def _text(array: pa.Array) -> pa.Array:
-    """Bytes, some of which may be no UTF-8, as the texts that they are cut from, so that literals are text."""
+    """Reinterpret bytes, which may not be valid UTF-8, as strings, so that they compare with string literals."""
     validity, offsets, data = array.buffers()
     return pa.StringArray.from_buffers(len(array), offsets, data, validity, array.null_count, array.offset)
 
 
-class _Beginnings:
+class _Prefixes:
     def __init__(self, length: int, most: int) -> None:
         self._values: pa.Array | None = pa.nulls(0, pa.binary())
         self._length, self._most = length, most
@@ -89,9 +91,9 @@ class _Beginnings:
     def add(self, values: pa.Array) -> None:
         if self._values is None:
             return
-        found = pc.binary_slice(pc.drop_null(values).cast(pa.binary()), 0, self._length)
-        kept = pc.unique(pa.concat_arrays([self._values, pc.unique(found)]))
-        self._values = kept if len(kept) <= self._most else None
+        prefixes = pc.binary_slice(pc.drop_null(values).cast(pa.binary()), 0, self._length)
+        distinct = pc.unique(pa.concat_arrays([self._values, pc.unique(prefixes)]))
+        self._values = distinct if len(distinct) <= self._most else None
 
     def cell(self) -> pa.Array:
         if self._values is None:

@@ -1,4 +1,4 @@
-"""The distinct values of each object: the original's ``valuelist``, a list without nulls."""
+"""Index of the distinct values of each object: xskipper's ``valuelist``, a list without nulls."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _MOST = 10_000
 
 @dataclass(frozen=True, init=False)
 class ValueList(Index):
-    """The distinct values of each object, nulls aside, where these are no more than ``most``.
+    """Distinct values of each object without nulls, if there are at most ``most``.
 
-    Refuses every condition on the operand but ``is_null``: it is asked of the values themselves.
+    Excludes objects for every condition on the operand except ``is_null``, evaluated on the values themselves.
     """
 
     name = "valuelist"
     is_original = True
     most: int = _MOST
-    """Values that a list holds at most; of an object with more the list is not known."""
+    """Maximum number of values; the values of an object with more are unknown."""
 
     def __init__(self, operand: str | Base, most: int = _MOST) -> None:
         Index.__init__(self, operand)
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise ValueError(f"most is a number of values from 1, not {most!r}")
+            raise ValueError(f"most must be a positive integer, not {most!r}")
         object.__setattr__(self, "most", most)
 
     @property
@@ -45,7 +45,7 @@ class ValueList(Index):
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         if pa.types.is_nested(values):
-            raise TypeError(f"a value list holds no values of type {values}")
+            raise TypeError(f"a ValueList index does not support values of type {values}")
         return pa.list_(values)
 
     def collector(self, values: pa.DataType) -> Collector:
@@ -56,8 +56,8 @@ class ValueList(Index):
             return None
         values, rows = cells.flatten(), np.asarray(pc.list_parent_indices(cells))
         batch = pa.record_batch({"": values})
-        found = evaluate(leaf, batch, {self.operand._key(): values})
-        matching = np.asarray(pc.fill_null(found, False)) | np.asarray(pc.is_null(values))
+        result = evaluate(leaf, batch, {self.operand._key(): values})
+        matching = np.asarray(pc.fill_null(result, False)) | np.asarray(pc.is_null(values))
         may = np.bincount(rows[matching], minlength=len(cells)) > 0
         return pa.array(may, mask=np.asarray(pc.is_null(cells)))
 
@@ -71,8 +71,8 @@ class _Distinct:
     def add(self, values: pa.Array) -> None:
         if self._values is None:
             return
-        kept = pc.unique(pa.concat_arrays([self._values, pc.drop_null(pc.unique(values))]))
-        self._values = kept if len(kept) <= self._most else None
+        distinct = pc.unique(pa.concat_arrays([self._values, pc.drop_null(pc.unique(values))]))
+        self._values = distinct if len(distinct) <= self._most else None
 
     def cell(self) -> pa.Array:
         if self._values is None:

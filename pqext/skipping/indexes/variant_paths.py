@@ -1,4 +1,4 @@
-"""Which paths the values of a VARIANT column have in each object."""
+"""Index of the paths in the values of a VARIANT column of each object."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.types import is_variant_type, struct_chunks
 
 _DEPTH = 8
-"""Names of a path that are looked at; what lies deeper may be there."""
+"""Maximum names of an indexed path; deeper paths may exist."""
 _MOST = 10_000
-"""Paths that are kept at most; of an object with more they are not known."""
+"""Maximum number of paths; the paths of an object with more are unknown."""
 
 
 @dataclass(frozen=True, init=False)
 class VariantPaths(Index):
-    """The paths of names that occur in a VARIANT column of each object.
+    """Paths of object fields in a VARIANT column of each object.
 
-    Refuses every condition but ``is_null`` on a value within the column whose path is not among them.
+    Excludes objects for conditions except ``is_null`` on a value within the column whose path does not exist.
     """
 
     name = "paths"
@@ -38,19 +38,19 @@ class VariantPaths(Index):
     def __init__(self, operand: str | Base) -> None:
         Index.__init__(self, operand)
         if not isinstance(self.operand, Column):
-            raise TypeError("an index of paths is on a VARIANT column, not on a value within one")
+            raise TypeError("a VariantPaths index needs a VARIANT column, not a value within one")
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         if not is_variant_type(values):
-            raise TypeError(f"{self.operand} is no VARIANT but of type {values}")
+            raise TypeError(f"{self.operand} is not VARIANT but of type {values}")
         return pa.list_(pa.string())
 
     def collector(self, values: pa.DataType) -> Collector:
         return _Paths()
 
-    def is_asked(self, leaf: Expression) -> bool:
-        asked = operands(leaf)
-        return len(asked) == 1 and isinstance(asked[0], VariantField) and asked[0].column.equals(self.operand)
+    def applies_to(self, leaf: Expression) -> bool:
+        fields = operands(leaf)
+        return len(fields) == 1 and isinstance(fields[0], VariantField) and fields[0].column.equals(self.operand)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
         (field,) = operands(leaf)
@@ -64,8 +64,8 @@ class VariantPaths(Index):
         if not names:
             return None
         rows = np.asarray(pc.list_parent_indices(cells))
-        found = np.asarray(pc.equal(cells.flatten(), format_path(tuple(names))))
-        may = np.bincount(rows[found], minlength=len(cells)) > 0
+        is_path = np.asarray(pc.equal(cells.flatten(), format_path(tuple(names))))
+        may = np.bincount(rows[is_path], minlength=len(cells)) > 0
         return pa.array(may, mask=np.asarray(pc.is_null(cells)))
 
 
@@ -83,13 +83,13 @@ class _Paths:
         if self._survey.full:
             return pa.nulls(1, pa.list_(pa.string()))
         paths: list[tuple[str, ...] | None] = []
-        for place in self._survey.places():
-            above: Sequence[str] | None = () if place["parent"] < 0 else paths[place["parent"]]
-            if place["parent"] >= 0 and (place["name"] is None or above is None):  # within arrays
+        for node in self._survey.places():
+            above: Sequence[str] | None = () if node["parent"] < 0 else paths[node["parent"]]
+            if node["parent"] >= 0 and (node["name"] is None or above is None):  # within arrays
                 paths.append(None)
-            elif place["parent"] < 0:
+            elif node["parent"] < 0:
                 paths.append(())
             else:
-                paths.append((*(above or ()), place["name"].decode()))
+                paths.append((*(above or ()), node["name"].decode()))
         named = sorted({format_path(path) for path in paths if path})
         return pa.array([named], pa.list_(pa.string()))

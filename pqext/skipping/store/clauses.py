@@ -1,9 +1,9 @@
-"""From a filter to the objects that it cannot match.
+"""Determine the objects that cannot match a filter.
 
-A filter in normal form has Not only at its leaves. Of each leaf every index on its operand is asked; a row of the store
-that says no is a proof for the object that it describes, and all else may match. And needs all its operands, Or one. So
-no three-valued logic remains except in the leaves: a leaf that is null for every row prunes as well as one that is
-false. ``specs/skipping.md`` has the rules, with a proof each.
+A filter in normal form has Not only at its leaves. Each leaf is evaluated by every index on its operand; an entry that
+excludes the leaf proves that its object cannot match, and all other objects may match. And needs all operands, Or any.
+So three-valued logic is confined to the leaves: a leaf that is null for every row excludes an object like a false leaf.
+``specs/skipping.md`` has the rules with proofs.
 """
 
 from __future__ import annotations
@@ -20,86 +20,86 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import ParquetError
 from pqext.dataset.expressions import And, Expression, Or
 from pqext.dataset.expressions.visitors import normal
-from pqext.skipping.indexes.index import Index, spelled
+from pqext.skipping.indexes.index import Index, normalize_types
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an index says of objects: cells, and the number of the object that each describes as it is now."""
+    """Entries of an index, and the number of the object that each entry describes in its current version."""
 
     index: Index
     cells: pa.Array
     objects: NDArray[np.int64]
     params: Mapping[str, str] = field(default_factory=dict)
-    """What the store keeps beside the cells."""
+    """Parameters stored with the index."""
 
-    def refused(self, leaf: Expression, count: int) -> Mask | None:
-        """Which of ``count`` objects have no row for which ``leaf`` is true; None where it proves nothing of any."""
+    def excluded(self, leaf: Expression, count: int) -> Mask | None:
+        """Return which of ``count`` objects have no row that matches ``leaf``; None if the index proves nothing."""
         try:
-            answer = self.index.may_match(leaf, self.cells)
+            may_match = self.index.may_match(leaf, self.cells)
         except (ParquetError, TypeError, ValueError, pa.ArrowException):
-            return None  # what is wrong with the question is told where rows are read
-        if answer is None:
+            return None  # an invalid condition raises when rows are read
+        if may_match is None:
             return None
-        may = np.asarray(pc.fill_null(answer, True)).astype(bool)
-        told, matching = np.zeros(count, bool), np.zeros(count, bool)
-        told[self.objects] = True
-        matching[self.objects[may]] = True  # of cells that differ about one object the most cautious counts
-        return told & ~matching
+        may = np.asarray(pc.fill_null(may_match, True)).astype(bool)
+        described, matching = np.zeros(count, bool), np.zeros(count, bool)
+        described[self.objects] = True
+        matching[self.objects[may]] = True  # if entries of one object differ, any match counts
+        return described & ~matching
 
 
 @dataclass(frozen=True)
-class Refused:
-    """Objects that a condition of the filter refuses."""
+class Exclusion:
+    """Objects that a condition of the filter excludes."""
 
     objects: Mask
     reason: str
 
 
-def asked(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
-    """The indexes that may say something of ``filter``."""
-    conditions = [*_conditions(normal(spelled(filter)))]
-    return [index for index in indexes if any(index.is_asked(leaf) for leaf in conditions)]
+def applicable(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
+    """Return the indexes that apply to a condition of ``filter``."""
+    conditions = [*_conditions(normal(normalize_types(filter)))]
+    return [index for index in indexes if any(index.applies_to(leaf) for leaf in conditions)]
 
 
-def prune_reasons(filter: Expression, evidence: Sequence[Evidence], count: int) -> list[Refused]:
-    """The objects of ``count`` that cannot match, each with the first reason found; no object is in two."""
-    found: list[Refused] = []
-    left = np.ones(count, bool)
-    whole = normal(spelled(filter))
-    for part in whole.operands if isinstance(whole, And) else (whole,):
-        for refused in _refused(part, evidence, count):
-            objects = refused.objects & left
+def exclusions(filter: Expression, evidence: Sequence[Evidence], count: int) -> list[Exclusion]:
+    """Return the objects of ``count`` that cannot match, each with the first reason; no object is in two."""
+    result: list[Exclusion] = []
+    remaining = np.ones(count, bool)
+    normalized = normal(normalize_types(filter))
+    for part in normalized.operands if isinstance(normalized, And) else (normalized,):
+        for exclusion in _exclusions(part, evidence, count):
+            objects = exclusion.objects & remaining
             if objects.any():
-                left &= ~objects
-                found.append(Refused(objects, refused.reason))
-    return found
+                remaining &= ~objects
+                result.append(Exclusion(objects, exclusion.reason))
+    return result
 
 
-def _refused(condition: Expression, evidence: Sequence[Evidence], count: int) -> list[Refused]:
-    """What each piece of evidence refuses of a condition."""
+def _exclusions(condition: Expression, evidence: Sequence[Evidence], count: int) -> list[Exclusion]:
+    """Return the exclusions by each index for a condition."""
     if isinstance(condition, And):
-        return [one for part in condition.operands for one in _refused(part, evidence, count)]
+        return [exclusion for part in condition.operands for exclusion in _exclusions(part, evidence, count)]
     if isinstance(condition, Or):
-        parts = [_refused(part, evidence, count) for part in condition.operands]
+        parts = [_exclusions(part, evidence, count) for part in condition.operands]
         if not all(parts):
             return []
-        every = np.logical_and.reduce([np.logical_or.reduce([one.objects for one in part]) for part in parts])
-        reasons = dict.fromkeys(one.reason for part in parts for one in part if (one.objects & every).any())
-        return [Refused(every, "; ".join(reasons))]
-    found = []
-    for one in evidence:
-        if one.index.is_asked(condition):
-            objects = one.refused(condition, count)
+        every = np.logical_and.reduce([np.logical_or.reduce([item.objects for item in part]) for part in parts])
+        reasons = dict.fromkeys(item.reason for part in parts for item in part if (item.objects & every).any())
+        return [Exclusion(every, "; ".join(reasons))]
+    result = []
+    for entries in evidence:
+        if entries.index.applies_to(condition):
+            objects = entries.excluded(condition, count)
             if objects is not None:
-                found.append(Refused(objects, f"{condition} is true of no row, by the index {one.index}"))
-    return found
+                result.append(Exclusion(objects, f"{condition} is true of no row, by the index {entries.index}"))
+    return result
 
 
 def _conditions(filter: Expression) -> Iterator[Expression]:
-    """The leaves of a filter in normal form, with the Not above them."""
+    """Yield the leaves of a filter in normal form, each with the Not above it."""
     if isinstance(filter, And | Or):
         for operand in filter.operands:
             yield from _conditions(operand)

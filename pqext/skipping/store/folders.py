@@ -1,4 +1,4 @@
-"""The folders of a store: its own parts, pqext's own indexes within it, and parts that will replace others."""
+"""Folders of a store: its own parts, extra indexes of pqext, and parts that will replace others."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ import pyarrow as pa
 from pqext.core.io.sink import Sink
 from pqext.core.io.sources.locations import Location
 from pqext.skipping.format.metadata import IndexColumn
-from pqext.skipping.format.reading import part_files
+from pqext.skipping.format.parts import part_files
 
-SIDE = "_pqext"
-"""The folder of the indexes that the specification does not know."""
+EXTRA = "_pqext"
+"""Folder of the index types that the specification does not define."""
 PENDING = "_pending"
-"""The folder of parts that are to take the place of others, which are read until these are gone."""
+"""Folder of replacement parts, which are read once the replaced parts are deleted."""
 _LOOKS = 2
-"""How often parts are looked for where there are none: they may be on their way."""
+"""Number of listings if there are no parts: they may be moving at the moment."""
 VERSION_COLUMN = IndexColumn.of("object", ["obj_name"])
-"""The column of pqext's own parts with the version of the object that a row is about: its size and etag."""
+"""Column of the extra parts with the version of the row's object: its size and etag."""
 VERSION = VERSION_COLUMN.name
 VERSION_TYPE = pa.struct([("size", pa.int64()), ("etag", pa.string())])
 
 
 def within(folder: Any, name: str) -> Any:
-    """What lies in a folder, a path or a place in an object store."""
+    """Return a path or object-store location within a folder."""
     if isinstance(folder, Location):
         return folder.at(posixpath.join(folder.key, name))
     return os.path.join(folder, name)
 
 
 def pending(folder: Any) -> Any:
-    """Where the parts lie that are to take the place of those in ``folder``, of a store or of its further indexes."""
+    """Return the folder of the parts that will replace those in ``folder``, of a store or of its extra indexes."""
     parent, _, name = str(folder.key if isinstance(folder, Location) else folder).rstrip("/").rpartition("/")
-    if name != SIDE:
+    if name != EXTRA:
         return within(folder, PENDING)
     above = folder.at(parent) if isinstance(folder, Location) else parent or os.sep
-    return within(within(above, PENDING), SIDE)
+    return within(within(above, PENDING), EXTRA)
 
 
 def parts_of(folder: Any) -> list[Any]:
-    """The parts in a folder, or those that are about to take their place; none where there is no store."""
+    """List the parts in a folder, or their replacements if they were deleted; empty if there is no store."""
     for _ in range(_LOOKS):
-        found = part_files(folder) or part_files(pending(folder))
-        if found:
-            return found
+        parts = part_files(folder) or part_files(pending(folder))
+        if parts:
+            return parts
     return []
 
 
 def all_parts(location: Any) -> list[Any]:
-    """All parts of a store, the own ones first: rows of further indexes tell versions apart, and go last."""
-    side = within(location, SIDE)
-    return [part for one in (location, pending(location), side, pending(side)) for part in part_files(one)]
+    """List all parts of a store, extra parts last because their rows distinguish versions."""
+    extra = within(location, EXTRA)
+    return [part for folder in (location, pending(location), extra, pending(extra)) for part in part_files(folder)]
 
 
 def substitute(location: Any, old: Sequence[Any]) -> None:
-    """Put the parts that are pending into the place of ``old`` ones."""
+    """Replace the parts ``old`` with the pending parts."""
     remove(old)
-    for folder in (within(location, SIDE), location):
+    for folder in (within(location, EXTRA), location):
         move(pending(folder), folder)
 
 
 def remove(parts: Sequence[Any]) -> None:
-    """Delete parts, those that are gone already too."""
+    """Delete parts, ignoring those already deleted."""
     for part in parts:
         if isinstance(part, str):
             with suppress(FileNotFoundError):
@@ -76,7 +76,7 @@ def remove(parts: Sequence[Any]) -> None:
 
 
 def move(source: Any, dest: Any) -> None:
-    """Put the parts in one folder into another, which another process may be doing too."""
+    """Move the parts in one folder into another; another process may do the same concurrently."""
     for part in part_files(source):
         name = part.key.rpartition("/")[2] if isinstance(part, Location) else os.path.basename(part)
         with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Keys of encrypted stores: by their labels, which are all that a store holds of them."""
+"""Keys of encrypted stores, identified by labels; a store contains only the labels."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pqext.skipping.indexes.index import Index
 
 @dataclass(frozen=True, init=False)
 class StoreKeys:
-    """How a store is encrypted: the ``encryption`` of :func:`pqext.skipping.build`.
+    """Encryption settings of a store: the ``encryption`` of :func:`pqext.skipping.build`.
 
     Args:
-        keys: Keys of 16, 24 or 32 bytes by their labels. Only the labels are in the store.
-        footer_key: The label of the key that encrypts the footer, and the names of the objects.
-        column_keys: The label for the indexes on a column, by the column's name; others have the footer key.
-        plaintext_footer: Leave the footer readable, and sign it.
+        keys: Keys of 16, 24 or 32 bytes by their labels. Only the labels are stored.
+        footer_key: Label of the key that encrypts the footer and the names of the objects.
+        column_keys: Label for the indexes on a column, by column name; other indexes use the footer key.
+        plaintext_footer: Sign the footer instead of encrypting it.
 
     Raises:
-        ValueError: For a label without a key, and keys of another size.
+        ValueError: If a label has no key, or a key has an invalid size.
     """
 
     keys: Mapping[str, bytes] = field(repr=False)
@@ -49,21 +49,21 @@ class StoreKeys:
             object.__setattr__(self, name, value)
 
     def key_of(self, index: Index) -> str:
-        """The label of the key of an index."""
+        """Return the label of the key of an index."""
         return self.column_keys.get(index.columns[0], self.footer_key)
 
     def labels(self) -> StoreEncryption:
-        """What the store says of its keys."""
+        """Return the labels as stored in the metadata."""
         return StoreEncryption("", self.footer_key, self.plaintext_footer)
 
 
 def labelled(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes] | None:
-    """The keys by their labels, from what a store is read with. Raises ``EncryptionError`` where there are none."""
+    """Return the keys by label, from the keys that read the store. Raises ``EncryptionError`` if there are none."""
     if labels is None:
         return None
     if isinstance(keys, Mapping):
         return keys
     retriever = keys.key_retriever if isinstance(keys, FileDecryption) else None
     if retriever is None:
-        raise EncryptionError("to write an encrypted store takes its keys by their labels: decryption={label: key}")
+        raise EncryptionError("writing an encrypted store needs its keys by label: pass decryption={label: key}")
     return {label: retriever(label.encode()) for label in {labels.footer_key, *labels.labels()}}

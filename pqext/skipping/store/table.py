@@ -1,4 +1,4 @@
-"""The table that a store is of: its files as they are now, and what their folders say."""
+"""The table of a store: its current files and their partition values."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from numpy.typing import NDArray
 from pqext.core.io.sources.locations import Location
 from pqext.dataset.files.sources import common_root, find_sources, located, source_name
 from pqext.dataset.table.partitions import Partitions, partitions_below, partitions_of
-from pqext.skipping.format.identifiers import table_identifier
+from pqext.skipping.format.names import table_identifier
 from pqext.skipping.store.objects import canonical, is_text, objects_of
-from pqext.skipping.store.store import name_of, named_objects, rows_about
+from pqext.skipping.store.store import name_of, named_objects, rows_of_objects
 
-_NO_ROOT = "a store is of files with paths below one folder"
+_NO_ROOT = "a store needs files with paths below one folder"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Files of a table, all of them or a part, below its root."""
+    """All or some files of a table."""
 
     files: tuple[Any, ...]
     identifier: str
     partitions: Partitions
-    whole: tuple[str, ...] = ()
-    """The folders all of whose files are among these."""
+    complete_folders: tuple[str, ...] = ()
+    """Folders whose files are all included."""
 
     @classmethod
-    def of(cls, sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Table:
-        """The table of sources. Raises ``ValueError`` for files without paths, or without a folder in common."""
+    def from_sources(
+        cls, sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
+    ) -> Table:
+        """Resolve the sources. Raises ``ValueError`` for files without paths, or without a common folder."""
         files = find_sources(sources, filesystem, storage_options)
         _, identifier = root_of(sources, filesystem, storage_options)
         if any(name_of(file) is None for file in files):
             raise ValueError(_NO_ROOT)
         partitions = partitions_of(sources, files, filesystem=filesystem, storage_options=storage_options)
-        whole = tuple(filter(None, map(_folder, located(sources, filesystem, storage_options))))
-        return cls(files, identifier, partitions, whole)
+        folders = tuple(filter(None, map(_folder, located(sources, filesystem, storage_options))))
+        return cls(files, identifier, partitions, folders)
 
     def within(self, identifier: str | None, store: str) -> Table:
-        """These files as a part of the table that a store is of. Raises ``ValueError`` where they are of another."""
+        """Return these files as a part of the store's table. Raises ``ValueError`` for files of another table."""
         if identifier is None:
             return self
         root = self.partitions.root
@@ -52,8 +54,8 @@ class Table:
             name = table_identifier(name_of(file) or "")
             if not (name == identifier or name.startswith(identifier.rstrip("/") + "/")):
                 raise ValueError(
-                    f"the store at {store} is of {identifier}, and {source_name(file)} is not in it: refresh it by "
-                    "files of that table, or build another store"
+                    f"the store at {store} belongs to {identifier}, but {source_name(file)} is not in it: refresh it "
+                    "with files of that table, or build another store"
                 )
         above = self.identifier.removeprefix(identifier.rstrip("/"))
         if root is not None and above and root.endswith(above):
@@ -63,41 +65,41 @@ class Table:
         return replace(self, partitions=partitions_below(root, self.files))
 
     def typed(self, types: pa.Schema) -> Table:
-        """These files with the partition columns in the types of a store."""
+        """Return these files with the partition columns in the types of a store."""
         return replace(self, partitions=self.partitions.typed(types))
 
-    def may_keep(self, stored: pa.Table) -> NDArray[np.bool_]:
-        """Which rows of a store are about these files as they are now, or about others."""
+    def is_current(self, stored: pa.Table) -> NDArray[np.bool_]:
+        """Return which rows of a store describe these files in their current version, or other existing files."""
         objects = objects_of(self.files)
         now = np.zeros(len(stored), bool)
-        now[rows_about(stored, objects)] = True
+        now[rows_of_objects(stored, objects)] = True
         paths, _ = named_objects(stored)
         others = ~np.asarray(pc.is_in(paths, value_set=objects.paths))
-        for folder in self.whole:
+        for folder in self.complete_folders:
             others &= ~np.asarray(pc.starts_with(paths, folder))
-        kept: NDArray[np.bool_] = now | others
-        return kept
+        current: NDArray[np.bool_] = now | others
+        return current
 
 
 def root_of(sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
-    """The folder that the files of a table share, and the table's identifier.
+    """Return the common folder of the files of a table, and the table's identifier.
 
-    Raises ``ValueError`` for sources that are no paths or not of text, or lie on several drives or object stores.
+    Raises ``ValueError`` for sources that are not text paths, or are on several drives or object stores.
     """
     root = common_root(sources, filesystem, storage_options)
     if root is None:
         raise ValueError(_NO_ROOT)
-    places = (one for one in located(sources, filesystem, storage_options) if isinstance(one, Location))
-    first = next(places, None)
+    locations = (source for source in located(sources, filesystem, storage_options) if isinstance(source, Location))
+    first = next(locations, None)
     folder: Any = root if first is None else first.at(root.strip("/") if first.key[:1] != "/" else root)
     identifier = table_identifier(canonical(source_name(folder)))
     if not is_text(identifier):
-        raise ValueError(f"a store is named after its table, and {identifier!r} is no Unicode text: rename the folder")
+        raise ValueError(f"the folder {identifier!r} is not Unicode text and cannot name a store: rename the folder")
     return folder, identifier
 
 
 def _folder(source: Any) -> str | None:
-    """The name of a folder by which those of the files below begin; None for anything else."""
+    """Return the prefix of the files in a folder; None for other sources."""
     if isinstance(source, Location):
         return None if source.is_file() or set("*?[{") & set(source.key) else canonical(source.path).rstrip("/") + "/"
     is_folder = isinstance(source, str) and os.path.isdir(source)

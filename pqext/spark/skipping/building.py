@@ -10,11 +10,11 @@ from pqext.core.io.sources.locations import locate
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.format.names import path_of
 from pqext.skipping.indexes.index import Index
+from pqext.skipping.maintenance.construction import Indexing, Summary, as_stored, create_store, refresh_store
+from pqext.skipping.maintenance.object_cells import Indexer
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.store import Store
 from pqext.skipping.store.table import Table
-from pqext.skipping.upkeep.construction import Indexing, Summary, as_stored, make, renew
-from pqext.skipping.upkeep.object_cells import Indexer
 from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.base.progress import ShowProgress
 from pqext.spark.skipping.foreign import READ_AS, ByFrames, Files, type_at
@@ -75,9 +75,9 @@ def build_skipping(
         ``build_skipping(spark, "s3://lake/weather", [MinMax("temp"), Box("place")], "s3://lake/weather.skipping")``
     """
     paths, storage = paths_of(spark, path, [store], storage_options)
-    table = Table.of(paths, None, storage)
+    table = Table.from_sources(paths, None, storage)
     indexing = _indexing(spark, paths, format, schema, options, data, storage, progress)
-    return make(table, indexes, _folder(store, storage), indexing, overwrite=overwrite, encryption=encryption)
+    return create_store(table, indexes, _folder(store, storage), indexing, overwrite=overwrite, encryption=encryption)
 
 
 def refresh_skipping(
@@ -102,12 +102,12 @@ def refresh_skipping(
     that is not known.
     """
     paths, storage = paths_of(spark, path, [store], storage_options)
-    table = Table.of(paths, None, storage)
+    table = Table.from_sources(paths, None, storage)
     indexing = _indexing(spark, paths, format, schema, options, data, storage, progress)
     known = Store(_folder(store, storage), decryption)
     if isinstance(indexing, ByFrames):
         _check_read_as(known, indexing.files)
-    return renew(table, known, indexing)
+    return refresh_store(table, known, indexing)
 
 
 def _indexing(
@@ -125,7 +125,7 @@ def _indexing(
 
 def _check_read_as(known: Store, files: Files) -> None:
     """Raise ``ValueError`` where a store was built of other values than those that are read now."""
-    for about in (known.metadata, known.side_metadata):
+    for about in (known.metadata, known.extra_metadata):
         for one in () if about is None else about.indexes:
             before = one.params.get(READ_AS)
             if before is None:

@@ -27,11 +27,11 @@ from pqext.core.base.text import escape_text
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.indexes.index import Index
+from pqext.skipping.maintenance.construction import Summary
+from pqext.skipping.maintenance.object_cells import Indexed, Row
+from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.store.table import Table
-from pqext.skipping.upkeep.construction import Summary
-from pqext.skipping.upkeep.object_cells import Indexed, Row
-from pqext.skipping.upkeep.part_layout import Layout, PartWriter
 from pqext.spark.base.progress import ShowProgress
 from pqext.spark.base.types import exchange_type
 from pqext.spark.columns.names import quoted
@@ -146,7 +146,7 @@ class ByFrames:
     storage_options: Mapping[str, Any] | None = field(repr=False)
     progress: ShowProgress | None = None
 
-    def meet(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+    def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
         """The indexes with the types that Spark gives their columns.
 
         Raises ``ValueError`` for a column that is not there, and ``TypeError`` for values that an index does not suit.

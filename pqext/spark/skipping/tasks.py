@@ -14,11 +14,11 @@ from pqext.core.io.sources.locations import Location, locate
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.partitions import Partitions
 from pqext.skipping.indexes.index import Index
+from pqext.skipping.maintenance.construction import Summary
+from pqext.skipping.maintenance.object_cells import Indexed, Indexer, Row, resolve
+from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.folders import all_parts, remove
 from pqext.skipping.store.table import Table
-from pqext.skipping.upkeep.construction import Summary
-from pqext.skipping.upkeep.object_cells import Indexed, Indexer, Row, meet
-from pqext.skipping.upkeep.part_layout import Layout, PartWriter
 from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.progress import ShowProgress, job_group, report_progress
@@ -131,9 +131,9 @@ class InTasks:
     storage_options: Mapping[str, Any] | None = field(repr=False)
     progress: ShowProgress | None = None
 
-    def meet(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+    def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
         """The indexes with the types that their operands have in one file."""
-        return meet(indexes, source, self.indexer.options, self.indexer.limits)
+        return resolve(indexes, source, self.indexer.options, self.indexer.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""

@@ -24,8 +24,8 @@ from pqext import filters
 from pqext.dataset.expressions import Expression
 from pqext.dataset.expressions.dotted_names import replace_columns
 from pqext.skipping import BloomFilter, MinMax, ValueList, open_store
-from pqext.skipping.format.identifiers import split_object_names
-from pqext.skipping.store.clauses import Evidence, prune_reasons
+from pqext.skipping.format.names import split_object_names
+from pqext.skipping.store.clauses import Evidence, exclusions
 from pqext.skipping.store.objects import Objects
 from pqext.spark import build_skipping, read_with_skipping
 from reference import skipping_store
@@ -147,7 +147,7 @@ def test_published_stores_skip_what_is_expected_and_nothing_that_matches(spark: 
                 unknown = np.full(count, -1, np.int64)
                 objects = Objects(tuple(names), paths, modified, unknown, pa.nulls(count, pa.string()))
                 filter = case.filter(["temp", "address"], zoned=False)  # instants of INT96 are read without a zone
-                refused = prune_reasons(filter, store.evidence(objects, filter), count)
+                refused = exclusions(filter, store.evidence(objects, filter), count)
                 skipped = {stem(paths[int(at)].as_py()) for one in refused for at in np.flatnonzero(one.objects)}
                 assert not skipped & matching[case.dataset, case.where], (case, version)
                 unreached |= {(case.name, name) for name in case.expected - skipped}

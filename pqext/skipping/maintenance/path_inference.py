@@ -1,4 +1,4 @@
-"""Which paths of a VARIANT column are worth an index: those that a sample of its values shares."""
+"""Choose the paths of a VARIANT column to index, from a sample of its values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.expressions import col
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.reading import scan
-from pqext.skipping.indexes.index import Index, kind_called
+from pqext.skipping.indexes.index import Index, index_type_named
 from pqext.variant.access.path import format_path
 from pqext.variant.shredding.infer import infer_schema
 from pqext.variant.shredding.schema import Object, Primitive, ShreddingSchema
@@ -33,24 +33,24 @@ def variant_indexes(
     storage_options: Mapping[str, Any] | None = None,
     **inference: Any,
 ) -> list[Index]:
-    """Indexes on the paths that the values of a VARIANT column share, for :func:`build`.
+    """Return indexes on the common paths of a VARIANT column, for :func:`build`.
 
     The paths are those that :func:`pqext.variant.infer_schema` would shred, outside arrays. Numbers with a fraction are
-    indexed as ``double``; a filter is answered by an index of the type that it asks for.
+    indexed as ``double``; a filter uses an index of the type that it requests.
 
     Args:
         sources: The Parquet files, as for :func:`build`; the sample comes from eight of them, spread over all.
         column: The name of the column.
-        kinds: Which kinds of index, by their names in stores, where they take the type of a path.
-        sample_rows: Rows that are looked at.
-        options: How the files are read, keys among it.
-        limits: Bounds on memory and counts, for files of strangers.
-        filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which ``sources`` are paths.
-        storage_options: Credentials and other settings of the object store that URLs name.
+        kinds: Index types, by their names in stores; each is used for the paths whose type it supports.
+        sample_rows: Rows to sample.
+        options: Options to read the files, including keys.
+        limits: Limits on memory and counts for untrusted files.
+        filesystem: A file system of pyarrow or fsspec, or an obstore store, in which ``sources`` are paths.
+        storage_options: Credentials and other settings of the object store of a URL.
         inference: Further options of :func:`pqext.variant.infer_schema`, such as ``min_frequency``.
 
     Raises:
-        ValueError: For a column that is not there or no VARIANT, and an unknown kind.
+        ValueError: If the column does not exist or is not a VARIANT, or an index type is unknown.
 
     Example:
         >>> import pqext, pyarrow
@@ -62,29 +62,30 @@ def variant_indexes(
         minmax of event[$.at.place: STRING]
         minmax of event[$.mag: DOUBLE]
     """
-    made = {kind: kind_called(kind) for kind in kinds}
-    for kind, found in made.items():
-        if found is None:
-            raise ValueError(f"there is no kind of index called {kind!r}")
+    types = {kind: index_type_named(kind) for kind in kinds}
+    for kind, index_type in types.items():
+        if index_type is None:
+            raise ValueError(f"unknown index type {kind!r}")
     files = find_sources(sources, filesystem, storage_options)
     step = -(-len(files) // _FILES)
-    chosen = files[::step]
-    per_file = -(-sample_rows // len(chosen))
+    sample = files[::step]
+    per_file = -(-sample_rows // len(sample))
     chunks = []
-    for file in chosen:
+    for file in sample:
         rows = scan([file], [column], options=options, limits=limits).limit(per_file).to_table()
         chunks += struct_chunks(rows.column(column))
     schema = infer_schema(pa.chunked_array(chunks), sample_rows=sample_rows, **inference)
     return [
-        one
+        index
         for path, type in _leaves(schema, ())
-        for kind in made.values()
-        if kind is not None and _takes(one := kind(col(column).variant(format_path(path), type)), type)
+        for index_type in types.values()
+        if index_type is not None
+        and _supports(index := index_type(col(column).variant(format_path(path), type)), type)
     ]
 
 
 def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    """The paths of single values, with the types by which filters ask for them."""
+    """Yield the paths of scalars, with the types that filters request."""
     if isinstance(schema, Object):
         for name, inner in schema.fields:
             yield from _leaves(inner, (*path, name))
@@ -93,8 +94,8 @@ def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tu
         yield path, pa.float64() if is_number else schema.type
 
 
-def _takes(index: Index, values: pa.DataType) -> bool:
-    """Does a kind of index take the values of its operand?"""
+def _supports(index: Index, values: pa.DataType) -> bool:
+    """Whether an index supports the type of its operand."""
     try:
         index.cell_type(values)
     except TypeError:

@@ -1,0 +1,1 @@
+"""Build, refresh, compact and upgrade stores."""

@@ -1,0 +1,179 @@
+"""Maintain stores: merge parts, drop indexes, and upgrade old versions.
+
+Every step first adds a part with the retained rows, then removes the parts that it replaces. So readers see all rows at
+any moment, an interrupted step leaves the previous parts, and two concurrent steps leave duplicate rows, which the next
+:func:`compact` removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.base.errors import ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.io.sources.locations import locate
+from pqext.core.options.encryption import FileDecryption
+from pqext.dataset.files.sources import source_name
+from pqext.skipping.format.metadata import IndexColumn
+from pqext.skipping.format.names import LATEST, OBJECT_NAME
+from pqext.skipping.format.parts import part_files, read_parts
+from pqext.skipping.indexes.index import Index
+from pqext.skipping.maintenance.part_layout import write_merged
+from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, parts_of, pending, remove, substitute, within
+from pqext.skipping.store.store import Store
+from pqext.skipping.store.table import Table
+
+
+def compact(
+    store: Any,
+    sources: Any = None,
+    *,
+    decryption: FileDecryption | Mapping[str, bytes] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> int:
+    """Merge the parts of a store into one, without duplicate rows.
+
+    With ``sources``, which are as for :func:`build`, rows for earlier versions of these objects are dropped too, and
+    rows of objects that were deleted from the folders among them. ``decryption`` has the keys of an encrypted store, by
+    their labels. Concurrent readers see the old parts or the new one.
+
+    Returns the number of dropped rows, of one object each. Raises as :func:`refresh` does.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import skipping
+        >>> pqext.write_table(pyarrow.table({"temp": [1.5, 2.5]}), "january.parquet")
+        >>> summary = skipping.build("january.parquet", [skipping.MinMax("temp")], "store")
+        >>> skipping.compact("store")
+        0
+    """
+    opened = upgrade(Store(locate(store, filesystem, storage_options), decryption, limits))
+    table = None if sources is None else Table.from_sources(sources, filesystem, storage_options)
+    return rewrite(opened, table)
+
+
+def drop(
+    store: Any,
+    indexes: Sequence[Index] | None = None,
+    *,
+    decryption: FileDecryption | Mapping[str, bytes] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Drop ``indexes`` of a store, or the complete store; ``decryption`` has the keys of an encrypted store.
+
+    Raises ``ValueError`` for an index that the store does not have, and otherwise as :func:`refresh` does.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import skipping
+        >>> pqext.write_table(pyarrow.table({"temp": [1.5, 2.5]}), "january.parquet")
+        >>> summary = skipping.build("january.parquet", [skipping.MinMax("temp")], "dropped")
+        >>> skipping.drop("dropped")
+        >>> skipping.is_indexed("dropped")
+        False
+    """
+    location = locate(store, filesystem, storage_options)
+    if indexes is None:
+        remove(all_parts(location))
+        return
+    opened = upgrade(Store(location, decryption, limits))
+    names = {(index.stored_name, index.columns) for index in indexes}
+    missing = names - {(index.stored_name, index.columns) for index in opened.indexes}
+    if missing:
+        name, columns = min(missing)
+        raise ValueError(f"the store has no index {name} of {', '.join(columns)}")
+    rewrite(opened, None, lambda column: (column.index, column.columns) not in names)
+
+
+def is_indexed(store: Any, *, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Whether the folder ``store`` has a store.
+
+    Example:
+        >>> from pqext import skipping
+        >>> skipping.is_indexed("nowhere")
+        False
+    """
+    return bool(parts_of(locate(store, filesystem, storage_options)))
+
+
+def upgrade(store: Store) -> Store:
+    """Prepare a store for writing: upgrade older versions, and complete an interrupted replacement.
+
+    Raises ``FileNotFoundError`` if there is no store, and ``UnsupportedError`` for an unsupported version.
+    """
+    reason = store.metadata.reason
+    if reason is not None:
+        raise UnsupportedError(reason, feature="the version", path=source_name(store.location))
+    if (store.metadata.version or 0) < LATEST:
+        old, parts = store.list_parts(store.location)
+        remove(part_files(pending(store.location)))
+        write_merged(parts, pending(store.location), lambda column: True, None, store.decryption)
+        substitute(store.location, old)
+    elif not part_files(store.location):
+        substitute(store.location, [])
+    store.clear_cache()
+    return store
+
+
+def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], bool] = lambda column: True) -> int:
+    """Merge the parts, with the current rows and the indexes to keep; return the number of dropped rows.
+
+    If several versions of an object have the same time, own rows cannot be attributed to a version and are dropped.
+    """
+    extra = within(store.location, EXTRA)
+    has_extra = store.extra_metadata is not None
+    ambiguous = _ambiguous(store.list_parts(extra)[1].table, table) if has_extra else pa.nulls(0, pa.string())
+    dropped = 0
+    for folder in [store.location, extra] if has_extra else [store.location]:
+        old, parts = store.list_parts(folder)
+        names = parts.table.column(OBJECT_NAME)
+        is_current = np.ones(len(names), bool) if table is None else table.is_current(parts.table)
+        if folder is store.location:
+            is_current &= ~np.asarray(pc.is_in(names, value_set=ambiguous))
+        rows = write_merged(parts, folder, keep, np.flatnonzero(is_current), store.decryption)
+        dropped += len(names) - rows if folder is store.location else 0
+        remove(old)
+    store.clear_cache()
+    return dropped
+
+
+def withdraw(location: Any, identifier: str, keys: Any) -> bool:
+    """Remove the parts of the table ``identifier`` if other tables have parts in the folder; return whether they do.
+
+    Stores of two tables that are built in one folder concurrently contradict each other. A builder that detects this
+    withdraws, so at most one store remains.
+    """
+    own, is_alone = [], True
+    for part in all_parts(location):
+        try:
+            stored = read_parts([part], (), keys, rows=False).metadata.table_identifier
+        except FileNotFoundError:  # the other builder withdrew
+            continue
+        except ParquetError:  # a store with other keys
+            stored = None
+        is_alone &= stored == identifier
+        own += [part] if stored == identifier else []
+    if not is_alone:
+        remove(own)
+    return not is_alone
+
+
+def _ambiguous(extra: pa.Table, table: Table | None) -> pa.Array:
+    """Return the names of objects with rows for several versions."""
+    if VERSION not in extra.column_names:
+        return extra.column(OBJECT_NAME).combine_chunks()
+    versions = extra.select([OBJECT_NAME, VERSION]).flatten().combine_chunks()
+    versions = versions.rename_columns(["name", "size", "etag"]).group_by(["name", "size", "etag"]).aggregate([])
+    counts = versions.group_by("name").aggregate([([], "count_all")])
+    several = counts.filter(pc.greater(counts.column("count_all"), 1)).column("name")
+    stale = [] if table is None else extra.column(OBJECT_NAME).filter(pa.array(~table.is_current(extra))).to_pylist()
+    return pa.array([*several.to_pylist(), *stale], pa.string())

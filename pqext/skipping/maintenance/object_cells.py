@@ -1,0 +1,187 @@
+"""Index entries of one object: from its footer if that suffices, else from its rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import ChangedFileError, ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import Schema
+from pqext.dataset.expressions import Column
+from pqext.dataset.files.file_set import FileSet
+from pqext.dataset.planning.projection import parse_columns
+from pqext.dataset.pruning.binding import find
+from pqext.dataset.scan_executor import ScanExecutor
+from pqext.dataset.scan_planner import ScanPlanner
+from pqext.dataset.scan_request import ScanRequest
+from pqext.skipping.indexes.index import Index
+from pqext.skipping.store.objects import version_of
+
+_ROWS = 1 << 16
+_SCHEMAS = 16
+"""Maximum number of schemas with cached results."""
+_SETTLED_MS, _SETTLED_REMOTE_MS = 50, 2000
+"""Milliseconds after which a rewritten file has another time, with a margin. Object stores have seconds."""
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """An index with the types of its values and its entries."""
+
+    index: Index
+    values: pa.DataType
+    cells: pa.DataType
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Parameters stored in addition to the index's own settings."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Row of a store for one object: its name and version, and an entry of each index, an array of length 1."""
+
+    path: str
+    modified_ms: int
+    size: int
+    etag: str | None
+    cells: Sequence[pa.Array]
+    read: bool
+    """Whether rows were read because the footer did not suffice."""
+
+
+@dataclass(frozen=True)
+class Indexer:
+    """Creates the rows of a store. If ``data`` is false, entries that footers do not prove stay unknown."""
+
+    indexes: Sequence[Indexed]
+    options: ReadOptions = field(default_factory=ReadOptions)
+    limits: Limits = DEFAULT_LIMITS
+    data: bool = True
+    _types_match: dict[int, tuple[Schema, list[bool]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def attempt(self, source: Any) -> Row | str:
+        """Return the row of an object, or the reason why there is none."""
+        try:
+            row = self.row(source)
+        except (OSError, ParquetError, ValueError, TypeError) as error:
+            return str(error)
+        return "it changed while it was indexed" if row is None else row
+
+    def row(self, source: Any) -> Row | None:
+        """Return the row of an object; None if it changes while it is read, or its time is unknown."""
+        before = version_of(source)
+        if before is None:
+            return None
+        if isinstance(source, str):
+            _wait_until_settled(max(before.modified_ms, int(before.etag or 0) // 1_000_000), _SETTLED_MS)
+        elif before.etag is None:
+            _wait_until_settled(before.modified_ms, _SETTLED_REMOTE_MS)
+        cells, read = self.cells(source, before.size, before.etag)
+        if version_of(source) != before:
+            return None
+        return Row(before.path, before.modified_ms, before.size, before.etag, cells, read)
+
+    def cells(self, source: Any, size: int | None = None, etag: str | None = None) -> tuple[list[pa.Array], bool]:
+        """Return an entry of each index, an array of length 1, and whether rows were read.
+
+        Raises ``ChangedFileError`` if the object does not have the expected size or etag.
+        """
+        with ParquetFile(source, options=self.options, limits=self.limits) as file:
+            if file.source.size != (size or file.source.size) or not _is_version(file.source, etag):
+                raise ChangedFileError("the object was replaced while it was indexed", path=file.path)
+            file.check_rows()
+            cells = [
+                indexed.index.proved(file, indexed.values) if matches else None
+                for indexed, matches in zip(self.indexes, self._matching_types(file), strict=True)
+            ]
+        missing = [at for at, cell in enumerate(cells) if cell is None]
+        if missing and self.data:
+            for at, cell in self._from_rows(source, missing).items():
+                cells[at] = cell
+        result = [
+            pa.nulls(1, indexed.cells)
+            if cell is None
+            else cell
+            if cell.type == indexed.cells
+            else cell.cast(indexed.cells)
+            for cell, indexed in zip(cells, self.indexes, strict=True)
+        ]
+        return result, bool(missing) and self.data
+
+    def _matching_types(self, file: ParquetFile) -> list[bool]:
+        """Return whether the file has the column of each index in its type, cached by schema."""
+        cached = self._types_match.get(id(file.schema))
+        if cached is None or cached[0] is not file.schema:
+            cached = file.schema, [_has_type(file, indexed) for indexed in self.indexes]
+            if len(self._types_match) >= _SCHEMAS:
+                self._types_match.clear()
+            self._types_match[id(file.schema)] = cached
+        return cached[1]
+
+    def _from_rows(self, source: Any, numbers: Sequence[int]) -> Mapping[int, pa.Array]:
+        """Return the entries of indexes by number, from the rows of an object; none for columns of other types."""
+        columns = parse_columns({str(at): self.indexes[at].index.operand for at in numbers})
+        planner = ScanPlanner(ScanRequest(FileSet((source,), self.options, self.limits), columns, None))
+        collectors = {}
+        for at, field_ in zip(numbers, planner.schema, strict=True):
+            indexed = self.indexes[at]
+            if field_.type == indexed.values and indexed.index.of(field_) == indexed.index:
+                collectors[at] = indexed.index.collector(indexed.values)
+        with closing(ScanExecutor(planner).batches(_ROWS)) as batches:
+            for batch, _ in batches:
+                for at, collector in collectors.items():
+                    collector.add(batch.column(str(at)))
+        return {at: collector.cell() for at, collector in collectors.items()}
+
+
+def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[Indexed]:
+    """Return the indexes with the types of their operands in an object.
+
+    Raises ``ValueError`` if a column does not exist, and ``TypeError`` if an index does not support its type.
+    """
+    columns = parse_columns({str(at): index.operand for at, index in enumerate(indexes)})
+    planner = ScanPlanner(ScanRequest(FileSet((source,), options, limits), columns, None))
+    resolved = []
+    for index, field_ in zip(indexes, planner.schema, strict=True):
+        bound = index.on(planner.exact.of(index.operand)).of(field_)
+        resolved.append(Indexed(bound, field_.type, bound.cell_type(field_.type)))
+    return resolved
+
+
+def _wait_until_settled(written_ms: int, settled_ms: int) -> None:
+    """Wait until a rewrite would have another time than ``written_ms``."""
+    since = time.time() * 1000 - written_ms
+    if 0 <= since < settled_ms:
+        time.sleep((settled_ms - since) / 1000)
+
+
+def _is_version(source: Any, etag: str | None) -> bool:
+    """Whether an open file may be of the version with ``etag``."""
+    version = getattr(source, "version", None)
+    if etag is None or version is None or not version.text.startswith("etag "):
+        return True
+    return bool(version.text.removeprefix("etag ").strip('"') == etag.strip('"'))
+
+
+def _has_type(file: ParquetFile, indexed: Indexed) -> bool:
+    """Whether the file has the column in the type of the index."""
+    operand = indexed.index.operand
+    if not isinstance(operand, Column):
+        return False
+    try:
+        node = find(file.schema, operand)
+        stored = file.arrow_schema.field(operand.path[0])
+        for name in operand.path[1:]:
+            stored = stored.type.field(name)
+    except (KeyError, ParquetError, TypeError, ValueError):
+        return False
+    return node is not None and stored.type == indexed.values and indexed.index.of(stored) == indexed.index

@@ -1,1 +1,0 @@
-"""Stores built, refreshed, compacted and upgraded."""
