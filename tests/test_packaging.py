@@ -216,13 +216,14 @@ def test_every_supported_python_is_built_and_named() -> None:
     assert "Typing :: Typed" in metadata["classifiers"]
 
 
-def test_the_changelog_keeps_its_form() -> None:
+def test_the_changelog_has_a_short_section_for_the_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    releases = re.findall(r"^## (.*)$", changelog, re.M)
-    assert releases[0] == "Unreleased"
-    assert [one for one in releases[1:] if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", one)] == []
-    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
-    for release in re.split(r"^## .*$", changelog, flags=re.M)[1:]:
-        headings = re.findall(r"^### (.*)$", release, re.M)
-        assert set(headings) <= kinds
+    releases = re.findall(r"^## (\S+)(?: \((\S+)\)| - (\d{4}-\d\d-\d\d))$", changelog, re.M)
+    assert len(releases) == len(re.findall(r"^## ", changelog, re.M))
+    assert releases[0][0] == PROJECT["project"]["version"]
+    assert [version for version, state, _ in releases[1:] if state] == []  # only the next release has no date
+    for section in re.split(r"^## .*$", changelog, flags=re.M)[1:]:
+        assert len(section.strip().splitlines()) <= 60
+        headings = re.findall(r"^### (.*)$", section, re.M)
+        assert headings
         assert len(set(headings)) == len(headings)

@@ -30,31 +30,31 @@ def query(
     where: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """Counts, sums and extremes of groups of rows, made by the tasks that read them; Spark gets only the results.
+    """Compute counts, sums, minima and maxima of groups in the tasks that read them; Spark adds up the results.
 
-    A task reads the columns that are asked for and nothing else, values within VARIANT columns from their own leaf
-    where they have one, and gives a row for each group that it has found. Spark adds these up.
+    A task reads only the requested columns, VARIANT values from their own leaf if there is one, and returns a row for
+    each group.
 
     Args:
         spark: The session.
         path: A file, a folder, a pattern or a list of them.
         agg: By name of the result, ``"count"`` for rows, or a pair of a function and a column: ``("sum", "price")``.
-            Functions are count (of values that are not null), sum, min, max and avg. Columns are given as ``columns``
-            of :func:`read`. Results have the types of Spark's functions of that name, integers and decimals add up
-            exactly, and NaN is the greatest number.
-        by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
-        where: Which rows count: an expression of ``pqext.col``, a filter in lists of tuples or SQL text of pqext's own
-            (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it holds no functions of Spark.
+            Functions are count (of non-null values), sum, min, max and avg. Columns are as in ``columns`` of
+            :func:`read`. Results have the types of Spark's functions, integers and decimals add up exactly, and NaN is
+            the greatest number.
+        by: Columns whose equal values form a group; none for one group of all rows.
+        where: An expression of ``pqext.col``, a filter in lists of tuples or SQL text of pqext
+            (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it cannot contain functions of Spark.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
-            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter``, ``skipping``
-            ``ignore_table_format`` and those that choose files, as :func:`read` has them.
+            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter``, ``skipping``,
+            ``ignore_table_format`` and the options that select files, as in :func:`read`.
 
     Returns:
-        A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
+        A data frame of the columns ``by`` and those in ``agg``, which reads the files on an action.
 
     Raises:
-        TypeError: For columns whose values cannot be grouped, ordered or added, and for other mistakes of that kind.
-        ValueError: For unknown functions, columns and options.
+        TypeError: If values cannot be grouped, ordered or added, or an argument has the wrong type.
+        ValueError: If a function, column or option is unknown.
     """
     timezone = session_timezone(spark)
     groups = list(in_timezone(parse_columns(by), timezone))

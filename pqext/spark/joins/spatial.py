@@ -37,33 +37,34 @@ def spatial_join(
     broadcast_bytes: int = BROADCAST_BYTES,
     suffix: str = "_right",
 ) -> DataFrame:
-    """The rows of both data frames whose geometries stand so to each other: ``left.geom predicate right.geom``.
+    """Join two data frames by a spatial predicate: ``left.geom predicate right.geom``.
 
     Args:
         left: The side that may be larger.
-        right: The side that should be smaller. Its geometries are prepared and asked.
+        right: The side that should be smaller. Its geometries are indexed and prepared.
         predicate: ``intersects``, ``within``, ``contains``, ``covers``, ``covered_by``, ``touches``, ``crosses``,
-            ``overlaps``, ``equals``, or ``dwithin`` with ``distance``; as in :mod:`pqext.geo`, exact.
+            ``overlaps``, ``equals``, or ``dwithin`` with ``distance``; evaluated exactly, as in :mod:`pqext.geo`.
         on: The geometry column of both sides, or a pair of names. By default the only GEOMETRY or GEOGRAPHY column of
-            each. BINARY columns of WKB are named; they are taken for what the other side is.
-        distance: For ``dwithin``: in the CRS's unit, in metres on the ellipsoid for GEOGRAPHY.
-        columns: Which columns the result has, by their names in it. Name those that you need: columns cross to Python
-            and back, and the geometries of the right side come once for each pair.
-        how: ``inner``; ``left`` keeps the rows of the left that match nothing, beside nulls; ``semi`` and ``anti`` give
-            the rows of the left that match something or nothing, once and without columns of the right.
-        strategy: ``broadcast`` collects the right side and sends it to each Python worker. ``grid`` sends both sides to
-            the cells of a division of the map, by a shuffle, and is for inner joins. ``auto`` broadcasts what
-            has up to ``broadcast_bytes``.
-        broadcast_bytes: The size of a right side, in Arrow, up to which ``auto`` broadcasts. Every worker needs some
+            each. Name BINARY columns of WKB; they take the type of the other side.
+        distance: For ``dwithin``: in units of the CRS, in metres on the ellipsoid for GEOGRAPHY.
+        columns: Columns of the result, by their names in it. Select those that you need: columns are copied to Python
+            and back, and the geometries of the right side once for each pair.
+        how: ``inner``; ``left`` also returns rows of the left without a match, with nulls; ``semi`` and ``anti`` return
+            the rows of the left with or without a match, once each and without columns of the right.
+        strategy: ``broadcast`` collects the right side and sends it to each Python worker. ``grid`` shuffles both sides
+            to the cells of a division of the map, for inner joins. ``auto`` broadcasts up to ``broadcast_bytes``.
+        broadcast_bytes: Maximum size of a right side, in Arrow, that ``auto`` broadcasts. Every worker needs about
             four times as much memory.
         suffix: Added to names of the right side's columns that the left has too.
 
-    No cross join, and no pair comes twice. Null and empty geometries match nothing. Jobs run at once: to
-    collect the right side as far as it may be broadcast, unless it is small and :func:`read` gave it, and for ``grid``
-    over the geometries of each side.
+    Returns:
+        A data frame with the matching pairs; no pair occurs twice. Null and empty geometries match nothing. Jobs run
+        immediately: to collect the right side up to the broadcast limit, unless it is small and a result of
+        :func:`read`, and for ``grid`` over the geometries of each side.
 
-    Raises ``ValueError`` for unknown names and options, CRSs that differ, and a right side too large for ``how``;
-    ``TypeError`` for columns that hold no geometries.
+    Raises:
+        ValueError: If a name or option is unknown, the CRSs differ, or the right side is too large for ``how``.
+        TypeError: If a column does not contain geometries.
     """
     condition = _condition(predicate, distance)
     _one_of("how", how, get_args(How))
@@ -103,18 +104,24 @@ def knn_join(
     distance_column: str = "distance",
     suffix: str = "_right",
 ) -> DataFrame:
-    """Each row of ``left`` with the ``k`` rows of ``right`` whose geometries are nearest, and how far away they are.
+    """Join each row of ``left`` with its ``k`` nearest rows of ``right``, and return the distances.
 
-    ``distance_column`` is a DOUBLE in the CRS's unit, the least distance between both geometries, and the nearest rows
-    come first. Of rows as near, the first of ``right`` are taken. ``max_distance`` leaves out what is farther, and rows
-    of ``left`` without any neighbour, as null and empty geometries are. ``on``, ``columns`` and ``suffix`` are those of
-    :func:`spatial_join`.
+    Args:
+        left: The side whose rows get neighbours; null and empty geometries have none and are omitted.
+        right: The side that is searched. A job collects it immediately and sends it to each Python worker.
+        k: Number of neighbours. Ties go to earlier rows of ``right``.
+        on: The geometry columns, as in :func:`spatial_join`.
+        max_distance: Maximum distance of neighbours. Rows of ``left`` without a neighbour are omitted.
+        columns: Columns of the result, as in :func:`spatial_join`.
+        distance_column: Name of a DOUBLE column with the minimum distance of both geometries in units of the CRS.
+        suffix: Added to names of the right side's columns that the left has too.
 
-    ``right`` is collected, in a job that runs at once, and goes whole to each Python worker.
+    Returns:
+        A data frame with the nearest rows first.
 
-    Raises ``ValueError`` for ``k`` below 1, a ``max_distance`` that is not positive, unknown names and CRSs that
-    differ; ``TypeError`` for columns that hold no geometries, and for GEOGRAPHY, which :func:`st_transform` brings into
-    the plane.
+    Raises:
+        ValueError: If ``k`` is below 1, ``max_distance`` is not positive, a name is unknown, or the CRSs differ.
+        TypeError: If a column does not contain geometries, or for GEOGRAPHY, which :func:`st_transform` projects.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ValueError(f"k is a whole number from 1, not {k!r}")
