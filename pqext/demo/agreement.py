@@ -46,7 +46,7 @@ class Reader:
 
 
 def agreements(
-    spark: SparkSession, files: Iterable[File], asked: list[tuple[Asked, Question]], columns: Columns, scratch: Path
+    spark: SparkSession, files: Iterable[File], questions: list[tuple[Asked, Question]], columns: Columns, scratch: Path
 ) -> tuple[Agreement, ...]:
     """One line for each reader and file."""
     own = f"Spark {spark.version}, its own reader"
@@ -75,14 +75,14 @@ def agreements(
             if reader.name == own and not compare.spark_reads(spark, file.file):
                 found.append(Agreement(own, file.label, None, "this version of Spark reads no geometries"))
             else:
-                found.append(_agreement(reader, file, expected, asked, scratch))
+                found.append(_agreement(reader, file, expected, questions, scratch))
         if version is None:
             found.append(Agreement("DuckDB", file.label, None, "not installed: pip install duckdb"))
     return tuple(found)
 
 
 def _agreement(
-    reader: Reader, file: File, expected: list[Row] | None, asked: list[tuple[Asked, Question]], scratch: Path
+    reader: Reader, file: File, expected: list[Row] | None, questions: list[tuple[Asked, Question]], scratch: Path
 ) -> Agreement:
     if expected is None:
         return Agreement(reader.name, file.label, None, f"more than {compare.MAX_ROWS:,} rows")
@@ -91,29 +91,30 @@ def _agreement(
         json_nulls = sum(text == "null" for text, _ in expected)
         expected = [(None if text == "null" else text, wkb) for text, wkb in expected]
     differs = compare.difference(expected, reader.rows(file.file))
-    for one, question in asked:
+    for one, question in questions:
         if differs is None and (rows := reader.count(file.file, one)) != question.num_rows:
             differs = f"{question.title}: {rows} rows instead of {question.num_rows}"
-    note = f"{with_noun(len(expected), 'row')} and {with_noun(len(asked), 'answer')} the same"
+    note = f"{with_noun(len(expected), 'row')} and {with_noun(len(questions), 'answer')} the same"
     if json_nulls:
         note += f"; it has no JSON null apart from null ({with_noun(json_nulls, 'row')})"
-    return Agreement(reader.name, file.label, differs is None, differs or note, _pruned(reader, file, asked, scratch))
+    pruned = _pruned(reader, file, questions, scratch)
+    return Agreement(reader.name, file.label, differs is None, differs or note, pruned)
 
 
-def _pruned(reader: Reader, file: File, asked: list[tuple[Asked, Question]], scratch: Path) -> str:
+def _pruned(reader: Reader, file: File, questions: list[tuple[Asked, Question]], scratch: Path) -> str:
     """For which questions the reader, too, answers right when the row groups that pqext skips are destroyed."""
     if file.file.stat().st_size > MAX_COPIED_BYTES:
         return "not tried on a file of this size"
     enough: dict[str, int] = {}
     more: dict[str, int] = {}
     with TemporaryDirectory(dir=scratch, prefix="_damaged-") as folder:
-        for i, (one, question) in enumerate(asked):
+        for i, (one, question) in enumerate(questions):
             copy = Path(folder) / f"{i}.parquet"
             kept = _reading(question, file.label).row_groups
             destroy_others(file.file, kept, copy)
             survived = compare.survives(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows)  # type: ignore[misc]
             (enough if survived else more)[question.title] = len(kept)
-    total = _reading(asked[0][1], file.label).row_groups_total if asked else 0
+    total = _reading(questions[0][1], file.label).row_groups_total if questions else 0
     return _needed(enough, more, total)
 
 
@@ -136,8 +137,8 @@ def _reading(question: Question, label: str) -> Reading:
     return next(reading for reading in question.readings if reading.file == label)
 
 
-def _at_least(asked: Asked) -> tuple[str, float] | None:
-    return None if asked.threshold is None else (asked.threshold.path, asked.threshold.value)
+def _at_least(question: Asked) -> tuple[str, float] | None:
+    return None if question.threshold is None else (question.threshold.path, question.threshold.value)
 
 
 def _rows(path: Path) -> int:
@@ -147,13 +148,13 @@ def _rows(path: Path) -> int:
         return file.num_rows
 
 
-def destroy_others(path: Path, kept: Collection[int], copy: Path) -> int:
-    """Copy ``path`` to ``copy`` and overwrite all pages of row groups not in ``kept`` with 0xFF; return the bytes."""
+def destroy_others(path: Path, retained: Collection[int], copy: Path) -> int:
+    """Copy ``path`` to ``copy``, overwriting pages outside the row groups ``retained`` by 0xFF; return the bytes."""
     with ParquetFile(path) as file:
         ranges = [
             group.chunk(leaf).byte_range
             for group in file.row_groups
-            if group.index not in kept
+            if group.index not in retained
             for leaf in file.schema.leaves
         ]
     copy.parent.mkdir(parents=True, exist_ok=True)

@@ -108,9 +108,9 @@ def duckdb_version() -> str | None:
     return str(duckdb.__version__)
 
 
-def difference(expected: Iterable[Row], found: Iterable[Row]) -> str | None:
+def difference(expected: Iterable[Row], actual: Iterable[Row]) -> str | None:
     """Describe how two sets of rows differ, ignoring order; None if they are equal."""
-    missing, extra = Counter(expected), Counter(found)
+    missing, extra = Counter(expected), Counter(actual)
     missing, extra = missing - extra, extra - missing
     if not missing and not extra:
         return None

@@ -95,8 +95,8 @@ def _number(column: str, threshold: Threshold) -> Expression:
     return col([column]).variant(threshold.path, "double") >= threshold.value
 
 
-def _by_number(spark: SparkSession, path: Path, told: Path, column: str, threshold: Threshold) -> DataFrame:
-    frame = on_spark.read(spark, str(path), metrics_path=str(told))
+def _by_number(spark: SparkSession, path: Path, metrics: Path, column: str, threshold: Threshold) -> DataFrame:
+    frame = on_spark.read(spark, str(path), metrics_path=str(metrics))
     return on_spark.where(frame, _number(column, threshold))
 
 
@@ -145,13 +145,13 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def reading(folder: Path, label: str, asked: Asked, told: Path) -> Reading:
+def reading(folder: Path, label: str, question: Asked, metrics: Path) -> Reading:
     """Which row groups of a folder's one file the question's tasks have read, and the bytes of their column chunks.
 
     Raises ``RuntimeError`` when the tasks have read another number of row groups than the planner says.
     """
-    (task,) = on_spark.explain_read(str(folder), where=asked.filter).tasks
-    read = on_spark.read_metrics(str(told)).row_groups
+    (task,) = on_spark.explain_read(str(folder), where=question.filter).tasks
+    read = on_spark.read_metrics(str(metrics)).row_groups
     if read != len(task.kept):
-        raise RuntimeError(f"{asked.title}: {read} row groups were read where {len(task.kept)} would do")
+        raise RuntimeError(f"{question.title}: {read} row groups were read where {len(task.kept)} would do")
     return Reading(label, frozenset(task.kept), task.total, task.bytes_kept, task.bytes_total)

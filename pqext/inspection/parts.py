@@ -296,11 +296,11 @@ def _checkpoint(source: Source, part: Part) -> Part:
     return replace(part, kind="checkpoint") if is_one else part
 
 
-def _without_holes(found: list[Part], size: int) -> tuple[list[Part], int]:
+def _without_holes(parts: list[Part], size: int) -> tuple[list[Part], int]:
     """Return the parts in order with the bytes between them, and the number of omitted overlapping parts."""
     whole: list[Part] = []
     at = shared = 0
-    for part in sorted(found, key=lambda part: (part.offset, -part.length)):
+    for part in sorted(parts, key=lambda part: (part.offset, -part.length)):
         if part.offset < at:
             shared += 1
             continue

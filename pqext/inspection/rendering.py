@@ -190,5 +190,5 @@ def _key_values(report: FileFacts) -> RenderableType:
     return Group(table, *_more(len(report.key_value_metadata) - MAX_CHUNKS), "")
 
 
-def _more(count: int, what: str = "more") -> list[RenderableType]:
-    return [Text(f"and {count} {what}", style="dim")] if count > 0 else []
+def _more(count: int, noun: str = "more") -> list[RenderableType]:
+    return [Text(f"and {count} {noun}", style="dim")] if count > 0 else []

@@ -85,7 +85,7 @@ def render(boxes: BoxMap) -> str:
         drawn = chosen(parts)
         controls += (
             Markup(f'<input type="checkbox" id="{name}" checked>'),
-            tag("label", f" {_said(len(drawn), len(parts), label)}", for_=name, class_="shown"),
+            tag("label", f" {_drawn_count(len(drawn), len(parts), label)}", for_=name, class_="shown"),
         )
         layers.append(tag("g", *(_shape(projection, part) for part in drawn), class_=f"level {name}"))
     drawing = tag(
@@ -113,7 +113,7 @@ def render(boxes: BoxMap) -> str:
     return "<!DOCTYPE html>\n" + tag("html", title, tag("body", body), lang="en") + "\n"
 
 
-def _said(drawn: int, count: int, label: str) -> str:
+def _drawn_count(drawn: int, count: int, label: str) -> str:
     named = f"{count:,} {label.removesuffix('s') if count == 1 else label}"
     return named if drawn == count else f"{named}, of which {drawn:,} are drawn"
 

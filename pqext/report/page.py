@@ -24,7 +24,7 @@ def render(report: DemoReport) -> str:
         "main",
         tag("header", tag("h1", report.title), tag("p", report.source), _facts(report.facts)),
         _summary(report),
-        _asked(report) if report.questions and report.files else Markup(""),
+        _question_menu(report) if report.questions and report.files else Markup(""),
         _agreements(report.agreements),
         _notes(report.notes),
         tag(
@@ -76,7 +76,7 @@ def _share(part: int, whole: int) -> Markup:
     return tag("span", tag("b", bar), f" {percent:.0f} %", class_="share")
 
 
-def _asked(report: DemoReport) -> Markup:
+def _question_menu(report: DemoReport) -> Markup:
     radios, labels = [], []
     for kind, names in (
         ("q", [question.title for question in report.questions]),

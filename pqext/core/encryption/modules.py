@@ -70,8 +70,8 @@ class FileAad:
         return self.prefix + self.file_unique + bytes([module]) + ordinals
 
 
-def _ordinal(value: int, what: str) -> bytes:
+def _ordinal(value: int, parts: str) -> bytes:
     if not 0 <= value <= ORDINAL_MAX:
-        raise EncryptionError(f"ordinal {value}: an encrypted file can have {ORDINAL_MAX} {what}, whose ordinals are "
+        raise EncryptionError(f"ordinal {value}: an encrypted file can have {ORDINAL_MAX} {parts}, whose ordinals are "
                               "16-bit numbers")
     return value.to_bytes(2, "little")

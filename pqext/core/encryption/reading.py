@@ -233,7 +233,7 @@ class FileDecryptor:
             error.locate(column=path, row_group=row_group)
             raise
 
-    def _retrieve(self, key_metadata: bytes | None, what: str) -> AesKey | None:
+    def _retrieve(self, key_metadata: bytes | None, name: str) -> AesKey | None:
         assert self._decryption is not None
         if self._retriever is None or key_metadata is None:
             return None
@@ -244,10 +244,10 @@ class FileDecryptor:
             except ParquetError:
                 raise
             except Exception as error:
-                raise EncryptionError(f"the key retriever has not given {what}: {type(error).__name__}") from error
+                raise EncryptionError(f"the key retriever has not given {name}: {type(error).__name__}") from error
             if key is None:
                 return None
-            known = self._retrieved[key_metadata] = AesKey(check_key(key, what))
+            known = self._retrieved[key_metadata] = AesKey(check_key(key, name))
         return known
 
 

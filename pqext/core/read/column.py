@@ -30,7 +30,7 @@ from pqext.core.read.pages.page_selection import PageSelection
 from pqext.core.read.pages.table_decoder import Declined, TableDecoder
 from pqext.core.schema.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
 from pqext.core.schema.shape import LeafShape
-from pqext.core.schema.types.arrow_compute import kept
+from pqext.core.schema.types.arrow_compute import flagged
 
 T = TypeVar("T")
 
@@ -333,9 +333,9 @@ class ColumnReader:
         """Select the flagged rows of ``column``."""
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[entries],
-                              kept(column.array, entries))
+                              flagged(column.array, entries))
         entries = entries[np.cumsum(column.repetition == 0) - 1]
         slots = entries[column.definition >= self._shape.slot_level]
         return LeafColumn(
-            column.repetition[entries], column.definition[entries], kept(column.array, slots)
+            column.repetition[entries], column.definition[entries], flagged(column.array, slots)
         )

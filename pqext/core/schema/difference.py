@@ -16,10 +16,10 @@ _SHOWN = 5
 """Columns that are named one by one."""
 
 
-def difference(first: Schema, other: Schema, where: str, *, alike: bool = False) -> str | None:
+def difference(first: Schema, other: Schema, where: str, *, lenient: bool = False) -> str | None:
     """How ``other`` differs from ``first``, which messages call ``where``; None where rows of both fit together.
 
-    Names of roots are no difference. With ``alike`` neither are annotations that say the same in other words, names
+    Names of roots are no difference. With ``lenient`` neither are annotations that say the same in other words, names
     within lists and maps, and field ids that only ``first`` has.
     """
     mine, theirs = first.root.child_names, other.root.child_names
@@ -34,7 +34,7 @@ def difference(first: Schema, other: Schema, where: str, *, alike: bool = False)
         return f"the columns are {_listed(theirs)} instead of {_listed(mine)}"
     # Several columns may have one name.
     pairs = zip(first.root.children, map(other.root.child, mine) if told else other.root.children, strict=True)
-    differences = (_unlike(shape.of(one), shape.of(same), alike) for one, same in pairs if same is not None)
+    differences = (_unlike(shape.of(one), shape.of(same), lenient) for one, same in pairs if same is not None)
     unlike = [found for found in differences if found is not None]
     told += unlike[:_SHOWN]
     if len(unlike) > _SHOWN:
@@ -51,7 +51,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(repr(escape_text(name)) for name in names[:_SHOWN]) + more
 
 
-def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
+def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     """Describe how a column differs, or its first part that differs."""
     column = f"column {escape_text(mine.node.dotted)!r}"
     if _kind(mine) != _kind(theirs):
@@ -60,27 +60,27 @@ def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
             found, wanted = (one.node.logical_name or found for one in (theirs, mine))
         cast = ": cast it to pyarrow.json_()" if wanted == "JSON" and found == "STRING" else ""
         return f"{column} has type {found} instead of {wanted}{cast}"
-    within = _parts_unlike(mine, theirs, alike)
+    within = _parts_unlike(mine, theirs, lenient)
     if within is not None:
         if mine.node.logical_name == "VARIANT":
             unwritten = "that is laid out as pqext does not write it; pqext reshred makes a file that takes rows"
-            return f"{column} is a VARIANT {unwritten if alike else 'that is shredded otherwise'}"
+            return f"{column} is a VARIANT {unwritten if lenient else 'that is shredded otherwise'}"
         return within
     if mine.nullable != theirs.nullable:
         return f"{column} is {_repetition(theirs)} instead of {_repetition(mine)}"
     ids = mine.node.field_id, theirs.node.field_id
-    if ids[0] != ids[1] and not (alike and None in ids):
+    if ids[0] != ids[1] and not (lenient and None in ids):
         return f"{column} has {_id(ids[1])} instead of {_id(ids[0])}"
     if isinstance(mine, LeafShape) and _stored(mine.node) != _stored(theirs.node):
         return f"{column}, {_words(mine)}, is stored as {_stored(theirs.node)} instead of {_stored(mine.node)}"
     if isinstance(mine, ListShape) and isinstance(theirs, ListShape) and _levels(mine) != _levels(theirs):
         return f"{column} is a list of another layout"
-    if not alike and mine.node.logical_type != theirs.node.logical_type:
+    if not lenient and mine.node.logical_type != theirs.node.logical_type:
         return f"{column} has another annotation for the same type"
     return None
 
 
-def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
+def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     """Describe how parts of a struct, list or map differ that have the same category."""
     if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
         names = [[child.node.name for child in one.children] for one in (mine, theirs)]
@@ -88,15 +88,15 @@ def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
             name = escape_text(mine.node.dotted)
             return f"column {name!r} has the fields {_listed(names[1])} instead of {_listed(names[0])}"
         pairs = zip(mine.children, theirs.children, strict=True)
-        return next((found for pair in pairs if (found := _unlike(*pair, alike)) is not None), None)
+        return next((found for pair in pairs if (found := _unlike(*pair, lenient)) is not None), None)
     if isinstance(mine, ListShape) and isinstance(theirs, ListShape):
         if mine.is_map and isinstance(mine.element, GroupShape) and isinstance(theirs.element, GroupShape):
             pairs = zip(mine.element.children, theirs.element.children, strict=False)
-            return next((found for pair in pairs if (found := _unlike(*pair, alike)) is not None), None)
-        if not alike and mine.element.node.path != theirs.element.node.path:
+            return next((found for pair in pairs if (found := _unlike(*pair, lenient)) is not None), None)
+        if not lenient and mine.element.node.path != theirs.element.node.path:
             found, wanted = escape_text(theirs.element.node.dotted), escape_text(mine.element.node.dotted)
             return f"column {wanted!r} is called {found!r}"
-        return _unlike(mine.element, theirs.element, alike)
+        return _unlike(mine.element, theirs.element, lenient)
     return None
 
 
@@ -138,8 +138,8 @@ def _repetition(one: Shape) -> str:
     return "nullable" if one.nullable else "NOT NULL"
 
 
-def _id(found: int | None) -> str:
-    return "no field id" if found is None else f"field id {found}"
+def _id(number: int | None) -> str:
+    return "no field id" if number is None else f"field id {number}"
 
 
 def _stored(node: SchemaNode) -> str:

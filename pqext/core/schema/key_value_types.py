@@ -57,12 +57,12 @@ def describer(key: str) -> DescribesFile | None:
     return handler if isinstance(handler, DescribesFile) else None
 
 
-def _with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
+def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Schema:
     """Return ``schema`` with other logical types for the top-level columns of these names."""
     columns: dict[int, SchemaNode] = {}
     leaves: dict[int, SchemaNode] = {}
     names = schema.root.child_names
-    for name, logical in given.items():
+    for name, logical in logical_types.items():
         node = _column(schema, name)
         if node is None:
             continue

@@ -208,11 +208,11 @@ def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
                 error.locate(column=leaf.node.dotted)
                 raise
         found += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
-        found += [f"column {node.dotted}: {reason}" for node, reason in _doubts(top, options)]
+        found += [f"column {node.dotted}: {reason}" for node, reason in _type_warnings(top, options)]
     return found
 
 
-def _doubts(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]]:
+def _type_warnings(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]]:
     """The columns at or below ``top`` whose handler doubts their type, and why."""
     for shape in (top,) if isinstance(top, LeafShape) else (top, *top.leaves()):
         handler = None if shape.annotation is None else shape.annotation.load()

@@ -154,8 +154,8 @@ def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtrem
         nan_low, nan_high = _among(keys, is_nan, starts)
         low, high = np.where(present, low, nan_low), np.where(present, high, nan_high)
 
-    def back(found: NDArray[Any]) -> NDArray[Any]:
-        return _total_order(found.astype(integer))
+    def back(stored: NDArray[Any]) -> NDArray[Any]:
+        return _total_order(stored.astype(integer))
 
     filled = starts[1:] > starts[:-1]
     return PageExtremes(_plain(back(low), filled), _plain(back(high), filled), nans.tolist())

@@ -86,7 +86,7 @@ class FileLayout:
 
     def adopted(self, schema: Schema) -> Schema:
         """Return the file's schema after checking that ``schema`` fits. Raises ``ValueError`` if it does not."""
-        mismatch = difference(self.schema, schema, "the file", alike=True)
+        mismatch = difference(self.schema, schema, "the file", lenient=True)
         if mismatch is not None:
             raise ValueError(f"the rows do not fit {self.path}: {mismatch}")
         return self.schema

@@ -35,12 +35,12 @@ class RowOrder:
         """Iterate over all rows in order, in row groups of ``at_most`` rows; each is copied when it is due."""
         order, starts = self.handler.row_groups(self.storage, _values(table, self.path), at_most)
         for start, stop in pairwise([*starts.tolist(), len(order)]):
-            yield taken(table, order[start:stop])
+            yield take_positions(table, order[start:stop])
 
     def pages(self, table: pa.Table, at_most: int, sort: bool) -> tuple[pa.Table, NDArray[np.int64]]:
         """Return the rows of a row group, ordered with ``sort``, and the first rows of pages of ``at_most`` rows."""
         order, starts = self.handler.pages(self.storage, _values(table, self.path), at_most, sort)
-        return table if order is None else taken(table, order), starts
+        return table if order is None else take_positions(table, order), starts
 
 
 def find(fields: Sequence[StoredField]) -> RowOrder | None:
@@ -93,7 +93,7 @@ def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
     return field, _values(table, path)
 
 
-def taken(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
+def take_positions(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
     """Return the rows of ``table`` with the numbers in ``order``, in chunks.
 
     Arrow's ``take`` joins all chunks of a column first, which fails for more than 2 GiB of byte arrays.
@@ -108,7 +108,7 @@ def taken(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
 def _take_column(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     if len(chunks) < 2:
-        return arrow_compute.taken(chunks[0] if chunks else pa.array([], column.type), rows)
+        return arrow_compute.take_positions(chunks[0] if chunks else pa.array([], column.type), rows)
     starts = np.cumsum([0, *(len(chunk) for chunk in chunks)])
     homes = np.searchsorted(starts, rows, side="right") - 1
     order = np.argsort(homes, kind="stable")
@@ -116,8 +116,8 @@ def _take_column(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     back = np.empty(len(rows), dtype=np.int64)
     back[order] = np.arange(len(rows))
     pieces = [
-        arrow_compute.taken(chunks[home], rows[order[start:stop]] - starts[home])
+        arrow_compute.take_positions(chunks[home], rows[order[start:stop]] - starts[home])
         for home, (start, stop) in enumerate(pairwise(ends.tolist()))
         if start < stop
     ]
-    return arrow_compute.taken(pa.concat_arrays(pieces), back) if pieces else pa.array([], column.type)
+    return arrow_compute.take_positions(pa.concat_arrays(pieces), back) if pieces else pa.array([], column.type)

@@ -23,7 +23,7 @@ from pqext.core.schema.annotations import Annotation, Notes, Storage, StoresAlik
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import int96, marks, spark_profile
 from pqext.core.schema.types.arrow_compute import dictionary_decoded, is_view, run_ends_decoded
-from pqext.core.schema.types.arrow_compute import kept as chosen
+from pqext.core.schema.types.arrow_compute import flagged as chosen
 from pqext.core.schema.types.file_reference import check_file
 from pqext.core.schema.types.leaf_conversion import stored_like
 from pqext.core.schema.types.logical import LeafType

@@ -133,10 +133,10 @@ def _sign(one: Any, other: Any) -> int:
     return int(one > other) - int(one < other)
 
 
-def _corrected(found: pa.Array, rows: Any, values: Any) -> pa.Array:
-    mask = np.zeros(len(found), bool)
+def _corrected(result: pa.Array, rows: Any, values: Any) -> pa.Array:
+    mask = np.zeros(len(result), bool)
     mask[rows] = True
-    return pc.replace_with_mask(found, pa.array(mask), pa.array(values))
+    return pc.replace_with_mask(result, pa.array(mask), pa.array(values))
 
 
 def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:

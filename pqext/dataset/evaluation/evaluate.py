@@ -259,11 +259,11 @@ class _Evaluator(Visitor[pa.Array]):
         return field, array
 
 
-def _by_entry(found: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
+def _by_entry(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
     """Expand a result for the entries of a dictionary to its rows."""
-    if found.null_count or indices.null_count:
-        return found.take(indices)
-    flags, places = found.to_numpy(zero_copy_only=False), indices.to_numpy()
+    if result.null_count or indices.null_count:
+        return result.take(indices)
+    flags, places = result.to_numpy(zero_copy_only=False), indices.to_numpy()
     chosen = np.flatnonzero(flags)
     if len(chosen) == 1:  # comparing all at once is quicker than looking each up
         return pc.equal(indices, pa.scalar(chosen[0], indices.type))
@@ -295,10 +295,10 @@ def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
     return _compare_placed(array, placed(array.type, operator, value))
 
 
-def _compare_placed(array: pa.Array, asked: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
-    if isinstance(asked, bool):
-        return _where_valid(array, asked)
-    operator, scalar = asked
+def _compare_placed(array: pa.Array, comparison: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
+    if isinstance(comparison, bool):
+        return _where_valid(array, comparison)
+    operator, scalar = comparison
     return _COMPUTE[operator](_stored(array), scalar)
 
 

@@ -273,9 +273,9 @@ class _GroupRun:
             pass
 
     def _filtered(
-        self, left: NDArray[np.int64], kept: pa.RecordBatch | None, stages: Sequence[Stage]
+        self, left: NDArray[np.int64], read: pa.RecordBatch | None, stages: Sequence[Stage]
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None, Stage]:
-        """Apply the further stages to the rows ``left`` by the first stage, which has read the columns ``kept``.
+        """Apply the further stages to the rows ``left`` by the first stage, which has read the columns ``read``.
 
         Returns the rows, the columns read for them, and the last stage, which reads the remaining columns.
         """
@@ -298,32 +298,32 @@ class _GroupRun:
                     stage = replace(stage, kept=())
                     window.kept, window.kept_bytes = [], 0
             left = window.left()
-            if kept is not None:
-                kept = filtered(kept, pa.concat_arrays(flags))
-            kept = side_by_side(kept, window.columns())
-        return left, kept, last
+            if read is not None:
+                read = filtered(read, pa.concat_arrays(flags))
+            read = side_by_side(read, window.columns())
+        return left, read, last
 
-    def _yield_columns(self, last: Stage, left: NDArray[np.int64], kept: pa.RecordBatch | None) -> Iterator[Part]:
-        """Yield the rows ``left`` with their columns ``kept`` and those of the last stage."""
+    def _yield_columns(self, last: Stage, left: NDArray[np.int64], read: pa.RecordBatch | None) -> Iterator[Part]:
+        """Yield the rows ``left`` with their columns ``read`` and those of the last stage."""
         if last.columns or last.leaves:
-            yield from self._run_last_stage(last, self._rows(left), left, kept)
+            yield from self._run_last_stage(last, self._rows(left), left, read)
             return
         for start in range(0, len(left), self._batch_rows):
             count = min(self._batch_rows, len(left) - start)
-            batch = _without_columns(count) if kept is None else kept.slice(start, count)
+            batch = _without_columns(count) if read is None else read.slice(start, count)
             yield batch, computed_of(self._computed, {}, batch)
 
     def _run_last_stage(
-        self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, kept: pa.RecordBatch | None = None,
+        self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, read: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``kept``."""
+        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``read``."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
             if left is not None:
                 batch, leaves = _only(batch, leaves, _in_part(left, queue.take(batch.num_rows)))
-                if kept is not None:
-                    batch = side_by_side(kept.slice(at, batch.num_rows), batch)
+                if read is not None:
+                    batch = side_by_side(read.slice(at, batch.num_rows), batch)
                 at += batch.num_rows
             if not batch.num_rows:
                 continue
@@ -389,10 +389,10 @@ def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) ->
     )
 
 
-def _places(mask: pa.BooleanArray, found: int, first: int = 0) -> NDArray[np.int64]:
-    """Return the ``found`` positions where a condition is true, counted from ``first``."""
+def _places(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int64]:
+    """Return the ``count`` positions where a condition is true, counted from ``first``."""
     mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null imports pandas
-    places = np.empty(found, np.int64)
+    places = np.empty(count, np.int64)
     selected_values.mask_positions(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
     return places
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import MemoryLimitError
-from pqext.core.schema.types.arrow_compute import is_view, taken
+from pqext.core.schema.types.arrow_compute import is_view, take_positions
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.extremes import sortable
 from pqext.dataset.expressions import Column, Expression, Value
@@ -180,6 +180,6 @@ def _take_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
 
 def _copied(array: pa.Array, rows: Any) -> pa.Array:
     if not is_view(array.type):
-        return taken(array, rows)
+        return take_positions(array, rows)
     plain = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()
-    return taken(array, rows).cast(plain).cast(array.type)  # views keep all the bytes that they lie in
+    return take_positions(array, rows).cast(plain).cast(array.type)  # views keep all the bytes that they lie in

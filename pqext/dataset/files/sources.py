@@ -104,7 +104,7 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
     elif mode is not None:
         return [path]
     elif (several := alternatives(path)) != [path]:
-        found = sorted({one for alternative in several for one in _found(alternative, guard)})
+        found = sorted({one for alternative in several for one in _find_alternative(alternative, guard)})
         reason = "No file matches this pattern"
     else:
         found = _matching(path, guard)
@@ -114,7 +114,7 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
     return found
 
 
-def _found(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
+def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
     """Return the paths of one alternative of a pattern; possibly none."""
     try:
         return _find(alternative, False, guard)
@@ -144,7 +144,7 @@ def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Seq
     Of one source the store is asked which it is; in a list what has an extension is a file.
     """
     if (several := alternatives(place.key)) != [place.key] and not (is_one and place.is_file()):
-        named = {one.key: one for key in several for one in _found(place.at(key), guard)}
+        named = {one.key: one for key in several for one in _find_alternative(place.at(key), guard)}
         if not named:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
         return [named[key] for key in sorted(named)]

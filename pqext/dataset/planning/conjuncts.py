@@ -145,10 +145,10 @@ class PassRates:
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 
-    def count(self, condition: Expression, asked: int, passed: int) -> None:
-        """Record the result for ``asked`` rows."""
+    def count(self, condition: Expression, rows: int, passed: int) -> None:
+        """Record the result for ``rows`` rows."""
         before = self.counts.get(condition, (0, 0))
-        self.counts[condition] = before[0] + asked, before[1] + passed
+        self.counts[condition] = before[0] + rows, before[1] + passed
 
     def ordered(self, stages: Sequence[Stage], file: ParquetFile, row_group: int) -> Sequence[Stage]:
         """Order the filter stages by observed cost; unchanged if nothing was observed."""

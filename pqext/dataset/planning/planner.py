@@ -273,7 +273,7 @@ class FilePlanner:
             nodes = [
                 part
                 for path, asked in _operands_by_path(operands(filter)).items()
-                for part in self._asked_parts(find(self.facts.schema, Column(path)), asked)
+                for part in self._needed_parts(find(self.facts.schema, Column(path)), asked)
             ]
             names = self._names(nodes)
             by_top = _by_top(self.facts.schema, names)
@@ -313,13 +313,13 @@ class FilePlanner:
                 continue
             # Strict reading checks all columns of a variant, and a result that contains part of it reads all of it.
             in_parts = not any(h[: len(path)] == path for h in held) and not self.options.strict
-            nodes += self._asked_parts(node, asked) if in_parts else [node]
+            nodes += self._needed_parts(node, asked) if in_parts else [node]
         return list({node.path: node for node in nodes}.values())
 
-    def _asked_parts(self, node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
+    def _needed_parts(self, node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:
         """Return the parts of ``node`` that its operands need."""
         if node.logical_name == "VARIANT":
-            return _variant_parts(node, asked)
+            return _variant_parts(node, operands)
         while _is_plain_group(node) and node.logical_name not in ("LIST", "MAP") and node.children:
             node = min(node.children, key=lambda child: child.leaf_stop - child.leaf_start)
         return [node]
@@ -363,10 +363,10 @@ def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -
     return None if row_group_may_match(bound, group) else _REFUSED
 
 
-def _operands_by_path(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
+def _operands_by_path(operands: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
     """Group operands by the path of their column."""
     found: dict[tuple[str, ...], list[Operand]] = {}
-    for operand in asked:
+    for operand in operands:
         found.setdefault(operand_column(operand).path, []).append(operand)
     return found
 
@@ -389,11 +389,11 @@ def _is_plain_group(node: SchemaNode) -> bool:
     return not node.is_leaf and for_logical(node.logical_name) is None
 
 
-def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
+def _variant_parts(node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:
     """Return the columns of a VARIANT that a filter needs; ``metadata`` shows whether it is null."""
     from pqext.variant.access.columns import columns_of_path
 
-    paths = [operand.path if isinstance(operand, VariantField) else None for operand in asked]
+    paths = [operand.path if isinstance(operand, VariantField) else None for operand in operands]
     parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]
     metadata = node.child("metadata")
     return parts or ([node] if metadata is None else [metadata])

@@ -155,21 +155,21 @@ class Union(SchemaStrategy):
             known[found] = self._answer_leaf(leaf, found)
         return known[found]
 
-    def _answer_leaf(self, leaf: Expression, found: Sequence[pa.DataType | None]) -> Expression | bool | object:
-        if None in found:
+    def _answer_leaf(self, leaf: Expression, types: Sequence[pa.DataType | None]) -> Expression | bool | object:
+        if None in types:
             names = columns(leaf)
             row = pa.RecordBatch.from_arrays(
                 [nulls(1, self._stored.field(name).type) for name in names],
                 schema=pa.schema([self._stored.field(name).with_nullable(True) for name in names]),
             )
-            if len(found) == 1 or all(one is None for one in found):
+            if len(types) == 1 or all(one is None for one in types):
                 return bool(evaluate(leaf, row)[0].as_py())
             return _MAYBE
         unified = [type_at(self._stored, path) for path in paths(leaf)]
-        if all(one == other for one, other in zip(found, unified, strict=True)):
+        if all(one == other for one, other in zip(types, unified, strict=True)):
             return leaf
-        if len(found) == 1:
-            stored, target = found[0], unified[0]
+        if len(types) == 1:
+            stored, target = types[0], unified[0]
             if stored is not None and target is not None and _is_sound(leaf, stored, target):
                 return leaf
         return _MAYBE

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import InvalidValueError, UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.schema.types.arrow_compute import taken
+from pqext.core.schema.types.arrow_compute import take_positions
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.table.partitions import NULL
 
@@ -81,7 +81,7 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
 
 def _take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
     """The rows of a batch, in columns that Arrow itself does not take rows of too."""
-    return pa.RecordBatch.from_arrays([taken(column, rows) for column in batch.columns], schema=batch.schema)
+    return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
 
 
 def _text(name: str, scalar: pa.Scalar) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.schema.arrow_check import check_array, check_table
-from pqext.core.write.row_order import pick, taken
+from pqext.core.write.row_order import pick, take_positions
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.curves import positions
 from pqext.geo.kernels.cutting import cheapest_cuts
@@ -99,7 +99,7 @@ def sort(
     field, values = pick(table, column)
     marked = type_of(field)
     order = order_of(row_boxes(values), bounds, curve, marked is None or marked.planar)
-    return taken(table, order)
+    return take_positions(table, order)
 
 
 def row_boxes(array: GeometryArray) -> NDArray[np.float64]:

@@ -178,10 +178,10 @@ def put_together(
         sources = [(column, mine) for column in left.columns] + [(column, theirs) for column in right.columns]
         sources += [(pa.array(values[part]), None) for values in more]
         found = dict(zip(names, sources, strict=True))
-        yield batch_of(schema, [_taken(*found[name]) for name in schema.names])
+        yield batch_of(schema, [_take(*found[name]) for name in schema.names])
 
 
-def _taken(column: Any, numbers: pa.Array | None) -> pa.Array:
+def _take(column: Any, numbers: pa.Array | None) -> pa.Array:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return whole if numbers is None else whole.take(numbers)
 

@@ -47,7 +47,7 @@ def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
     if len(names) != 2:
         raise ValueError("on is the name of a column, or a pair of the names on the left and on the right")
     one, other = _side(left, names[0], "left"), _side(right, names[1], "right")
-    known = [_told(df, side) for df, side in ((left, one), (right, other))]
+    known = [_declares_type(df, side) for df, side in ((left, one), (right, other))]
     if known[0] and not known[1]:  # WKB is what it stands beside
         other = replace(other, type=one.type)
     elif known[1] and not known[0]:
@@ -68,30 +68,30 @@ def _kind(side: Side) -> str:
     return "GEOMETRY" if side.type.planar else "GEOGRAPHY"
 
 
-def _told(df: DataFrame, side: Side) -> bool:
+def _declares_type(df: DataFrame, side: Side) -> bool:
     """Does the column's type say what it holds?"""
     return isinstance(df.schema[side.number].dataType, T.GeometryType | T.GeographyType) or bool(
         df.schema[side.number].metadata
     )
 
 
-def _side(df: DataFrame, name: str | None, which: str) -> Side:
+def _side(df: DataFrame, name: str | None, side_name: str) -> Side:
     fields = df.schema.fields
     if name is None:
         found = [f.name for f in fields if isinstance(f.dataType, T.GeometryType | T.GeographyType)]
         if len(found) != 1:
             there = f"several geometry columns, {', '.join(found)}" if found else "no GEOMETRY or GEOGRAPHY column"
-            raise ValueError(f"there are {there} on the {which}: name one, on=(left, right)")
+            raise ValueError(f"there are {there} on the {side_name}: name one, on=(left, right)")
         name = found[0]
     places = [number for number, field in enumerate(fields) if field.name == name]
     if len(places) != 1:
         hint = did_you_mean(str(name), df.columns)
-        raise ValueError(f"{len(places) or 'no'} columns {name!r} on the {which}{hint}")
+        raise ValueError(f"{len(places) or 'no'} columns {name!r} on the {side_name}{hint}")
     type = _type(df.schema, name)
     if type is None:
         kind = fields[places[0]].dataType.simpleString()
         raise TypeError(
-            f"column {name!r} on the {which} is {kind}, not GEOMETRY, GEOGRAPHY or BINARY of WKB: "
+            f"column {name!r} on the {side_name} is {kind}, not GEOMETRY, GEOGRAPHY or BINARY of WKB: "
             "make geometries with st_point or st_geomfromwkt"
         )
     return Side(places[0], name, type)

@@ -183,9 +183,9 @@ def _condition(predicate: Any, distance: Any) -> Condition:
     return Condition(predicate, as_distance(predicate, distance))
 
 
-def _one_of(what: str, value: Any, choices: tuple[str, ...]) -> None:
+def _one_of(argument: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ValueError(f"{what} is one of {', '.join(choices)}, not {value!r}")
+        raise ValueError(f"{argument} is one of {', '.join(choices)}, not {value!r}")
 
 
 def _by_cells(

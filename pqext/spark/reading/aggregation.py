@@ -42,7 +42,7 @@ _OF = "of"
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A column ``name`` of the result: ``function`` of the value in ``place``, of rows where that is None."""
+    """Result column ``name``: ``function`` of the column at ``place``, of rows if that is None."""
 
     name: str
     function: str
@@ -65,13 +65,13 @@ class Aggregation:
         """Raise ``TypeError`` for values that cannot be grouped, ordered or added."""
         for field in values.fields[: self.by]:
             if not isinstance(field.dataType, _ORDERED):
-                raise TypeError(f"rows cannot be grouped by {_told(field)}")
+                raise TypeError(f"rows cannot be grouped by {_describe_field(field)}")
         for one in self.wanted:
             if one.place is None or one.function == "count":
                 continue
             field, is_added = values[one.place], one.function in ("sum", "avg")
             if not isinstance(field.dataType, _ADDED if is_added else _ORDERED):
-                raise TypeError(f"{one.function} is not defined for {_told(field)}")
+                raise TypeError(f"{one.function} is not defined for {_describe_field(field)}")
 
     def compared(self, values: T.StructType) -> list[T.StructField]:
         """Those of the values that are compared with each other, to group rows or for an extreme."""
@@ -89,7 +89,7 @@ class Aggregation:
         return T.StructType(fields)
 
     def partial(self, values: T.StructType, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What a task gives of a ``batch`` of ``values`` in their exchange types, with :meth:`partial_schema`."""
+        """Compute the partial results, with :meth:`partial_schema`, for a ``batch`` of ``values`` as exchanged."""
         names = [f"group_{place}" for place in range(self.by)]
         columns: dict[str, pa.Array] = dict(zip(names, batch.columns, strict=False))
         asked: list[tuple[Any, str]] = []
@@ -113,7 +113,7 @@ class Aggregation:
     def from_metadata(
         self, planner: ScanPlanner, task: Task, file: ParquetFile, values: T.StructType
     ) -> tuple[list[pa.RecordBatch], list[RowGroupPlan]]:
-        """What the metadata of a file's row groups proves, as :meth:`partial` has it, and the plans of the others."""
+        """Return partial results that the metadata of row groups proves, and the plans of the other row groups."""
         columns = [_stored(one) for one in planner.request.result or ()]
         names = planner.request.partitions.schema.names
         with_reasons = not self.by and all(
@@ -137,13 +137,13 @@ class Aggregation:
             batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
         return batches, sorted(others, key=lambda plan: plan.index)
 
-    def _finished(self, found: Mapping[str, pa.ChunkedArray], field: pa.Field) -> pa.Array:
+    def _finished(self, parts: Mapping[str, pa.ChunkedArray], field: pa.Field) -> pa.Array:
         """A column of the partial result; the greatest of numbers among which is NaN is NaN."""
-        if field.name.startswith("count") and field.name not in found:
-            column = found["count_all"]
+        if field.name.startswith("count") and field.name not in parts:
+            column = parts["count_all"]
         else:
-            column = found[field.name]
-        nan = found.get(field.name.replace("max_", "nan_", 1)) if field.name.startswith("max_") else None
+            column = parts[field.name]
+        nan = parts.get(field.name.replace("max_", "nan_", 1)) if field.name.startswith("max_") else None
         array = column.combine_chunks()
         array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
         if nan is not None:
@@ -188,24 +188,24 @@ def _stored(column: str | Computed) -> Stored | None:
     return column.field if isinstance(column.field, Stored) else None
 
 
-def _is_pair(asked: Any) -> bool:
-    return isinstance(asked, tuple | list) and len(asked) == 2
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 2
 
 
-def _told(field: T.StructField) -> str:
+def _describe_field(field: T.StructField) -> str:
     return escape_text(f"column {field.name!r} of type {field.dataType.simpleString()}")
 
 
-def _part(number: int, what: str) -> str:
-    return f"{what}_{number}"
+def _part(number: int, kind_of_part: str) -> str:
+    return f"{kind_of_part}_{number}"
 
 
 _ARROW = {"count": "count", "min": "min", "max": "max", "nan": "any", "sum": "sum"}
-"""What Arrow calls the function that makes a part."""
+"""Arrow's name of the function for a partial result."""
 
 
 def _parts(one: Aggregate, values: T.StructType) -> Iterator[tuple[str, T.DataType]]:
-    """What tasks give for a function: part and type."""
+    """Yield the partial results for a function: name and type."""
     type = None if one.place is None else values[one.place].dataType
     if one.function in ("count", "avg"):
         yield "count", T.LongType()
@@ -223,7 +223,7 @@ def _sum_type(type: T.DataType, *, is_mean: bool) -> T.DataType:
 
 
 def _prepared(one: Aggregate, values: T.StructType, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array | None]]:
-    """What Arrow works on for a function: part and values, None for the rows themselves."""
+    """Yield the inputs of partial results: name and values, None for rows."""
     if one.place is None:
         yield "count", None
         return
@@ -277,7 +277,7 @@ def to_data(aggregation: Aggregation) -> dict[str, Any]:
 
 
 def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
-    """The aggregation of which :func:`to_data` made ``data``; ``ValueError`` for anything else."""
+    """Parse an aggregation written by :func:`to_data`; ``ValueError`` for anything else."""
     count = 0 if columns is None else len(columns)
     if not isinstance(data, dict) or data.keys() != {"by", "wanted"} or not isinstance(data["wanted"], list):
         raise ValueError("expected an object of by and wanted, as pqext.spark.query writes it")

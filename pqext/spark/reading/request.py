@@ -1,4 +1,4 @@
-"""What a read of data source ``pqext`` asks for, as the data source's options say it.
+"""Options of a read by the data source ``pqext``.
 
 Options are text, because they pass through Spark: lists, expressions and mappings are JSON.
 """
@@ -76,33 +76,33 @@ class Query:
     partitions: Partitions = NO_PARTITIONS
     trust_statistics: bool = True
     aggregation: Aggregation | None = None
-    """What is wanted of groups of rows, in place of the rows."""
+    """Aggregates of groups to return instead of rows."""
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Credentials and the like, for URLs."""
+    """Credentials and other options for URLs."""
     unified: pa.Schema | None = None
     """The schema to which the files conform; None where all must agree."""
     skipping: StoreReference | None = None
     """The data-skipping store that is asked which files need not be opened."""
     case_sensitive: bool = False
     on_invalid: Literal["raise", "skip"] = "raise"
-    """What a task does with a file in which it finds a fault: raise, or end the file there."""
+    """Action of a task for a corrupt file: raise, or end the file there."""
     ignore_missing_files: bool = False
     settings_known: bool = False
     """Whether the options hold the settings of the session, which Spark does not pass to a data source."""
     assumed: tuple[tuple[str, str], ...] = ()
-    """Unknown settings on which the result depends, with the values for which it holds: tasks compare them."""
+    """Settings that the result depends on, with their values at planning time: tasks compare them."""
     invalid_utf8: InvalidUtf8 = "raise"
     legacy_timezone: str | None = None
     interval_months: bool = False
     """Whether year-month intervals are the numbers of their months, as INT."""
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What listing told of the files of stores of objects, which a data-skipping store compares with what it knows."""
+    """Metadata of listed objects, which a data-skipping store compares with its own."""
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str], found: Sequence[tuple[str, Any]] | None = None) -> Query:
+    def from_options(cls, options: Mapping[str, str], listed: Sequence[tuple[str, Any]] | None = None) -> Query:
         """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed.
 
-        ``found`` are the files of the paths and their places, where these are known.
+        ``listed`` are the files of the paths and their locations, if known.
         """
         given = normalize_options(options)
         known = {"path", "paths", *PARSERS}
@@ -130,9 +130,8 @@ class Query:
             values.pop("path_glob_filter", None),
             *(instant(values.pop(name), timezone) if name in values else None for name in times),
         )
-        if found is None:
-            found = chosen.apply(list_sources(paths, storage, ignore_table_format=ignored), paths)
-        listed = found
+        if listed is None:
+            listed = chosen.apply(list_sources(paths, storage, ignore_table_format=ignored), paths)
         if values.get("on_invalid") == "skip":
             listed = readable_files(listed, ReadOptions(threads=1), Limits.untrusted())
         files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
@@ -189,11 +188,11 @@ class Query:
 
     @property
     def limits(self) -> Limits:
-        """What a file may ask of a task: see :meth:`Limits.untrusted`; ``memory_bytes`` raises what it may hold."""
+        """The limits of a file in a task: :meth:`Limits.untrusted`; ``memory_bytes`` raises the memory limit."""
         return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
 
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of the files, that of the first or of all, and of what folders name."""
+        """The Arrow schema of the files, of the first or of all, with partition columns."""
         if self.unified is not None:
             return self.partitions.complete_schema(self.unified)
         first = read_schema(self.place(self.files[0]), self.options, self.limits)
@@ -211,7 +210,7 @@ class Query:
                 made = {field.name: field for field in ScanPlanner(first).schema}
                 fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
             names = [one.name if isinstance(one, Computed) else one for one in self.columns]
-            noted = {one.name: _noted(one, noted) for one in asked} | {
+            noted = {one.name: _recorded_field(one, noted) for one in asked} | {
                 name: noted.get(name) for name in self.columns if isinstance(name, str)
             }
             missing = [name for name in names if name not in fields]
@@ -222,13 +221,13 @@ class Query:
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def stored_schema(self) -> T.StructType:
-        """The Spark schema of all columns; unknown user-defined types as they are stored."""
+        """The Spark schema of all columns; unknown user-defined types in their stored type."""
         arrow = self.arrow_schema()
         noted = {name: one for name, one in recorded_fields(self._note(arrow)).items() if not one.unsupported}
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def _note(self, arrow: pa.Schema) -> str:
-        """Spark's own schema of the files, that of the first if they have several."""
+        """Spark's own schema in the files; of the first file if there are several."""
         return str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
 
     def schema(self) -> T.StructType:
@@ -243,7 +242,7 @@ class Query:
         return intervals_to_months(values) if self.interval_months else values
 
     def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> ScanRequest:
-        """What is asked of ``files``, for the result's columns ``names`` and the rows that ``filter`` leaves."""
+        """Return the scan of ``files`` for the result's columns ``names`` and rows that match ``filter``."""
         computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
         result = tuple(computed.get(name, name) for name in names)
         places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
@@ -255,7 +254,7 @@ class Query:
         return self.aggregation is not None and self.aggregation.counts_rows
 
     def to_plan(self, names: Sequence[str], filter: Expression | None) -> ScanRequest:
-        """What is asked of all files, of which the store drops some before they are opened."""
+        """Return the scan of all files, some of which the store prunes before they are opened."""
         query = replace(self.query(self.files, names, filter), is_count=self.is_count)
         if self.columns is None and not self.has_user_schema:
             query = replace(query, result=None)  # so that a column that only later files have is an error
@@ -331,14 +330,14 @@ class Query:
         return replace(self, bbox_column=names[0])
 
 
-def _noted(column: Computed, noted: Mapping[str, RecordedField | None]) -> RecordedField | None:
-    """What is noted of a column that is read as it is, by another name perhaps."""
+def _recorded_field(column: Computed, recorded: Mapping[str, RecordedField | None]) -> RecordedField | None:
+    """Return the recorded field of a stored column, which may be renamed."""
     path = column.field.path if isinstance(column.field, Column) else ()
-    return noted.get(path[0]) if len(path) == 1 else None
+    return recorded.get(path[0]) if len(path) == 1 else None
 
 
 def _stored(column: Computed, fields: Mapping[str, pa.Field]) -> pa.Field | None:
-    """The field of a column that is read as it is, by another name perhaps."""
+    """Return the field of a stored column, which may be renamed."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return fields[path[0]].with_name(column.name) if len(path) == 1 and path[0] in fields else None
 
@@ -365,7 +364,7 @@ def encode_options(
     ignore_table_format: bool = False,
     file_options: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
+    """Return the options for :meth:`Query.from_options`. Raises its errors as far as they can be detected here."""
     expression = as_expression(where)
     options = {
         "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),

@@ -189,9 +189,9 @@ class ByFrames:
         return Summary(len(files), done.added, 0, done.read, (*done.failed, *rowless))
 
 
-def without(frame: DataFrame, refused: set[str]) -> DataFrame:
+def without(frame: DataFrame, pruned: set[str]) -> DataFrame:
     """The rows of a frame but for those of files by their names in stores, which Spark then does not open."""
-    return _named(frame, [uri for uri in frame.inputFiles() if path_of(uri) in refused], is_wanted=False)
+    return _named(frame, [uri for uri in frame.inputFiles() if path_of(uri) in pruned], is_wanted=False)
 
 
 def _named(frame: DataFrame, uris: Sequence[str], is_wanted: bool) -> DataFrame:

@@ -229,10 +229,10 @@ _before: Callable[[Any], Any] = sys.unraisablehook
 
 @contextmanager
 def told_once() -> Iterator[None]:
-    """Arrow's error of a row with a wrong number of fields is all that is told of it.
+    """Suppress Arrow's own message about a row with a wrong number of fields; its error is raised anyway.
 
-    A row that is not UTF-8 cannot be given to the function that decides on it, which Arrow would print too. Python has
-    one hook for all threads: the first thread sets it, and the last one gives it back.
+    Arrow would also print a row that is not UTF-8, which cannot be passed to the callback. Python has one hook for all
+    threads: the first thread sets it, the last one restores it.
     """
     global _within, _before
     with _lock:
@@ -248,17 +248,17 @@ def told_once() -> Iterator[None]:
                 sys.unraisablehook = _before
 
 
-def _but_for_rows(told: Any) -> None:
-    ours = str(getattr(told.object, "__module__", "")).startswith("pqext.")
-    if not ours or not isinstance(told.exc_value, UnicodeDecodeError):
-        _before(told)
+def _but_for_rows(event: Any) -> None:
+    ours = str(getattr(event.object, "__module__", "")).startswith("pqext.")
+    if not ours or not isinstance(event.exc_value, UnicodeDecodeError):
+        _before(event)
 
 
 class Ended:
-    """A file of CSV, and behind its bytes a line that is no row of it, which ``seen`` tells the parser has met.
+    """A CSV file followed by a marker line that is not a row of it; the parser reports the marker to ``seen``.
 
-    Where a quote is open at the end of the file, the line becomes part of a field, and is not met. ``columns`` is the
-    number of fields of a row where the file does not begin with their ``names``, which are known once a part is read.
+    If a quote is open at the end of the file, the marker becomes part of a field and is not reported. ``columns`` is
+    the number of fields in a row if the file does not start with ``names``, known once a part is read.
     """
 
     closed = False
@@ -293,9 +293,9 @@ class Ended:
         return data
 
     def stop(self) -> None:
-        """Wait until nobody reads the file.
+        """Wait until all reads have ended.
 
-        A thread of Arrow's reads ahead. Where it does so while the interpreter ends, that aborts the process.
+        An Arrow thread reads ahead. If it does so during interpreter shutdown, the process aborts.
         """
         self._is_stopped = True
         for _ in range(_PAUSES):
@@ -327,7 +327,7 @@ class Ended:
         return [name.encode("latin-1").decode(errors="replace") for name in names], bool(text.read(1))
 
     def is_met(self, row: Any) -> bool:
-        """Is a row that the parser refuses the line behind the file?"""
+        """Test whether a rejected row is the marker line after the file."""
         found = self._line is not None and row.text.encode() == self._line
         self.seen |= found
         return found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.schema.arrow_schema.types import type_of
-from pqext.core.schema.types.arrow_compute import kept
+from pqext.core.schema.types.arrow_compute import flagged
 
 _MOST_FILLED = 1 << 30
 """Elements of fixed-size lists that stand for null lists, at most; what they take is counted before."""
@@ -127,7 +127,7 @@ def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
         return batch.filter(mask)
     except pa.ArrowNotImplementedError:
         flags = mask.fill_null(False).to_numpy(zero_copy_only=False)
-        return pa.RecordBatch.from_arrays([kept(column, flags) for column in batch.columns], schema=batch.schema)
+        return pa.RecordBatch.from_arrays([flagged(column, flags) for column in batch.columns], schema=batch.schema)
 
 
 def _filled(values: pa.Array, offsets: NDArray[np.int32], present: NDArray[np.bool_], size: int) -> pa.Array:

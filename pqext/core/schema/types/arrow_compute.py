@@ -53,7 +53,7 @@ def is_view(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
 
 
-def taken(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+def take_positions(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
     """Return the elements at ``places``, which lie within the array."""
     if is_view(array.type):
         return _views(array, places)
@@ -62,12 +62,12 @@ def taken(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
     return _in_runs(array, places)
 
 
-def kept(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
+def flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
     """The flagged elements."""
     if not is_view(array.type):
         with suppress(pa.ArrowNotImplementedError):
             return array.filter(pa.array(flags))
-    return taken(array, np.flatnonzero(flags))
+    return take_positions(array, np.flatnonzero(flags))
 
 
 def _views(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:

@@ -1,25 +1,25 @@
 """``profile="spark"``: the types that Spark's own Parquet reader supports, and their replacements.
 
-Spark 4 refuses a file's column, or the whole file, for some types that the format has. Under the profile the writer
-stores the nearest type that holds every value, or refuses the column by name:
+Spark 4 rejects a column, or the complete file, for some types of the format. The writer's profile stores the nearest
+type that holds every value, or rejects the column by name:
 
-- half floats as FLOAT;
-- nanosecond timestamps and times as microseconds, milliseconds of a day too; a value with finer digits is refused, but
-  TIME of seven to nine digits stays where Spark 4.3 itself writes it;
-- timestamps keep milliseconds, but a value beyond 64 bits of microseconds, which both of Spark's readers fail on, is
-  refused; so it is in INT96;
-- times as local ones, since Spark knows no others;
-- UUIDs as plain 16 bytes and FILE structs as plain structs, without their annotation;
-- decimals of more than 38 digits and intervals are refused;
-- GEOMETRY and GEOGRAPHY only in a CRS that Spark parses: ``OGC:CRS84``, ``EPSG:<n>`` or ``SRID:<n>``;
-- BROTLI is refused, because Spark has no codec for it;
-- ALP is refused, which no Spark reads, and BYTE_STREAM_SPLIT, which Spark's vectorized reader knows from 4.3 on only;
-- encrypted pages of version 2 are refused, because Spark takes their levels for plaintext;
-- a chunk of floats that holds NaN has no bounds: Spark skips by them what compares above all numbers;
-- a dictionary of floats that holds one zero holds the other too: Spark takes both for equal, and skips chunks in whose
-  dictionary the one asked for is missing.
+- half floats become FLOAT;
+- timestamps and times in nanoseconds, and times in milliseconds, become microseconds; values with finer digits are
+  rejected, but TIME of seven to nine digits is stored where Spark 4.3 itself writes it;
+- timestamps in milliseconds are stored, but values beyond 64 bits of microseconds are rejected, also as INT96, because
+  both of Spark's readers fail on them;
+- times become local times, since Spark has no others;
+- UUIDs become plain 16 bytes and FILE structs plain structs, without their annotation;
+- decimals of more than 38 digits and intervals are rejected;
+- GEOMETRY and GEOGRAPHY require a CRS that Spark parses: ``OGC:CRS84``, ``EPSG:<n>`` or ``SRID:<n>``;
+- BROTLI is rejected, because Spark has no codec for it;
+- ALP is rejected, and so is BYTE_STREAM_SPLIT for Spark before 4.3, whose vectorized reader lacks it;
+- encrypted pages of version 2 are rejected, because Spark reads their levels as plaintext;
+- a chunk of floats that contains NaN has no bounds: Spark prunes by them, and NaN is above all numbers;
+- a dictionary of floats that contains one zero also contains the other: Spark regards them as equal, and prunes chunks
+  whose dictionary lacks the requested one.
 
-Unsigned integers stay: Spark reads them as the next wider type, UINT_64 as DECIMAL(20, 0).
+Unsigned integers are stored: Spark reads them as the next wider type, UINT_64 as DECIMAL(20, 0).
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ Marks = dict[bytes, bytes]
 def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
     """Return the Arrow type and marks of a leaf at dotted ``path`` as stored for Spark.
 
-    Raises ``UnsupportedError`` where there is none that holds every value, and for any other than its own where
-    ``exact`` is asked for: within a VARIANT a type is part of the value.
+    Raises ``UnsupportedError`` if there is no type that holds every value, and with ``exact`` for any type but the
+    leaf's own: within a VARIANT a type is part of the value.
     """
     found = _adapted(arrow, metadata, path)
     if exact and found != (arrow, metadata):
-        raise _refused(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
+        raise _unsupported(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
     return found
 
 
 def _adapted(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
     types = pa.types
     if types.is_decimal(arrow) and arrow.precision > 38:
-        raise _refused(path, f"{arrow}, Spark's decimals end at 38 digits")
+        raise _unsupported(path, f"{arrow}, Spark's decimals end at 38 digits")
     if types.is_interval(arrow):
-        raise _refused(path, "INTERVAL, which Spark does not read")
+        raise _unsupported(path, "INTERVAL, which Spark does not read")
     if types.is_float16(arrow):
         return pa.float32(), metadata
     if types.is_timestamp(arrow) and arrow.unit == "ns" and metadata.get(marks.PHYSICAL_TYPE) != b"INT96":
@@ -78,7 +78,7 @@ def check(schema: Schema) -> None:
         logical = node.logical_type
         spatial = (logical.GEOMETRY or logical.GEOGRAPHY) if logical is not None else None
         if spatial is not None and spatial.crs is not None and not _CRS.fullmatch(spatial.crs):
-            raise _refused(node.dotted, "a CRS that Spark does not parse; use OGC:CRS84, EPSG:<n> or SRID:<n>")
+            raise _unsupported(node.dotted, "a CRS that Spark does not parse; use OGC:CRS84, EPSG:<n> or SRID:<n>")
 
 
 _A_MICROSECOND = {"s": 10**6, "ms": 10**3}
@@ -93,7 +93,7 @@ def check_values(values: pa.Array, path: str) -> None:
     far = pc.or_(pc.less(counts, -most), pc.greater(counts, most))
     if pc.any(far).as_py():
         at = pc.index(far, True).as_py()
-        raise _refused(
+        raise _unsupported(
             path,
             f"value {at} that is not null in its row group is {counts[at].as_py()} {values.type.unit} from 1970, and "
             "Spark's timestamps end at 64 bits of microseconds",
@@ -104,7 +104,7 @@ def _nodes(node: SchemaNode) -> list[SchemaNode]:
     return [node, *(below for child in node.children for below in _nodes(child))]
 
 
-def _refused(path: str, what: str) -> UnsupportedError:
+def _unsupported(path: str, reason: str) -> UnsupportedError:
     return UnsupportedError(
-        f"profile='spark' cannot store column {path!r}: {what}", feature="profile spark", column=path
+        f"profile='spark' cannot store column {path!r}: {reason}", feature="profile spark", column=path
     )
