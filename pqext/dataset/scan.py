@@ -229,7 +229,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         warnings = self._planner.mistake_warnings()
         tasks = self.plan(pages=True)
         filter = None if request.filter is None else str(request.filter)
-        told = [] if request.files.summaries is None else request.files.summaries.told()
+        told = [] if request.files.summaries is None else request.files.summaries.usage_lines()
         if form == "json":
             facts = {
                 "columns": self.schema.names, "filter": filter, "order": [*map(str, self._request.order)],

@@ -202,16 +202,16 @@ class RowGroupReader:
                 found = True
         return found
 
-    def _assembled(self, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
-        """The row group as one batch of the leaves in ``found``; None if some are missing or take much memory."""
+    def _assembled(self, leaf_arrays: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
+        """The row group as one batch of the leaves in ``leaf_arrays``; None if some are missing or take much memory."""
         rows = self._group.num_rows
-        if len(found) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
+        if len(leaf_arrays) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
             return None
         if self._small.are_shown:
-            arrays = [found[leaf.node.leaf_start] for leaf in self._leaves]
+            arrays = [leaf_arrays[leaf.node.leaf_start] for leaf in self._leaves]
             self._hand_over({}, arrays)
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        decoded = {index: LeafColumn(None, None, array) for index, array in found.items()}
+        decoded = {index: LeafColumn(None, None, array) for index, array in leaf_arrays.items()}
         try:
             self._assembling.reserve(sum(assembled_bytes(top, decoded) for top in self._shapes))
         except MemoryLimitError:

@@ -127,7 +127,7 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
         if not encoded.dictionary.null_count:
             entries = encoded.dictionary.cast(normal(encoded.type.value_type))
             entries = leaf.to_physical(entries, recipe.leaf_type)
-            found = dictionary_builder.given(physical, entries, ordered=encoded.type.ordered)
+            found = dictionary_builder.from_entries(physical, entries, ordered=encoded.type.ordered)
         if found is not None:
             return found
     return dictionary_builder.index(physical, size)

@@ -29,14 +29,16 @@ _WORTHWHILE = 0.7
 class IndexedValues:
     """``indices`` of the first values of a chunk, all or as many as fit the dictionary, into ``entries``.
 
-    ``given``: the entries come from the user, and some may be unused.
+    ``has_user_entries``: the entries come from the user, and some may be unused.
     """
 
-    __slots__ = ("_entries", "_found", "count", "given", "indices")
+    __slots__ = ("_entries", "_found", "count", "has_user_entries", "indices")
 
-    def __init__(self, indices: NDArray[np.int32], entries: pa.Array | Found, *, given: bool = False) -> None:
+    def __init__(
+        self, indices: NDArray[np.int32], entries: pa.Array | Found, *, has_user_entries: bool = False
+    ) -> None:
         self.indices = indices
-        self.given = given
+        self.has_user_entries = has_user_entries
         self.count = len(entries)
         self._entries = None if isinstance(entries, Found) else entries
         self._found = entries if isinstance(entries, Found) else None
@@ -62,7 +64,7 @@ class IndexedValues:
         """Return the distinct values of a chunk of ``count`` values; None if the dictionary lacks some."""
         if len(self.indices) < count:
             return None
-        if not self.given:
+        if not self.has_user_entries:
             return self.entries
         flags = np.bincount(self.indices, minlength=len(self.entries)) > 0
         return self.entries if flags.all() else self.entries.filter(pa.array(flags))
@@ -71,7 +73,7 @@ class IndexedValues:
         """Return the number of distinct values of a chunk of ``count`` values; None if the dictionary lacks some."""
         if len(self.indices) < count:
             return None
-        return len(np.unique(self.indices)) if self.given else self.count
+        return len(np.unique(self.indices)) if self.has_user_entries else self.count
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
     return IndexedValues(indexed.indices, pa.concat_arrays([indexed.entries, other]))
 
 
-def given(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedValues | None:
+def from_entries(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedValues | None:
     """Build the dictionary with ``entries`` first, in their order, used or not; None if that is impossible.
 
     Entries must be distinct, include all values and, unless they are ``ordered``, not take more than ``MAX_BYTES``.
@@ -141,7 +143,7 @@ def given(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedVal
     indices = pc.index_in(physical, entries)
     if indices.null_count or len(pc.unique(entries)) < len(entries):
         return None
-    return IndexedValues(indices.to_numpy(), entries, given=True)
+    return IndexedValues(indices.to_numpy(), entries, has_user_entries=True)
 
 
 def _promises(distinct_count: int, physical: pa.Array) -> bool:

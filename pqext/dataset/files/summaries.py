@@ -96,7 +96,7 @@ class Summaries(PickledByFields):
         found, self.usages = self.usages, []
         return found
 
-    def told(self) -> list[str]:
+    def usage_lines(self) -> list[str]:
         """Describe how summaries were used for the files opened last, one line each."""
         lines = []
         for path, (used, changed) in [*self._used.items()]:
