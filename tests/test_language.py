@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 PROSE = {
     "a file, footer or function records, returns or reports; it does not tell": r"\b(tells?|told|telling)\b",
-    "write 'is not a'": r"\b(is|are|was|were) no (?!longer|more|need)",
+    "write 'is not a'": r"(?<!there )\b(is|are|was|were) no (?!longer|more|need)",
     "start with a verb or a noun": r'^\W*(What|How|Who|Whose)\b',
     "state it: 'Whether ...', 'Test whether ...'": r'^"""[^"]*\?(""")?$',
     "split the sentence": r"\b(of|by|from|in|for|with) which\b",

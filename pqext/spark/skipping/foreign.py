@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 READ_AS = "io.pqext.read"
-"""The parameter of an index that says how Spark read the files: their format, options and the type of the column."""
+"""Index parameter that records how Spark read the files: format, options and column type."""
 _SETTLED_MS = 50
 _FILE = "_metadata.file_path"
 _PLAIN = (
@@ -61,7 +61,7 @@ class Files:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def frame(self) -> DataFrame:
-        """Their rows. Raises ``UnsupportedError`` for a format of which Spark does not tell the file of a row."""
+        """Return their rows. Raises ``UnsupportedError`` if Spark does not record the file of a row in their format."""
         found = self._read(self._known)
         try:
             _ = found.select(_FILE).schema
@@ -87,7 +87,7 @@ class Files:
         return (reader if schema is None else reader.schema(schema)).load(list(self.paths))
 
     def read_as(self, type: T.DataType) -> str:
-        """What the values of a column of a type depend on, beside the files."""
+        """Return everything besides the files that the values of a column depend on."""
         given = {name.lower(): str(value) for name, value in self.options.items()}
         zone = {"timeZone": self.spark.conf.get("spark.sql.session.timeZone")} if _is_temporal(type) else {}
         about = {"format": self.format.lower(), "options": given, "type": type.simpleString(), **zone}
@@ -190,12 +190,12 @@ class ByFrames:
 
 
 def without(frame: DataFrame, pruned: set[str]) -> DataFrame:
-    """The rows of a frame but for those of files by their names in stores, which Spark then does not open."""
+    """Exclude the rows of files, by their names in stores; Spark does not open these files."""
     return _named(frame, [uri for uri in frame.inputFiles() if path_of(uri) in pruned], is_wanted=False)
 
 
 def _named(frame: DataFrame, uris: Sequence[str], is_wanted: bool) -> DataFrame:
-    """The rows of files, or all others, by their URIs: Spark writes those of local files in two ways."""
+    """Select the rows of files, or of all others, by URI: Spark writes URIs of local files in two ways."""
     both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
     if not both and not is_wanted:
         return frame
@@ -209,7 +209,7 @@ def path_of(uri: str) -> str:
 
 
 def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
-    """The type of a column, or of a field of a struct. Raises ``ValueError`` where there is none."""
+    """Return the type of a column, or of a field of a struct. Raises ``ValueError`` if it does not exist."""
     type: T.DataType = schema
     for name in path:
         names = type.names if isinstance(type, T.StructType) else []
@@ -221,7 +221,7 @@ def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
 
 
 def stored_type(type: T.DataType) -> pa.DataType | None:
-    """The Arrow type in which stores keep values; None where they keep none of that type."""
+    """Return the Arrow type of values in stores; None if stores do not support the type."""
     if type == T.StringType():  # another collation would compare otherwise
         return pa.string()
     if not isinstance(type, _PLAIN):
@@ -243,7 +243,7 @@ def _column(operand: Any) -> Any:
 
 
 def _version(known: Objects, at: int = 0) -> tuple[int, int, str | None]:
-    """What tells a version of a file of this machine from others."""
+    """Return the identity of a version of a file on this machine."""
     return int(known.modified[at]), int(known.sizes[at]), known.etags[at].as_py()
 
 

@@ -1,4 +1,4 @@
-"""Files that Spark reads, CSV, JSON, ORC or Parquet, without those that a data-skipping store refuses."""
+"""Read CSV, JSON, ORC or Parquet files with Spark, except those that a data-skipping store prunes."""
 
 from __future__ import annotations
 
@@ -36,35 +36,34 @@ def read_with_skipping(
     options: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """The rows for which ``filter`` is true, of files that Spark's own reader reads but for those that a store refuses.
+    """Read the rows that match ``filter`` with Spark's own reader, except files that a store prunes.
 
-    The store is asked now, by the driver, and files that it refuses never become tasks of Spark. It is asked of the
-    versions of files that are there now, so that changed files and those that it does not know are read. Indexes that
-    are of other values than those that are read are not asked: of another type, or built with another format or other
-    options.
+    The driver queries the store now, and pruned files never become tasks of Spark. Pruning applies to the versions of
+    files that exist now, so that changed and unknown files are read. Indexes of other values are not used: of another
+    type, or built with another format or other options.
 
     Args:
         spark: The session.
-        path: The files: a file, a folder, a pattern, a URL or a list of them.
-        filter: A condition: an expression of ``pqext.col``, SQL text, or lists of tuples. It means what it means to
-            :func:`where`; names are matched as Spark is set to match them, by default in any case of their letters.
+        path: A file, a folder, a pattern, a URL or a list of them.
+        filter: An expression of ``pqext.col``, SQL text, or lists of tuples, with the semantics of :func:`where`; names
+            are matched by Spark's setting, by default case-insensitively.
         skipping: The data-skipping store of :mod:`pqext.skipping`, its path or its URL.
-        format: The name of a format that Spark reads by files.
-        schema: The schema, as ``spark.read.schema`` takes it; inferred where it is left out.
+        format: The name of a file format of Spark.
+        schema: The schema, as for ``spark.read.schema``; inferred by default.
         options: Options of Spark's reader, such as ``{"header": True}``.
-        storage_options: Credentials and other settings for URLs; by default what Spark's Hadoop settings say.
+        storage_options: Credentials and other settings for URLs; Spark's Hadoop settings by default.
 
     Returns:
         A data frame.
 
     Raises:
-        FileNotFoundError: Where there are no files, or no store.
-        ValueError: For a column that is not there, and a store of another table.
-        UnsupportedError: For a format that does not tell the file of a row, and a store of an unknown version.
+        FileNotFoundError: If there are no files, or the store does not exist.
+        ValueError: If a column does not exist, or the store belongs to another table.
+        UnsupportedError: If the format does not record the file of a row, or the store has an unknown version.
 
     Example:
         ``read_with_skipping(spark, "/lake/weather", "temp > 30", "/lake/weather.skipping", format="csv",
-        schema="temp double, place string", options={"header": True})``
+        schema="temp double, city string", options={"header": True})``
     """
     expression = as_expression(filter)
     paths, storage = paths_of(spark, path, [skipping], storage_options)
@@ -75,7 +74,7 @@ def read_with_skipping(
     expression = exact(expression, frame.schema.names)
     if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "false":
         expression = replace_columns(expression, lambda column: _in_schema(column, frame.schema))
-    rows = where(frame, expression)  # which tells what is wrong with the filter
+    rows = where(frame, expression)  # raises the errors of the filter
     sources = [
         place
         for one in paths
@@ -89,7 +88,7 @@ def read_with_skipping(
 
 
 def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
-    """Is evidence of the values that Spark gives?"""
+    """Whether the evidence applies to the values that Spark reads."""
 
     def trusts(one: Evidence) -> bool:
         operand = one.index.operand

@@ -39,18 +39,18 @@ class Place:
 
     @classmethod
     def of(cls, source: Any) -> Place:
-        """The place of what :func:`locate` gives."""
+        """Return the place for a result of :func:`locate`."""
         return cls(source.path, source.listed) if isinstance(source, Location) else cls(str(source))
 
     def source(self, storage_options: Mapping[str, Any] | None) -> Any:
-        """What :func:`locate` gives for it."""
+        """Return the result of :func:`locate` for the place."""
         found = locate(self.path, None, storage_options if is_remote(self.path) else None)
         return replace(found, listed=self.listed) if isinstance(found, Location) else found
 
 
 @dataclass
 class Report:
-    """What a task has done."""
+    """Result of a task."""
 
     added: int = 0
     read: int = 0
@@ -59,7 +59,7 @@ class Report:
     """The names of the objects that it has met, if tasks do not know theirs in advance."""
 
     def as_batch(self) -> pa.RecordBatch:
-        """What Spark takes to the driver."""
+        """Convert the result to a batch for the driver."""
         return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(self)], pa.binary())})
 
 
@@ -74,7 +74,7 @@ class Parts:
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def writer(self, task: int) -> PartWriter:
-        """What writes the parts of one task: a task that is tried again writes the same ones anew."""
+        """Return the writer of a task's parts; a repeated task writes the same parts again."""
         location = self.store.source(self.storage_options)
         return PartWriter(self.layout, location, self.partitions, task, self.job)
 
@@ -100,7 +100,7 @@ class ParquetTask:
     """Indexes the Parquet files of one task."""
 
     work: Sequence[bytes]
-    """The places of each task, pickled: all tasks are sent all of it, and each opens its own."""
+    """The places of each task, pickled: all tasks receive all of them, and each loads its own."""
     indexer: Indexer
     parts: Parts
 
@@ -149,7 +149,7 @@ class InTasks:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as Spark tells."""
+    """Return the number of parallel tasks, if Spark reports it."""
     context: Callable[[], Any] | None = None if type(spark).__module__.startswith("pyspark.sql.connect") else (
         lambda: spark.sparkContext.defaultParallelism
     )
@@ -159,7 +159,7 @@ def parallelism(spark: SparkSession) -> int:
 def paths_of(
     spark: SparkSession, path: str | Sequence[str], others: Sequence[Any], storage_options: Mapping[str, Any] | None
 ) -> tuple[list[str], Mapping[str, Any] | None]:
-    """Absolute paths and URLs, and the settings for these and for what lies beside them."""
+    """Return absolute paths and URLs, and the settings for them and for the files next to them."""
     given = [path] if isinstance(path, str) else list(path)
     paths = [one if is_remote(one) else local_path(one) for one in given]
     remote = [one for one in (*paths, *others) if isinstance(one, str) and is_remote(one)]
