@@ -300,7 +300,7 @@ def test_geometries_take_kind_crs_and_edges_of_the_file(choice: Any, tmp_path: P
     assert points_of(path) == POINTS * 5
     assert len({str(group.column(0).geo_statistics.to_dict()) for group in _groups(path)}) == 1
     assert pqext.read_table(path, filter=pqext.col("g").intersects((0, 0, 1.5, 3))).num_rows == 5
-    refuse(path, WKB, "option 'geometry' says that column 'g' has crs EPSG:2154, but in", geometry={"g": "EPSG:2154"})
+    refuse(path, WKB, "option 'geometry' states crs EPSG:2154 for column 'g', but", geometry={"g": "EPSG:2154"})
     marked = pa.table({"g": WKB["g"]}, pa.schema([geo.geometry_field("g", 2154)]))
     refuse(path, marked, "the table says that column 'g' has crs EPSG:2154, but in the file it has")
 
@@ -330,7 +330,7 @@ def test_geometries_that_only_geoparquet_tells_of_take_its_crs(tmp_path: Path) -
     assert found["k"].tolist() == [1, 2, 3, 4]
     assert not [one for group in _groups(path) for one in (group.column(1).geo_statistics,) if one is not None]
     marked = pa.schema([pa.field("k", pa.int64()), geo.geometry_field("geometry", 4326)])
-    refuse(path, pa.table({"k": [3, 4], "geometry": WKB["g"]}, marked), "has crs EPSG:4326, but in the file it has")
+    refuse(path, pa.table({"k": [3, 4], "geometry": WKB["g"]}, marked), "states crs EPSG:4326 for column 'geometry', but the file has")
 
 
 @pytest.mark.spec("recovery.append.layout")

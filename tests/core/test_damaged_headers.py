@@ -76,7 +76,7 @@ def test_padding_of_levels_becomes_no_rows(index: bool) -> None:
     at = data.index(b"\x15\x0a\x15\x00") + 1
     data[at] = 14
     faults = pqext.verify(bytes(data)).faults
-    assert "the pages hold 39 values, the column chunk says 37" in {fault.message for fault in faults}
+    assert "the pages contain 39 values, the column chunk states 37" in {fault.message for fault in faults}
     for found in left(bytes(data)):
         assert all(row["v"] - row["id"] == 1000 for row in found.to_pylist())
 

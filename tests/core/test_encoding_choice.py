@@ -49,7 +49,7 @@ def test_a_name_that_is_no_encoding_is_refused(encodings: Any) -> None:
 
 @pytest.mark.parametrize("encodings", [None, 5, ["plain"]])
 def test_encodings_of_the_wrong_type_are_refused(encodings: Any) -> None:
-    with pytest.raises(TypeError, match="encodings cannot be a"):
+    with pytest.raises(TypeError, match="encodings must not be"):
         WriteOptions(encodings=encodings)
 
 

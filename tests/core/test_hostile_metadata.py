@@ -350,7 +350,7 @@ def test_elements_of_a_list_are_limited() -> None:
 
 @pytest.mark.parametrize("pairs", [{"k\ud800": "v"}, {"k": "\udfff"}, {"k": "a\udcffb"}])
 def test_text_with_lone_surrogates_is_refused_when_it_is_written(pairs: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="not valid Unicode"):
+    with pytest.raises(ValueError, match="is not Unicode text"):
         written(key_value_metadata=pairs)
 
 
@@ -362,7 +362,7 @@ def test_metadata_that_is_no_text_is_refused_when_it_is_written(pairs: Any) -> N
 
 def test_surrogates_that_stand_for_no_bytes_are_refused_in_any_structure() -> None:
     for struct_ in (KeyValue(key="\ud800"), KeyValue(key="k", value="\ud800", unknown=((9, 1, b""),))):
-        with pytest.raises(ValueError, match="not valid Unicode") as caught:
+        with pytest.raises(ValueError, match="is not Unicode text") as caught:
             encode(struct_)
         assert not isinstance(caught.value, UnicodeError)
 

@@ -142,7 +142,7 @@ def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) 
         pqext.open(tmp_path / "a", limits=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="lists of names"):
         pqext.verify(tmp_path / "a", columns="a")
-    with pytest.raises(ValueError, match="no top-level column 'b'"):
+    with pytest.raises(ValueError, match="unknown top-level column 'b'"):
         pqext.verify(tmp_path / "a", columns=["b"])
 
 

@@ -241,7 +241,7 @@ def test_a_schema_deeper_than_the_stack_lets_arrow_see_it_is_refused() -> None:
     data = b"PAR1" + serialise_footer(FileMetaData(version=2, schema=elements, num_rows=0, row_groups=[]))
     with pqext.open(data, limits=Limits(schema_depth=300)) as file:
         for ask in (lambda: file.arrow_schema, file.read, lambda: next(file.iter_batches(), None)):
-            with pytest.raises(LimitError, match="nests deeper"):
+            with pytest.raises(LimitError, match="is nested too deeply"):
                 ask()
 
 

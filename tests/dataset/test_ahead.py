@@ -174,14 +174,14 @@ def test_threads_change_no_row(threads: int, share: float) -> None:
 
 def test_the_next_rows_are_read_while_these_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     began = threading.Event()
-    read = stages._GroupRun._at_once
+    read = stages._GroupRun._in_one_stage
 
     def noted(self: stages._GroupRun, *arguments: object) -> Iterator[Part]:
         if self._plan.index == 1:
             began.set()
         return read(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stages._GroupRun, "_at_once", noted)
+    monkeypatch.setattr(stages._GroupRun, "_in_one_stage", noted)
     batches = pqext.scan(FILE, ["k"], col("k") < 90, threads=2).to_batches(100)
     next(iter(batches))
     assert began.wait(60)

@@ -179,7 +179,7 @@ def test_a_missing_file_is_told_in_the_same_words_by_a_scan_and_by_the_file_itse
 def test_an_empty_list_and_remote_or_strange_paths_are_errors(tree: Path) -> None:
     with pytest.raises(ValueError, match="list of sources is empty"):
         find_sources([])
-    with pytest.raises(UnsupportedError, match="no local file"):
+    with pytest.raises(UnsupportedError, match="is not a local file"):
         find_sources("nowhere://bucket/key")
     with pytest.raises(TypeError, match="a path is text"):
         find_sources(_BytesPath())

@@ -175,7 +175,7 @@ def test_what_storage_options_apply_to(tmp_path: Path, memory: Any) -> None:
         pqext.open("x", filesystem=memory, storage_options={"key": "x"})
     with pytest.raises(TypeError, match="storage_options must map names to values"):
         pqext.open("s3://b/x", storage_options="key")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"a filesystem is one of pyarrow\.fs or fsspec, or a store of obstore"):
+    with pytest.raises(TypeError, match=r"filesystem must be of pyarrow\.fs, fsspec or obstore"):
         pqext.open("x", filesystem=3)
     with pytest.raises(TypeError, match="with a filesystem the source is a path"):
         pqext.open(b"x", filesystem=memory)

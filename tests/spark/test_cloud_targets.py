@@ -180,5 +180,5 @@ def test_errors_show_no_secret(place: Place) -> None:
 
 
 def test_stores_in_which_files_cannot_wait_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="hdfs:// takes no files that several tasks write together"):
+    with pytest.raises(UnsupportedError, match="hdfs:// does not support folders that several tasks write together"):
         target_of("hdfs://name/folder", None)

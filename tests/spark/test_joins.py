@@ -52,8 +52,8 @@ def pairs_of(one: Any, other: Any, predicate: str, distance: float = 0.0) -> set
 def test_a_matcher_finds_what_every_pair_tells(predicate: Any) -> None:
     one, other = shapes(1, 300), shapes(2, 200)
     condition = Condition(predicate, 1.5 if predicate == "dwithin" else None)
-    matcher = Matcher(Geometries.of(from_shapely(other)), condition)
-    found = list(zip(*(part.tolist() for part in matcher.pairs(Geometries.of(from_shapely(one)))), strict=True))
+    matcher = Matcher(Geometries.from_arrow(from_shapely(other)), condition)
+    found = list(zip(*(part.tolist() for part in matcher.pairs(Geometries.from_arrow(from_shapely(one)))), strict=True))
     assert len(found) == len(set(found)) > 0
     assert set(found) == pairs_of(one, other, predicate, 1.5)
     assert found == sorted(found)
@@ -69,14 +69,14 @@ def test_points_are_found_through_a_grid_or_without(predicate: Any, sizes: tuple
     low = np.round(generator.uniform(0, 40, (150, 2)) * 2) / 2
     high = low + np.round(generator.uniform(*sizes, (150, 2)) * 2) / 2
     other = shapely.box(*low.T, *high.T) if sizes[1] else shapely.points(low)
-    matcher = Matcher(Geometries.of(from_shapely(other)), Condition(predicate))
-    found = list(zip(*(part.tolist() for part in matcher.pairs(Geometries.of(from_shapely(one)))), strict=True))
+    matcher = Matcher(Geometries.from_arrow(from_shapely(other)), Condition(predicate))
+    found = list(zip(*(part.tolist() for part in matcher.pairs(Geometries.from_arrow(from_shapely(one)))), strict=True))
     assert found == sorted(pairs_of(one, other, predicate))
 
 
 def test_threads_share_a_matcher_but_no_shapes() -> None:
     one, other = shapes(1, 300), shapes(2, 200)
-    right, left = Geometries.of(from_shapely(other)), Geometries.of(from_shapely(one))
+    right, left = Geometries.from_arrow(from_shapely(other)), Geometries.from_arrow(from_shapely(one))
     matcher, nearest = Matcher(right, Condition("intersects")), Nearest(right, 1, None)
     meeting = threading.Barrier(4)
 
@@ -115,8 +115,8 @@ def test_geographies_meet_across_the_antimeridian_and_at_the_poles() -> None:
 @pytest.mark.spec("spark.joins.nearest")
 def test_the_nearest_are_those_of_all_distances(k: int, most: float | None) -> None:
     one, other = shapes(4, 120), shapes(5, 90)
-    rows, columns, away = Nearest(Geometries.of(from_shapely(other)), k, most).pairs(
-        Geometries.of(from_shapely(one))
+    rows, columns, away = Nearest(Geometries.from_arrow(from_shapely(other)), k, most).pairs(
+        Geometries.from_arrow(from_shapely(one))
     )
     expected = []
     every = shapely.distance(one[:, None], other[None, :])
@@ -255,7 +255,7 @@ def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any,
 def test_the_nearest_of_data_frames(frames: tuple[Any, Any, Any, Any]) -> None:
     left, right, one, other = frames
     joined = knn_join(left, right, 2, on=("geom", "wkb"), columns=["l", "r", "distance"]).toArrow().to_pylist()
-    _, _, away = Nearest(Geometries.of(from_shapely(other)), 2, None).pairs(Geometries.of(from_shapely(one)))
+    _, _, away = Nearest(Geometries.from_arrow(from_shapely(other)), 2, None).pairs(Geometries.from_arrow(from_shapely(one)))
     assert [row["distance"] for row in sorted(joined, key=lambda row: (row["l"], row["distance"]))] == away.tolist()
 
 
@@ -293,20 +293,20 @@ def test_sides_of_different_kinds_and_systems_are_told(frames: tuple[Any, Any, A
 def test_boxes_around_the_globe_and_of_what_is_near() -> None:
     near_the_end = Geometries(from_points([179.9999999, 10.0], [0.0, 0.0]), geo.GeospatialType(None, "spherical"))
     assert sides_of(near_the_end)[:, [0, 2]].tolist() == [[-180, 180], [10, 10]]
-    plane = Geometries.of(from_points([1.0, None], [2.0, 1.0]))
+    plane = Geometries.from_arrow(from_points([1.0, None], [2.0, 1.0]))
     assert np.allclose(sides_of(plane, Condition("dwithin", 1.0))[0], [0, 1, 2, 3])
     assert np.isnan(sides_of(plane)[1]).all()
 
 
 @pytest.mark.parametrize("k", [1, 5])
 def test_nothing_is_near_coordinates_that_are_infinite(k: int) -> None:
-    there = Geometries.of(from_points([0.0, 1.0], [0.0, 1.0]))
+    there = Geometries.from_arrow(from_points([0.0, 1.0], [0.0, 1.0]))
     for x in (-np.inf, np.inf):
-        found = Nearest(there, k, None).pairs(Geometries.of(from_points([x], [90.0])))
+        found = Nearest(there, k, None).pairs(Geometries.from_arrow(from_points([x], [90.0])))
         assert [len(part) for part in found] == [0, 0, 0]
 
 
 def test_points_so_far_apart_that_their_distance_is_infinite_are_joined() -> None:
-    matcher = Matcher(Geometries.of(from_points([1.7e308], [3.0])), Condition("intersects"))
-    one, other = matcher.pairs(Geometries.of(from_points([1.0, -1e308, 1.7e308], [3.0, 3.0, 3.0])))
+    matcher = Matcher(Geometries.from_arrow(from_points([1.7e308], [3.0])), Condition("intersects"))
+    one, other = matcher.pairs(Geometries.from_arrow(from_points([1.0, -1e308, 1.7e308], [3.0, 3.0, 3.0])))
     assert (one.tolist(), other.tolist()) == ([2], [0])

@@ -99,7 +99,7 @@ def test_patterns_escape_as_in_spark(spark: Any) -> None:
         try:
             col("s").like(pattern, escape)
         except ValueError as error:
-            assert "must stand before %, _ or itself" in str(error)  # noqa: PT017
+            assert "must precede %, _ or itself" in str(error)  # noqa: PT017
             with pytest.raises(AnalysisException, match="The escape character"):
                 df.select(F.like("s", F.lit(pattern), F.lit(escape))).collect()
             continue

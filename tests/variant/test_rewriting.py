@@ -129,7 +129,7 @@ def test_options_come_as_one_object_too(plain: Path, tmp_path: Path) -> None:
             assert {chunk.metadata.codec.name for chunk in file.row_groups[0].chunks()} == {"GZIP"}
             places = file.row_groups[0].chunk(0).offset_index.page_locations  # type: ignore[union-attr]
             assert places[1].first_row_index == 9
-        with pytest.raises(TypeError, match="options must be WriteOptions, got ReadOptions"):
+        with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
             rewrite(plain, dest, options=pqext.ReadOptions())
         with pytest.raises(TypeError, match="the schema argument"):
             rewrite(plain, dest, options=pqext.WriteOptions(shredding={"v": "a INT"}))

@@ -45,7 +45,7 @@ class Limits:
     memory_expansion: int = 256
     """A larger file may take more than ``memory_bytes``: this multiple of its own size."""
 
-    rows: int = (1 << 63) - 1
+    rows: int = 1 << 127
     """Maximum number of rows that the row groups of a file may claim; at least 1,024 for each byte of the file. A run
     of nulls takes a few bytes for any number of rows, and about a second for each 200 million."""
 
