@@ -42,7 +42,6 @@ from pqext.cli.rewrite import FOOTER_FORMATS, MAX_TEXT, parse_shredding
 from pqext.cli.scan_options import ignore_table_format_option
 from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.text import escape_text, format_size, shorten, with_noun
-from pqext.core.io.sink import check_append_target
 from pqext.dataset.computed_columns import Kind, Made
 
 _INPUT, _COLUMNS, _FILE = "Input", "Columns", "Output file"
@@ -175,6 +174,8 @@ def convert(
         if append and force:
             raise ValueError("--append and --force are mutually exclusive")
         if append:
+            from pqext.core.io.sink import check_append_target
+
             check_append_target(dest)
         *places, target = storage.locate([*inputs, dest])
         sources = _sources(places)

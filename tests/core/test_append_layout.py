@@ -302,7 +302,7 @@ def test_geometries_take_kind_crs_and_edges_of_the_file(choice: Any, tmp_path: P
     assert pqext.read_table(path, filter=pqext.col("g").intersects((0, 0, 1.5, 3))).num_rows == 5
     refuse(path, WKB, "option 'geometry' states crs EPSG:2154 for column 'g', but", geometry={"g": "EPSG:2154"})
     marked = pa.table({"g": WKB["g"]}, pa.schema([geo.geometry_field("g", 2154)]))
-    refuse(path, marked, "the table says that column 'g' has crs EPSG:2154, but in the file it has")
+    refuse(path, marked, "the table states crs EPSG:2154 for column 'g', but the file has")
 
 
 def _groups(path: Path) -> list[Any]:
@@ -314,7 +314,7 @@ def _groups(path: Path) -> list[Any]:
 def test_edges_that_contradict_the_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(WKB, path, geometry={"g": {"edges": "spherical"}})
-    told = "option 'geometry' says that column 'g' has edges planar, but in the file it has spherical"
+    told = "option 'geometry' states edges planar for column 'g', but the file has spherical"
     refuse(path, WKB, told, geometry={"g": {"edges": "planar"}})
 
 
@@ -330,7 +330,7 @@ def test_geometries_that_only_geoparquet_tells_of_take_its_crs(tmp_path: Path) -
     assert found["k"].tolist() == [1, 2, 3, 4]
     assert not [one for group in _groups(path) for one in (group.column(1).geo_statistics,) if one is not None]
     marked = pa.schema([pa.field("k", pa.int64()), geo.geometry_field("geometry", 4326)])
-    refuse(path, pa.table({"k": [3, 4], "geometry": WKB["g"]}, marked), "states crs EPSG:4326 for column 'geometry', but the file has")
+    refuse(path, pa.table({"k": [3, 4], "geometry": WKB["g"]}, marked), "states crs EPSG:4326 for column 'geometry'")
 
 
 @pytest.mark.spec("recovery.append.layout")

@@ -86,7 +86,7 @@ def test_several_extensions_in_one_place_become_a_container() -> None:
 @pytest.mark.parametrize(
     ("extensions", "message"),
     [
-        ({"nowhere": b""}, "'nowhere', which is neither a place nor one of a, b, n.x"),
+        ({"nowhere": b""}, "'nowhere', which is neither a metadata path nor one of a, b, n.x"),
         ({"n": b""}, "'n', which is neither"),
         ({"row_groups[9]": b""}, r"'row_groups\[9\]' is no place in this file's metadata"),
         ({"row_groups[0].num_rows": b""}, "there is no structure 'num_rows'"),

@@ -116,7 +116,7 @@ def test_what_a_footer_must_have_is_missed() -> None:
             verify(slowly.build(root))  # type: ignore[arg-type]
     verify(slowly.build({1: ("tables", [{**element, 6: ("Uint8", 99), 7: ("table", {})}]), 3: ("tables", [])}))
     for schema in ([{**element, 4: ("Int32", 5)}], [element, element], [{**element, 4: ("Int32", -1)}], []):
-        with pytest.raises(CorruptFileError, match="no tree"):
+        with pytest.raises(CorruptFileError, match="is not a tree"):
             FlatLookup(slowly.build({1: ("tables", schema), 3: ("tables", [])}), DEFAULT_LIMITS, None)
 
 

@@ -193,8 +193,8 @@ def add_root(count: int) -> Callable[[FileMetaData], None]:
 
 
 REFUSED: dict[str, tuple[Callable[[FileMetaData], Any], str]] = {
-    "chunks in another order": (swap, "in this column's place is of 'b'"),
-    "a chunk's path": (lambda m: setattr(chunk(m).meta_data, "path_in_schema", ["a", "x"]), "is of 'a.x'"),
+    "chunks in another order": (swap, "it belongs to 'b'"),
+    "a chunk's path": (lambda m: setattr(chunk(m).meta_data, "path_in_schema", ["a", "x"]), "it belongs to 'a.x'"),
     "a chunk's type": (lambda m: setattr(chunk(m).meta_data, "type", 1), "with physical type INT32 ["),
     "no metadata in a chunk": (lambda m: setattr(chunk(m), "meta_data", None), "has no metadata"),
     "a row group without columns": (lambda m: m.row_groups[1].columns.clear(), "0 column chunks for 2 columns"),
@@ -350,7 +350,7 @@ def test_elements_of_a_list_are_limited() -> None:
 
 @pytest.mark.parametrize("pairs", [{"k\ud800": "v"}, {"k": "\udfff"}, {"k": "a\udcffb"}])
 def test_text_with_lone_surrogates_is_refused_when_it_is_written(pairs: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="is not Unicode text"):
+    with pytest.raises(ValueError, match="is not valid Unicode"):
         written(key_value_metadata=pairs)
 
 

@@ -48,7 +48,7 @@ def test_its_option_names_columns_and_chooses_for_them() -> None:
     [
         ({"temperature": {"u": "celsius"}}, "option 'temperature' names column 'u', which the schema does not have"),
         ({"temperature": {"t": "feet"}}, "in kelvin or celsius, not 'feet'"),
-        ({"temprature": {"t": "kelvin"}}, "annotations names 'temprature', which no registered annotation has"),
+        ({"temprature": {"t": "kelvin"}}, "annotations names 'temprature', which is not the option of"),
     ],
 )
 def test_wrong_choices_are_named(choices: Any, text: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.core.base.errors import ChangedFileError, CorruptFileError, UnsupportedError
-from pqext.core.files.summary_files import SUMMARY_NOTE, NotedFile, Summary, noted
+from pqext.core.files.summary_files import SUMMARY_NOTE, NotedFile, Summary, read_record
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode, encode
@@ -248,7 +248,7 @@ def test_a_summary_that_is_named_is_not_trusted_for_files_of_another_size(folder
     assert pqext.scan(folder / "_metadata").filter(col("a") >= 70).count() == 10
     pqext.write_table(rows(1000, 25), path)
     for ask in (lambda scan: scan.count(), lambda scan: scan.filter(col("a") >= 1000).to_table()):
-        with pytest.raises(ChangedFileError, match=r"where .*_metadata notes \d+: .*7\.parquet"):
+        with pytest.raises(ChangedFileError, match=r"where .*_metadata records \d+: .*7\.parquet"):
             ask(pqext.scan(folder / "_metadata"))
 
 
@@ -275,7 +275,7 @@ def test_a_summary_that_is_named_is_not_trusted_for_files_of_the_same_size(folde
         lambda scan: scan.count(), lambda scan: scan.filter(col("a") >= 1000).to_table(), lambda scan: scan.plan(),
         lambda scan: scan.filter(col("a") < 5).to_table(),
     ):
-        with pytest.raises(ChangedFileError, match=r"another one than .*_metadata notes: .*7\.parquet"):
+        with pytest.raises(ChangedFileError, match=r"another one than .*_metadata records: .*7\.parquet"):
             ask(pqext.scan(folder / "_metadata"))
     assert pqext.scan(folder).filter(col("a") >= 1000).count() == 10
     opened.clear()
@@ -294,7 +294,7 @@ def test_a_file_that_is_opened_is_the_one_that_is_noted_even_if_its_size_and_tim
     swap(folder / "y=1" / "7.parquet", keeps_time=True)
     scan = pqext.scan(folder / "_metadata" if named else folder)
     for ask in (lambda scan: scan.to_table(), lambda scan: scan.filter(col("a") == 72).to_table()):
-        with pytest.raises(ChangedFileError, match=r"another one than .*_metadata notes: .*7\.parquet"):
+        with pytest.raises(ChangedFileError, match=r"another one than .*_metadata records: .*7\.parquet"):
             ask(scan)
 
 
@@ -465,7 +465,7 @@ def test_a_note_that_is_not_understood_is_none(folder: Path, note: bytes) -> Non
 
 def test_a_note_comes_back(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file:
-        found = noted(file.metadata)
+        found = read_record(file.metadata)
     assert found is not None
     place = folder / "y=1" / "5.parquet"
     with pqext.open(place) as alone:

@@ -121,7 +121,7 @@ def test_the_first_column_or_the_one_that_is_named_is_the_primary_one() -> None:
             written(plain)
     with pytest.raises(ValueError, match="omit one of them"):
         written(table(), key_value_metadata={"geo": "{}"})
-    with pytest.raises(TypeError, match="geoparquet cannot be a"):
+    with pytest.raises(TypeError, match="geoparquet must not be a"):
         written(table(), geoparquet=1.5)
 
 

@@ -177,7 +177,7 @@ def test_what_storage_options_apply_to(tmp_path: Path, memory: Any) -> None:
         pqext.open("s3://b/x", storage_options="key")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"filesystem must be of pyarrow\.fs, fsspec or obstore"):
         pqext.open("x", filesystem=3)
-    with pytest.raises(TypeError, match="with a filesystem the source is a path"):
+    with pytest.raises(TypeError, match="with a filesystem the source must be a path"):
         pqext.open(b"x", filesystem=memory)
     with pytest.raises(ValueError, match="three slashes"):
         pqext.open("file://machine/x.parquet")

@@ -255,7 +255,8 @@ def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any,
 def test_the_nearest_of_data_frames(frames: tuple[Any, Any, Any, Any]) -> None:
     left, right, one, other = frames
     joined = knn_join(left, right, 2, on=("geom", "wkb"), columns=["l", "r", "distance"]).toArrow().to_pylist()
-    _, _, away = Nearest(Geometries.from_arrow(from_shapely(other)), 2, None).pairs(Geometries.from_arrow(from_shapely(one)))
+    searched, queries = (Geometries.from_arrow(from_shapely(side)) for side in (other, one))
+    _, _, away = Nearest(searched, 2, None).pairs(queries)
     assert [row["distance"] for row in sorted(joined, key=lambda row: (row["l"], row["distance"]))] == away.tolist()
 
 
