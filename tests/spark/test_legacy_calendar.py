@@ -210,7 +210,7 @@ def test_values_that_were_converted_are_not_converted_again(
     assert by_pqext(pqext.read_table(stored)) == by_spark(spark, stored) == legacy[1]
     with pytest.raises(pqext.UnsupportedError, match="another Spark calendar"):
         pqext.concatenate([stored, again], tmp_path / "both.parquet")
-    with pytest.raises(pqext.UnsupportedError, match="column day is in Spark's legacy calendar"):
+    with pytest.raises(pqext.UnsupportedError, match="column day uses Spark's legacy calendar"):
         pqext.write_table(pqext.read_table(legacy[0]), stored, append=True)
     with pytest.raises(ValueError, match="state the calendar"):
         pqext.concatenate([stored, stored], tmp_path / "both.parquet", key_value_metadata={"a": "b"})

@@ -115,7 +115,7 @@ def test_an_error_leaves_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        (("kk",), ValueError, r"there is no column 'kk'; did you mean 'k'\?"),
+        (("kk",), ValueError, r"no column 'kk'; did you mean 'k'\?"),
         (("k", "k"), ValueError, "names a column twice"),
         (("x",), TypeError, "'x' of type double cannot name folders: cast it to text, a date or a whole number first"),
         (("k", "x", "n"), TypeError, "cannot name folders"),
@@ -125,7 +125,7 @@ def test_columns_that_cannot_name_folders_are_refused(columns: Any, error: Any, 
     schema = pa.schema([("k", pa.int32()), ("x", pa.float64()), ("n", pa.string())])
     with pytest.raises(error, match=message):
         check_division(Division(columns), schema)
-    with pytest.raises(ValueError, match=r"readers pass over folders named after '\.x'"):
+    with pytest.raises(ValueError, match=r"readers skip folders named after '\.x'"):
         check_division(Division((".x",)), schema.append(pa.field(".x", pa.int32())))
     with pytest.raises(ValueError, match="names all columns"):
         check_division(Division(("k", "n")), schema.remove(1))
