@@ -286,6 +286,6 @@ def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) 
         ingest_json(spark, source, out, partition_by=["$.a[0]"])
     with pytest.raises(TypeError, match=r"column 'x' of type double cannot name folders"):
         ingest_json(spark, source, out, partition_by={"x": ("$.x", "double")})
-    with pytest.raises(ValueError, match=r"in\.json is a file"):
+    with pytest.raises(ValueError, match=r"a file lies in the place of a folder to write into"):
         ingest_json(spark, source, source)
     assert not (tmp_path / "out").exists()

@@ -253,7 +253,7 @@ class Summary:
             except CorruptFileError:
                 found = -1
             if found != file.footer_crc:
-                raise self._changed(f"its footer is another one than {escape_text(self.path)} notes", location)
+                raise self._changed(f"its footer differs from the one that {escape_text(self.path)} records", location)
             return found
         own = read_footer(source, self._limits)
         if own.decryptor is not None or _differ(_RowGroups(self._all, positions), own.metadata.row_groups):
