@@ -65,7 +65,7 @@ def of_predicates(rows: Any, wkb: pa.Array) -> Iterator[Case]:
     others = np.roll(rows, 7)
     missing = shapely.is_missing(rows)
     for operation in PREDICATES:
-        question = geometry_predicates._Question(operation, shapely.to_wkb(query), None, None, None)  # type: ignore[arg-type]
+        question = geometry_predicates._Constant(operation, shapely.to_wkb(query), None, None, None)  # type: ignore[arg-type]
         expected = [
             None if none else bool(answer)
             for none, answer in zip(missing, getattr(shapely, operation)(rows, query), strict=True)
