@@ -81,3 +81,8 @@ def test_options_that_do_not_exist_are_refused() -> None:
         variant.parse_json_lines(b"", on_error="skip")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         variant.parse_json_lines("text")
+
+
+def test_lines_are_a_buffer_and_not_an_array() -> None:
+    with pytest.raises(TypeError, match="contiguous buffer, not StringArray; parse_json parses arrays"):
+        variant.parse_json_lines(pa.array(["1"]))

@@ -104,7 +104,12 @@ def parse_json_lines(
     result does not fit into 32-bit offsets.
     """
     options = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
-    whole = memoryview(text).cast("B")
+    try:
+        whole = memoryview(text).cast("B")
+    except TypeError as error:
+        raise TypeError(
+            f"text must be bytes or a contiguous buffer, not {type(text).__name__}; parse_json parses arrays"
+        ) from error
     if options.undecided is not None:
         sample = options.unshredded().lines(first_lines(whole, SAMPLE_BYTES))[0]
         options = options.decided(pa.chunked_array(sample, type=options.type))
