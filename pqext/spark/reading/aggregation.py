@@ -196,8 +196,8 @@ def _describe_field(field: T.StructField) -> str:
     return escape_text(f"column {field.name!r} of type {field.dataType.simpleString()}")
 
 
-def _part(number: int, kind_of_part: str) -> str:
-    return f"{kind_of_part}_{number}"
+def _part(number: int, part: str) -> str:
+    return f"{part}_{number}"
 
 
 _ARROW = {"count": "count", "min": "min", "max": "max", "nan": "any", "sum": "sum"}
