@@ -1,10 +1,12 @@
-"""Predicates on one column, and bounds that can exclude them.
+"""Predicates on one column, and the rules by which ranges of values exclude them.
 
 The packages above core reduce their expressions to these predicates. :func:`may_match` evaluates one for the values of
 a row group, a page, a part of a VARIANT or a computed operand; :func:`may_relate` compares two operands. The result is
-sound: False only if no value within the bounds satisfies the predicate. Unknown bounds yield True.
-:mod:`pqext.core.indexes.page_index` and :mod:`pqext.skipping.indexes.ranges` evaluate arrays of bounds by the same
-rules.
+sound: False only if no value within the range satisfies the predicate. An unknown end excludes nothing.
+
+The rules exist once, for every :class:`Ranges`: the :class:`Bounds` of one set of values, arrays of the bounds of pages
+(:mod:`pqext.core.indexes.page_index`) and Arrow arrays from a data-skipping store
+(:mod:`pqext.skipping.indexes.ranges`). Only comparing an end with a value differs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 Value = bool | int | float | Decimal | bytes
@@ -59,6 +64,41 @@ class IsNotNull:
 
 
 Predicate = Comparison | IsIn | IsNull | IsNotNull
+Truth = TypeVar("Truth", bool, NDArray[np.bool_], covariant=True)
+"""The result for one range, or for each of several."""
+
+
+class Ranges(Protocol[Truth]):
+    """One or several sets of values, each between a minimum and a maximum; null and NaN are apart from these.
+
+    The ends are inclusive and need not occur. The methods return True if something is unknown.
+    """
+
+    @property
+    def minimum(self) -> Any:
+        """Lower end of all values that are not NaN."""
+
+    @property
+    def maximum(self) -> Any:
+        """Upper end of all values that are not NaN."""
+
+    @property
+    def may_be_nan(self) -> Truth:
+        """Whether a value may be NaN."""
+
+    @property
+    def may_be_null(self) -> Truth:
+        """Whether a value may be null."""
+
+    @property
+    def may_be_valid(self) -> Truth:
+        """Whether a value may not be null."""
+
+    def compare(self, end: Any, operator: Operator, value: Any) -> Truth:
+        """Compare an end with a value that is not NaN. True if either is unknown, or their types do not compare."""
+
+    def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> Truth:
+        """Whether a value that is not NaN may lie within the ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +118,104 @@ class Bounds:
     @property
     def all_null(self) -> bool:
         """True only when every value is known to be null."""
-        return self.null_count is not None and self.num_values is not None and self.null_count >= self.num_values
+        return not self.may_be_valid
+
+    @property
+    def may_be_nan(self) -> bool:
+        """Whether a value may be NaN."""
+        return self.has_nan is not False
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether a value may be null."""
+        return self.null_count != 0
+
+    @property
+    def may_be_valid(self) -> bool:
+        """Whether a value may not be null."""
+        nulls, entries = self.null_count, self.num_values
+        return nulls is None or entries is None or nulls < entries
+
+    @staticmethod
+    def compare(end: Any, operator: Operator, value: Any) -> bool:
+        """Compare an end with a value that is not NaN. True if either is unknown, or their types do not compare."""
+        if end is None or value is None:
+            return True
+        try:
+            return COMPARE[operator](end, value)
+        except TypeError:
+            return True  # the reader evaluates each row
+
+    def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> bool:
+        """Whether a value that is not NaN may lie within the ends; by bisection if the values are ``ascending``."""
+        low, high = self.minimum, self.maximum
+        if not ascending or low is None or high is None:
+            return any(may_overlap(self, value, value) for value in values)
+        try:
+            at = bisect_left(values, low)
+            return at < len(values) and values[at] <= high
+        except TypeError:
+            return True
 
 
-def may_match(predicate: Predicate, bounds: Bounds) -> bool:
-    """Whether a value within ``bounds`` can satisfy ``predicate``. False is a proof, True is not."""
-    if isinstance(predicate, IsNull):
-        return bounds.null_count != 0
-    if bounds.all_null:
-        return False
-    if isinstance(predicate, IsNotNull):
-        return True
+def may_match(predicate: Predicate, ranges: Ranges[Truth]) -> Truth:
+    """Whether a value within ``ranges`` can satisfy ``predicate``. False is a proof, True is not."""
+    if isinstance(predicate, Comparison):
+        return ranges.may_be_valid & _may_compare(ranges, predicate.operator, predicate.value)
     if isinstance(predicate, IsIn):
-        return _may_be_in(predicate, bounds)
-    return _may_compare(predicate, bounds)
+        return ranges.may_be_valid & _may_be_in(ranges, predicate)
+    return ranges.may_be_null if isinstance(predicate, IsNull) else ranges.may_be_valid
 
 
-def _may_be_in(predicate: IsIn, bounds: Bounds) -> bool:
-    """Whether a value of the list can lie within the bounds."""
-    low, high = bounds.minimum, bounds.maximum
-    values: tuple[Any, ...] = predicate.values
-    if not predicate.ascending or low is None or high is None or not values or values[-1] != values[-1]:
-        return any(may_match(Comparison("==", value), bounds) for value in values)
-    try:
-        at = bisect_left(values, low)
-        return at < len(values) and COMPARE["<="](values[at], high)
-    except TypeError:
-        return True  # values of different types do not compare
+def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
+    """Whether values within both bounds can be related by the operator. False is a proof."""
+    if left.all_null or right.all_null:
+        return False
+    return _may(left, operator, right.minimum, right.maximum, right.may_be_nan)
+
+
+def may_overlap(ranges: Ranges[Truth], first: Value, last: Value) -> Truth:
+    """Whether a value may lie between two values that are not NaN. False is a proof."""
+    return ranges.compare(ranges.minimum, "<=", last) & ranges.compare(ranges.maximum, ">=", first)
+
+
+def _may_be_in(ranges: Ranges[Truth], predicate: IsIn) -> Truth:
+    values, ascending = predicate.values, predicate.ascending
+    if ascending and values and values[-1] == values[-1]:
+        return ranges.may_contain_any(values, ascending)
+    numbers = tuple(value for value in values if value == value)
+    may_be_number = ranges.may_contain_any(numbers, ascending)
+    return may_be_number if len(numbers) == len(values) else may_be_number | ranges.may_be_nan
+
+
+def _may_compare(ranges: Ranges[Truth], operator: Operator, value: Value) -> Truth:
+    if value == value:
+        return may_overlap(ranges, value, value) if operator == "==" else _may(ranges, operator, value, value, False)
+    # NaN equals itself and is greater than every number, as in some engines.
+    match operator:
+        case "==" | ">=":
+            return ranges.may_be_nan
+        case ">":
+            return ranges.may_be_nan & False
+    return ranges.may_be_nan | True
+
+
+def _may(left: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_nan: bool) -> Truth:
+    """Whether a value within ``left`` can be related to one from ``low`` to ``high``, or to NaN if ``may_be_nan``.
+
+    A value of the left exceeds one of the right only if the greatest left value exceeds the least right value; NaN
+    exceeds every number. The values are equal only if both ranges overlap, or both have NaN. They differ unless both
+    ranges are the same value without NaN.
+    """
+    match operator:
+        case "==":
+            return may_overlap(left, low, high) | (left.may_be_nan & may_be_nan)
+        case "!=":
+            differs = left.compare(left.minimum, "!=", high) | left.compare(left.maximum, "!=", low)
+            return differs | left.may_be_nan | may_be_nan
+        case "<" | "<=":
+            return left.compare(left.minimum, operator, high) | may_be_nan
+    return left.compare(left.maximum, operator, low) | left.may_be_nan
 
 
 def within(predicate: Predicate, bounds: Bounds) -> Predicate:
@@ -133,46 +244,3 @@ def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) ->
     if isinstance(predicate, IsIn):
         return any(might_contain(value) for value in predicate.values)
     return True
-
-
-def _may_compare(predicate: Comparison, bounds: Bounds) -> bool:
-    value = predicate.value
-    if isinstance(value, float) and value != value:
-        # NaN equals itself and is greater than every number.
-        return bounds.has_nan is not False if predicate.operator in ("==", ">=") else predicate.operator != ">"
-    return _may(bounds, predicate.operator, value, value, False)
-
-
-def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
-    """Whether values within both bounds can be related by the operator. False is a proof."""
-    if left.all_null or right.all_null:
-        return False
-    return _may(left, operator, right.minimum, right.maximum, right.has_nan is not False)
-
-
-def _may(left: Bounds, operator: Operator, low: Any, high: Any, is_nan: bool) -> bool:
-    """Whether a value within ``left`` can be related to one from ``low`` to ``high``, or to NaN if ``is_nan``.
-
-    NaN equals itself and is greater than every number, as in some engines. An unknown bound is infinite.
-    """
-    least: Any = left.minimum
-    most: Any = left.maximum
-    try:
-        match operator:
-            case "==":
-                is_above = least is not None and high is not None and least > high
-                is_below = most is not None and low is not None and most < low
-                return not (is_above or is_below) or (is_nan and left.has_nan is not False)
-            case "!=":
-                is_one_value = low is not None and low == high == least == most
-                return not is_one_value or is_nan or left.has_nan is not False
-            case "<":
-                return is_nan or least is None or high is None or least < high
-            case "<=":
-                return is_nan or least is None or high is None or least <= high
-            case ">":
-                return left.has_nan is not False or most is None or low is None or most > low
-            case ">=":
-                return left.has_nan is not False or most is None or low is None or most >= low
-    except TypeError:
-        return True  # values of different types do not compare: the reader evaluates each row

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
-from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, Value, may_match
+from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, Operator, Predicate, Value, may_match
 from pqext.core.kernels.encode.page_boundaries import PageBoundaries
 from pqext.core.kernels.thrift import page_index as page_index_kernel
 from pqext.core.kernels.thrift.page_index import read_page_locations
@@ -139,8 +139,8 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
             raise CorruptFileError("the level histograms of the column index are of other nulls than it counts")
     numbers = pages.numbers
     if numbers is not None:
-        lows: list[Value | None] = [numbers.lows.min().item()] if len(pages) else []
-        highs: list[Value | None] = [numbers.highs.max().item()] if len(pages) else []
+        lows: list[Value | None] = [numbers.minimum.min().item()] if len(pages) else []
+        highs: list[Value | None] = [numbers.maximum.max().item()] if len(pages) else []
     else:
         held = [bounds for bounds in pages.bounds if not bounds.all_null]
         lows, highs = [bounds.minimum for bounds in held], [bounds.maximum for bounds in held]
@@ -182,12 +182,12 @@ class PageLocations:
 class NumberBounds:
     """Bounds of all pages of a numeric column as arrays, for ordinary column indexes.
 
-    Minima and maxima are inclusive; ``may_be_nan`` flags pages that may contain NaN (None: no page does).
+    Minima and maxima are inclusive; ``may_be_nan`` flags pages that may contain NaN.
     """
 
-    lows: NDArray[Any]
-    highs: NDArray[Any]
-    may_be_nan: NDArray[np.bool_] | None
+    minimum: NDArray[Any]
+    maximum: NDArray[Any]
+    may_be_nan: NDArray[np.bool_]
 
     @classmethod
     def from_index(cls, order: BoundOrder, index: ColumnIndex) -> NumberBounds | None:
@@ -210,49 +210,46 @@ class NumberBounds:
             if len(lows) and (int(lows.min()) < -most or int(highs.max()) > most):
                 return None
             lows, highs = lows.astype(np.int64) * unit, highs.astype(np.int64) * unit
-        may_be_nan = None
-        if order.is_float:
-            counts = index.nan_counts
-            may_be_nan = np.array(counts) != 0 if counts else np.ones(len(lows), np.bool_)
+        may_be_nan = np.full(len(lows), order.is_float)
+        if order.is_float and index.nan_counts:
+            may_be_nan = np.array(index.nan_counts) != 0
         return cls(lows, highs, may_be_nan)
+
+    @property
+    def may_be_null(self) -> NDArray[np.bool_]:
+        """Whether a value of a page may be null: unknown."""
+        return np.ones(len(self.minimum), np.bool_)
+
+    may_be_valid = may_be_null
+    """Whether a value of a page may not be null: no page contains only nulls."""
+
+    def compare(self, end: NDArray[Any], operator: Operator, value: Any) -> NDArray[np.bool_]:
+        """Compare an end with a number that the type of the array represents."""
+        return cast("NDArray[np.bool_]", COMPARE[operator](end, end.dtype.type(value)))
+
+    def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
+        """Whether one of the ``values``, which are ascending, lies within the bounds of each page."""
+        numbers = np.array(values, self.minimum.dtype)
+        return np.searchsorted(numbers, self.maximum, "right") > np.searchsorted(numbers, self.minimum)
 
     def matching(self, predicate: Predicate) -> list[int] | None:
         """Return the pages that may contain a value satisfying ``predicate``; None if arrays cannot determine that."""
-        lows, highs = self.lows, self.highs
-        if isinstance(predicate, IsIn):
-            if not predicate.ascending or not self._are_exact(*predicate.values):
-                return None
-            values = np.array(predicate.values, lows.dtype)
-            return np.flatnonzero(np.searchsorted(values, highs, "right") > np.searchsorted(values, lows)).tolist()
-        if not isinstance(predicate, Comparison) or not self._are_exact(predicate.value):
-            return None
-        value: Any = lows.dtype.type(predicate.value)
-        match predicate.operator:
-            case "==":
-                held = (lows <= value) & (value <= highs)
-            case "!=":
-                held = (lows != value) | (highs != value)
-            case "<":
-                held = lows < value
-            case "<=":
-                held = lows <= value
-            case ">":
-                held = highs > value
-            case ">=":
-                held = highs >= value
-        if self.may_be_nan is not None and predicate.operator in ("!=", ">", ">="):
-            held = held | self.may_be_nan  # some engines order NaN above every number
-        return np.flatnonzero(held).tolist()
+        match predicate:
+            case Comparison() if self._are_exact(predicate.value):
+                return np.flatnonzero(may_match(predicate, self)).tolist()
+            case IsIn(ascending=True) if self._are_exact(*predicate.values):
+                return np.flatnonzero(may_match(predicate, self)).tolist()
+        return None
 
     def _are_exact(self, *values: Value) -> bool:
         """Whether the array type represents these numbers exactly."""
         kinds = set(map(type, values))
-        if self.lows.dtype.kind == "f":
+        if self.minimum.dtype.kind == "f":
             return all(
                 kind is float or (kind is int and all(abs(value) <= _EXACT for value in values if type(value) is int))
                 for kind in kinds
             ) and all(value == value for value in values)
-        limits = np.iinfo(self.lows.dtype)
+        limits = np.iinfo(self.minimum.dtype)
         return kinds == {int} and all(limits.min <= value <= limits.max for value in values if type(value) is int)
 
 

@@ -1,8 +1,8 @@
 """Ranges of values: read them from footers, and determine which may contain a match for a condition.
 
 Each rule is a proof (``specs/skipping.md``): a range is excluded only if the condition is false or null for every value
-between its ends. A null end is unknown and excludes nothing. Comparisons follow :mod:`pqext.dataset.evaluation`, so
-ranges compare exactly as rows do; NaN is above every number.
+between its ends. The rules are those of :mod:`pqext.core.format.predicate`. Comparisons follow
+:mod:`pqext.dataset.evaluation`, so ranges compare exactly as rows do; NaN is above every number.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from functools import reduce
 from math import nan
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pqext.core.format import predicate as core
-from pqext.core.format.predicate import Bounds, Operator, Predicate, Value
+from pqext.core.format.predicate import Bounds, Operator, Value
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import SchemaNode
@@ -52,68 +54,58 @@ class Ranges:
         kind = kind_of_arrow(self.low.type)
         if kind is None or kind.name == "null" or not isinstance(inner, Comparison | IsIn | Matches):
             return None
-        low, high = comparable(self.low), comparable(self.high)
-        top = high
-        if pa.types.is_floating(low.type):
-            low = pc.if_else(pc.is_nan(low), None, low)
-            top = high if self.shows_nan else pa.nulls(len(high), high.type)
-        compared = _ComparedRanges(low, high, top)
+        ranges = _ComparableRanges.of(self)
         if isinstance(leaf, Not) and isinstance(inner, IsIn):
-            return compared.is_not_in([compared_value(value, kind, inner.operand) for value in inner.values])
-        alternatives: list[pa.Array] = []
-        for conjunction in questions(inner, kind, isinstance(leaf, Not)):
-            proofs = [result for result in map(compared.may_match, conjunction) if result is not None]
-            if not proofs:
-                return None
-            alternatives.append(reduce(pc.and_kleene, proofs))
-        return reduce(pc.or_kleene, alternatives)
+            may = ranges.may_be_outside([compared_value(value, kind, inner.operand) for value in inner.values])
+        else:
+            alternatives = questions(inner, kind, isinstance(leaf, Not))
+            every = ([core.may_match(predicate, ranges) for predicate in alternative] for alternative in alternatives)
+            may = np.logical_or.reduce([np.logical_and.reduce(results) for results in every])
+        return pa.array(may)
 
 
 @dataclass(frozen=True, slots=True)
-class _ComparedRanges:
-    low: pa.Array
-    high: pa.Array
-    """Above every number, but possibly below NaN."""
-    top: pa.Array
-    """Above every value."""
+class _ComparableRanges:
+    """Ranges as core's rules evaluate them; the ends are null if unknown or NaN."""
 
-    def may_match(self, predicate: Predicate) -> pa.Array | None:
-        match predicate:
-            case core.Comparison():
-                return self._compare(predicate.operator, predicate.value)
-            case core.IsIn():
-                return self._is_in(predicate.values)
-        return None
+    minimum: pa.Array
+    maximum: pa.Array
+    may_be_nan: NDArray[np.bool_]
 
-    def is_not_in(self, values: Sequence[Value]) -> pa.Array:
-        """Exclude ranges of a single value that is listed."""
-        is_single, is_listed = related(self.low, "==", self.top), is_in(self.low, tuple(values))
-        return pc.invert(pc.and_kleene(is_single, is_listed))
+    @classmethod
+    def of(cls, ranges: Ranges) -> _ComparableRanges:
+        low, high = comparable(ranges.low), comparable(ranges.high)
+        if not pa.types.is_floating(low.type):
+            return cls(low, high, np.zeros(len(low), bool))
+        nans = pc.is_nan(high) if ranges.shows_nan else pa.nulls(len(high), pa.bool_())
+        low, high = (pc.if_else(pc.is_nan(end), None, end) for end in (low, high))
+        return cls(low, high, _may_be(nans))
 
-    def _compare(self, operator: Operator, value: Value) -> pa.Array:
-        match operator:
-            case "<" | "<=":
-                return compare(self.low, operator, value)
-            case ">" | ">=":
-                return compare(self.top, operator, value)
-            case "!=":
-                return pc.or_kleene(compare(self.low, "!=", value), compare(self.top, "!=", value))
-        return self._overlaps(value, value)
+    @property
+    def may_be_null(self) -> NDArray[np.bool_]:
+        return np.ones(len(self.minimum), bool)
 
-    def _overlaps(self, first: Value, last: Value) -> pa.Array:
-        """Whether the range overlaps the range from ``first`` to ``last``."""
-        above = self.top if last != last else self.high
-        return pc.and_kleene(compare(self.low, "<=", last), compare(above, ">=", first))
+    may_be_valid = may_be_null
 
-    def _is_in(self, values: Sequence[Any]) -> pa.Array:
-        numbers = sorted(value for value in values if value == value)
+    def compare(self, end: pa.Array, operator: Operator, value: Value) -> NDArray[np.bool_]:
+        return _may_be(compare(end, operator, value))
+
+    def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
+        """Group the values into few ranges, each of which is compared as a whole."""
+        numbers = values if ascending else sorted(values)
         size = -(-len(numbers) // _RANGES) or 1
-        ranges = [(part[0], part[-1]) for at in range(0, len(numbers), size) if (part := numbers[at : at + size])]
-        ranges += [(value, value) for value in values if value != value][:1]
-        result = pa.repeat(pa.scalar(False), len(self.low))
-        for first, last in ranges:
-            result = pc.or_kleene(result, self._overlaps(first, last))
-        return result
+        groups = (numbers[at : at + size] for at in range(0, len(numbers), size))
+        overlaps = (core.may_overlap(self, group[0], group[-1]) for group in groups)
+        return reduce(np.logical_or, overlaps, np.zeros(len(self.minimum), bool))
+
+    def may_be_outside(self, values: Sequence[Value]) -> NDArray[np.bool_]:
+        """Whether a value may be none of ``values``: a range of a single listed value excludes that."""
+        is_single, is_listed = related(self.minimum, "==", self.maximum), is_in(self.minimum, tuple(values))
+        return _may_be(pc.invert(pc.and_kleene(is_single, is_listed))) | self.may_be_nan
+
+
+def _may_be(result: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(result, True))
 
 
 def flat_leaf(file: ParquetFile, column: Column) -> SchemaNode | None:
