@@ -5,7 +5,7 @@ Public names are declared in ``__init__.pyi`` and imported on first use, which k
 
 from __future__ import annotations
 
-from pqext.core.base.lazy_imports import attach
+from pqext.core.base.lazy_imports import attach, register_service
 
 _READ = "use pqext.read_table, or pqext.scan for a lazy query"
 _OF_OTHERS = {
@@ -18,4 +18,5 @@ _OF_OTHERS = {
     "write_parquet": "use pqext.write_table",
 }
 
+register_service("open_store", "pqext.skipping.store.store:open_store")
 __getattr__, __dir__, __all__ = attach(__name__, __file__, _OF_OTHERS)

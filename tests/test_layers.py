@@ -200,6 +200,13 @@ def test_core_names_the_layers_above_it_only_in_the_registry() -> None:
     assert [path for path, found in named.items() if found] == ["pqext/core/schema/annotations.py"]
 
 
+def test_imports_by_name_are_in_one_module() -> None:
+    """Layers are read from import statements; packages above register what those below call by name."""
+    files = [path for path in MODULES.values() if path.suffix == ".py" and "import_module" in path.read_text("utf-8")]
+    found = {path.relative_to(PACKAGE).as_posix() for path in files}
+    assert found == {"core/base/lazy_imports.py", "cli/command.py", "dataset/presentation/frames.py"}
+
+
 def test_the_imports_of_cython_are_seen() -> None:
     path = MODULES["pqext.core.kernels.buffer.pyx"]
     assert path.suffix == ".pyx"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
+from pqext.core.base.lazy_imports import load_service
 from pqext.dataset.expressions import And, Column, Expression, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import leaf_operands, leaves, normal, operands
 from pqext.dataset.table.partitions import RemainingFilter
@@ -35,8 +35,8 @@ def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, An
         return skipping
     if not isinstance(skipping, str | os.PathLike):
         raise TypeError(f"skipping is a data-skipping store or its path, not {type(skipping).__name__}")
-    opened = import_module("pqext.skipping.store.store").open_store  # pqext.skipping imports this package
-    store: Skipping = opened(skipping, filesystem=filesystem, storage_options=storage_options)
+    open_store = load_service("open_store")
+    store: Skipping = open_store(skipping, filesystem=filesystem, storage_options=storage_options)
     return store
 
 

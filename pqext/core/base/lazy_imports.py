@@ -1,4 +1,4 @@
-"""Lazy imports of a package's public names, so that importing the package stays cheap."""
+"""Imports on first use: public names of packages, and functions of packages above that lower ones call."""
 
 from __future__ import annotations
 
@@ -10,6 +10,24 @@ from typing import Any
 import lazy_loader
 
 from pqext.core.base.suggestions import missing_attribute
+
+_SERVICES: dict[str, str] = {}
+
+
+def load_object(reference: str) -> Any:
+    """Import the object at ``module:name``."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+def register_service(name: str, reference: str) -> None:
+    """Register the function at ``module:name``, which lower packages call without importing it."""
+    _SERVICES[name] = reference
+
+
+def load_service(name: str) -> Any:
+    """Import a registered function."""
+    return load_object(_SERVICES[name])
 
 
 def attach(
@@ -30,7 +48,7 @@ def attach(
     def get(name: str) -> Any:
         if name not in public:
             raise missing_attribute(f"module {package!r}", name, public, hints or {})
-        value = getattr(import_module(elsewhere[name]), name) if name in elsewhere else load(name)
+        value = load_object(f"{elsewhere[name]}:{name}") if name in elsewhere else load(name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
 import pyarrow as pa
+
+from pqext.core.base.lazy_imports import load_object
 
 if TYPE_CHECKING:
     import numpy as np
@@ -250,8 +251,7 @@ class Annotation:
 
     def load(self) -> AnnotationHandler:
         """Import the handler."""
-        module, _, name = self.handler.partition(":")
-        handler: AnnotationHandler = getattr(import_module(module), name)
+        handler: AnnotationHandler = load_object(self.handler)
         return handler
 
     def choices(self, options: WriteOptions) -> Mapping[str, Any]:

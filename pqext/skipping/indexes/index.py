@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
+from pqext.core.base.lazy_imports import load_object
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import (
     And,
@@ -146,9 +146,9 @@ def is_plain(leaf: Expression, operand: Base) -> bool:
 
 
 _BUILT_IN = {
-    "bloomfilter": "bloomfilter.BloomFilter", "box": "box.Box", "count": "counts.RowCount", "minmax": "minmax.MinMax",
-    "nulls": "counts.NullCount", "paths": "variant_paths.VariantPaths", "prefix": "prefix.Prefix",
-    "valuelist": "valuelist.ValueList",
+    "bloomfilter": "bloomfilter:BloomFilter", "box": "box:Box", "count": "counts:RowCount", "minmax": "minmax:MinMax",
+    "nulls": "counts:NullCount", "paths": "variant_paths:VariantPaths", "prefix": "prefix:Prefix",
+    "valuelist": "valuelist:ValueList",
 }  # fmt: skip
 """Classes of the built-in index types, imported on first use."""
 _registered: dict[str, type[Index]] = {}
@@ -180,8 +180,7 @@ def register_index(kind: IndexType) -> IndexType:
 def index_type_named(name: str) -> type[Index] | None:
     """Return the index type named ``name``; None if it is not registered."""
     if name in _BUILT_IN:
-        module, _, class_name = _BUILT_IN[name].partition(".")
-        built_in: type[Index] = getattr(import_module(f"pqext.skipping.indexes.{module}"), class_name)
+        built_in: type[Index] = load_object(f"pqext.skipping.indexes.{_BUILT_IN[name]}")
         return built_in
     return _registered.get(name)
 
