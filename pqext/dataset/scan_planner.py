@@ -227,7 +227,7 @@ class ScanPlanner:
 
     def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
         """Whether the footer proves that no row group of a file has a matching row."""
-        if file_request.filter is None or len(self.request.sources) == 1 or file.options.on_corrupt == "skip":
+        if file_request.filter is None or len(self.request.sources) == 1 or file.options.skips_corrupt:
             return False
         file.check_rows()
         return self.of_file(file_request, file).prunes_all()

@@ -59,7 +59,7 @@ class ScanRequest:
                     self.partitions.check(base, is_computed=True)
         if self.rule is not None and self.files.options.shredded:
             raise ValueError("shredded=True gives VARIANT columns as each file stores them, which schema= cannot unify")
-        if self.partitions.rows is not None and self.files.options.on_corrupt == "skip":
+        if self.partitions.rows is not None and self.files.options.skips_corrupt:
             raise ValueError('rows cannot be numbered where damage is passed over: leave out on_corrupt="skip"')
 
     @property

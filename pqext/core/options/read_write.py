@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
+from pqext.core.base.errors import CorruptDataWarning, ParquetError, warn
 from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, join_names, unknown_leaf_hint
 from pqext.core.format.compression import levels
@@ -103,6 +104,22 @@ class ReadOptions:
     def int96_unit(self) -> TimestampUnit:
         """Unit of INT96 timestamps; the open file resolves ``"auto"``."""
         return "ns" if self.int96 == "auto" else self.int96
+
+    @property
+    def skips_corrupt(self) -> bool:
+        """Whether rows that a corrupt page or row group affects are skipped. Pages are not pruned then."""
+        return self.on_corrupt == "skip"
+
+    @property
+    def may_leave_unread(self) -> bool:
+        """Whether a filter may leave values unread: strict reading checks all, corrupt rows are lost in all columns."""
+        return not self.strict and not self.skips_corrupt
+
+    def report_corrupt(self, error: ParquetError) -> None:
+        """Raise an error about metadata; warn instead if corrupt rows are skipped."""
+        if not self.skips_corrupt:
+            raise error
+        warn(str(error), CorruptDataWarning)
 
     def __post_init__(self) -> None:
         check_flags(self, "shredded", "strict", "checksums", "recover", "int96_utc", "second_copies",

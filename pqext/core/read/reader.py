@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 from pqext.core.base.budget import Account, Budget
 from pqext.core.base.errors import (
     AnnotationWarning,
-    CorruptDataWarning,
     CorruptFileError,
     ErrorPathContext,
     LimitError,
     ParquetError,
-    warn,
     warn_about_file,
 )
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
@@ -150,9 +148,7 @@ class ParquetFile(SuggestionMixin):
             raise LimitError(f"{message}; raise the limit with limits=Limits(rows=...)", path=self.path)
         if claimed > found:
             message = f"the footer counts {claimed} rows where its row groups hold {found}: row groups are missing"
-            if self.options.on_corrupt != "skip":
-                raise CorruptFileError(message, path=self.path)
-            warn(f"{self.path or 'the file'}: {message}", CorruptDataWarning)
+            self.options.report_corrupt(CorruptFileError(message, path=self.path))
 
     @cached_property
     def row_groups(self) -> RowGroups:

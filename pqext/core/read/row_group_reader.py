@@ -73,7 +73,7 @@ class RowGroupReader:
         self._leaves = small.shapes
         self._schema = arrow_schema
         self._options = options
-        self._lost = Losses(damage, group.index, group.path) if options.on_corrupt == "skip" else None
+        self._lost = Losses(damage, group.index, group.path) if options.skips_corrupt else None
         self._budget = budget
         self._assembling = Account(budget)
         self._output_account = output_account

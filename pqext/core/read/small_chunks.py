@@ -75,7 +75,7 @@ class SmallLeaves:
         self._limits = limits
         self._crc32 = isal_zlib.crc32 if options.checksums else None
         self._are_read = not options.second_copies
-        self._are_exact = options.on_corrupt == "skip"
+        self._are_exact = options.skips_corrupt
 
     @cached_property
     def _leaves(self) -> list[_Leaf]:

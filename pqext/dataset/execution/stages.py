@@ -63,7 +63,7 @@ def matching(
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
     options = file.options
     threads = thread_count(options.threads)
-    ahead = ahead and file.source.size >= AHEAD_BYTES and threads > 1 and options.on_corrupt != "skip"
+    ahead = ahead and file.source.size >= AHEAD_BYTES and threads > 1 and not options.skips_corrupt
     found = check_batches(plans, file, computed)
 
     def runs() -> Iterator[Run]:
@@ -111,7 +111,7 @@ def _run(
     except InvalidValueError:
         # The filter may exclude the row, if the other columns are read after it.
         stages = _filter_first(plan, file)
-        if stages is None or file.options.on_corrupt == "skip":
+        if stages is None or file.options.skips_corrupt:
             raise
         run = _GroupRun(file, plan, computed, batch_rows, statistics, shares, is_apart=True)
         yield from _after(run.in_stages(*stages), returned)
@@ -227,7 +227,7 @@ class _GroupRun:
         """Yield the matching rows."""
         stages = self._plan.stages
         # If corrupt rows are skipped, rows cannot be numbered.
-        if len(stages) < 2 or not self._stages_pay_off(stages) or self._file.options.on_corrupt == "skip":
+        if len(stages) < 2 or not self._stages_pay_off(stages) or self._file.options.skips_corrupt:
             return self._in_one_stage(stages, self._plan.rows)
         found = self._file.row_groups[self._plan.index].num_rows
         if found != self._plan.num_rows:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pqext.core.base.errors import CorruptDataWarning, ParquetError, warn
+from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.pickling import PickledByFields
 from pqext.core.base.text import escape_text
@@ -55,10 +55,8 @@ class Summaries(PickledByFields):
         if self.named and not self._is_checked:
             for summary in self._all_named():
                 error = summary.contradiction()
-                if error is not None and options.on_corrupt != "skip":
-                    raise error
                 if error is not None:
-                    warn(str(error), CorruptDataWarning)
+                    options.report_corrupt(error)
             self._is_checked = True
         for folder in [*self._waiting] if options.decryption is None else ():
             path, start = os.path.join(folder, METADATA), os.path.join(folder, "")

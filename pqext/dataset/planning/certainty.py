@@ -50,7 +50,7 @@ def _possible(condition: Expression, group: RowGroup) -> RowRanges:
 def may_be_certain(file: ParquetFile) -> bool:
     """Whether values may remain unread: the options request neither strict reading nor reports of corruption."""
     options = file.options
-    return options.on_corrupt != "skip" and not options.strict and options.trust_statistics
+    return options.may_leave_unread and options.trust_statistics
 
 
 def split_certain(

@@ -65,7 +65,7 @@ class FilePlanner:
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
             self.facts.fetch_ahead(partial(self._ask_all, bound, pages, chosen))
-        if self.options.on_corrupt == "skip":
+        if self.options.skips_corrupt:
             row_target = None  # rows may be lost
         return (self._group_plan(group, bound, pages, places, row_target) for group in self._groups(chosen))
 
@@ -87,7 +87,7 @@ class FilePlanner:
             return RowGroupPlan(group.index, group.num_rows, num_bytes, proven.reason, evidence=proven.evidence)
         except CorruptFileError as error:
             error.locate(row_group=group.index)
-            if self.options.on_corrupt != "skip":
+            if not self.options.skips_corrupt:
                 raise
             return RowGroupPlan(group.index, 0, 0, None)  # planning it in full meets the damage again
 
@@ -136,7 +136,7 @@ class FilePlanner:
         """Prefetch the indexes of the row groups that planning and reading need."""
         with suppress(CorruptFileError):
             for group in self._groups(chosen):
-                if prune_reason(bound, group) is None and pages and self.options.on_corrupt != "skip":
+                if prune_reason(bound, group) is None and pages and not self.options.skips_corrupt:
                     chosen_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
                         _ = group.chunk(leaf).page_locations
@@ -150,7 +150,7 @@ class FilePlanner:
             proven = None if is_open or bound is None else _prove_no_match(bound, group, with_reasons=places)
             refused = REACHED if is_reached else None if proven is None else proven.reason
             # Where an index is wrong about damaged rows nobody would see it.
-            pages = pages and self.options.on_corrupt != "skip"
+            pages = pages and not self.options.skips_corrupt
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
             if row_target is not None and bound is None and refused is None:
                 is_limited = pages and row_target.rows < group.num_rows
@@ -178,7 +178,7 @@ class FilePlanner:
             )
         except CorruptFileError as error:
             error.locate(row_group=group.index)
-            if self.options.on_corrupt != "skip":
+            if not self.options.skips_corrupt:
                 raise
             # The reader finds the damage again, and reports it.
             return RowGroupPlan(group.index, 0, 0, None, None, (self._one_stage({}),))
@@ -214,7 +214,7 @@ class FilePlanner:
 
     def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
         """Return the computed columns that a row group stores in a leaf of their own, outside the columns ``held``."""
-        if not self.computed or self.options.on_corrupt == "skip" or self.options.strict:
+        if not self.computed or not self.options.may_leave_unread:
             return {}  # corrupt rows must be dropped in all columns; strict reading checks complete variants
         found = leaves_of(group, self.computed, held)
         return {column.name: leaf.leaf_start for column, leaf in found.items()}
@@ -257,7 +257,7 @@ class FilePlanner:
     def _conjuncts(self) -> list[Conjunct]:
         """The conjuncts of the filter; none if the file is to be read in one stage."""
         options = self.options
-        if self.filter is None or options.on_corrupt == "skip" or options.strict:
+        if self.filter is None or not options.may_leave_unread:
             return []
         grouped: list[tuple[set[str], list[Expression]]] = []
         for part in conjuncts_of(self.filter):
