@@ -53,9 +53,14 @@ class BuildKernels(build_ext):
                 build.replace(kept, target)
 
     def run(self):
+        """Build the kernels, and put them next to their sources too.
+
+        Python imports the folder ``pqext`` of the checkout it runs in, whatever is installed.
+        """
         super().run()
+        self.copy_extensions_to_source()
         made = {self.get_ext_filename(extension.name) for extension in self.extensions}
-        for folder in [self.build_lib, *([build.ROOT] if self.inplace else [])]:
+        for folder in (self.build_lib, build.ROOT):
             for orphan in build.orphans(Path(folder), made, self.get_ext_filename("")):
                 orphan.unlink()
 

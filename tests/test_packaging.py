@@ -110,6 +110,34 @@ def test_an_editable_install_names_the_folder_so_that_type_checkers_find_it() ->
     assert '"editable_wheel": NameFolder' in (ROOT / "setup.py").read_text("utf-8")
 
 
+def test_an_install_compiles_the_kernels_of_the_checkout_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setuptools = pytest.importorskip("setuptools")
+    pytest.importorskip("Cython")
+    setup = runpy.run_path(str(ROOT / "setup.py"))
+    monkeypatch.setattr(setup["build"], "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    extension = setuptools.Extension("pqext.core.levels", ["pqext/core/levels.pyx"])
+    command = setup["BuildKernels"](
+        setuptools.Distribution({"name": "pqext", "packages": ["pqext.core"], "ext_modules": [extension]})
+    )
+    command.ensure_finalized()
+    in_source = tmp_path / command.get_ext_filename("pqext.core.levels")
+    stale = tmp_path / command.get_ext_filename("pqext.core.removed")
+    in_source.parent.mkdir(parents=True)
+    stale.touch()
+
+    def build_extensions() -> None:
+        built = Path(command.get_ext_fullpath("pqext.core.levels"))
+        built.parent.mkdir(parents=True)
+        built.write_bytes(b"compiled")
+
+    monkeypatch.setattr(command, "build_extensions", build_extensions)
+    assert command.inplace == 0  # as in `pip install .`
+    command.run()
+    assert in_source.read_bytes() == b"compiled"
+    assert not stale.exists()
+
+
 def test_a_checkout_without_compiled_kernels_says_what_to_do(tmp_path: Path) -> None:
     kernels = tmp_path / "pqext" / "core" / "kernels"
     kernels.mkdir(parents=True)
