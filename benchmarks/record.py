@@ -14,6 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 COMMANDS = {
+    "quakes": [],
     "engine": ["--json", "230"],
     "scan": [],
     "read_write": ["--rows", "500000", "--repeat", "3"],

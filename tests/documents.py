@@ -2,8 +2,8 @@
 
 All blocks of a page share one namespace and one folder. A ``python`` block must print what the ``text`` block behind it
 shows, or nothing where there is none. In a ``console`` block, commands of pqext run after ``$``, and the lines below
-each are its output, in which ``...`` stands for any text; ``echo $?`` prints the exit status of the last. Blocks in
-other languages are not run.
+each are its output, in which ``...`` stands for any text; ``echo $?`` prints the exit status of the last.
+Their paths that begin with ``pqext/examples/`` are files of the clone. Blocks in other languages are not run.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ def run(page: Path, folder: Path) -> None:
             else:
                 program, *arguments = shlex.split(step.command)
                 assert program == "pqext", f"{name}:{step.line}: only commands of pqext can be run"
+                arguments = [str(ROOT / word) if word.startswith("pqext/examples/") else word for word in arguments]
                 result = CliRunner().invoke(app, arguments, env={**os.environ, "COLUMNS": WIDTH})
                 printed, status = result.output, result.exit_code
             assert agree(printed, step.printed), f"{name}:{step.line} prints\n{printed}"

@@ -1,10 +1,13 @@
-"""What the README says of pyarrow, DuckDB and polars beside pqext, shown on files (Spark: tests/spark)."""
+"""The cells of the comparison in the README, one by one (Spark: tests/spark; figures: test_comparison.py)."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import datafusion
 import duckdb
+import geopandas
 import peer_files
 import polars as pl
 import pyarrow as pa
@@ -33,6 +36,22 @@ def partial(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Events of which every field is shredded."""
     return peer_files.write(tmp_path_factory.mktemp("peers") / "whole.parquet", peer_files.WHOLE)
+
+
+@pytest.fixture(scope="module")
+def covered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The points in GeoParquet 1.1 with a covering column, by geopandas; only the last row group is readable."""
+    path = tmp_path_factory.mktemp("peers") / "covered.parquet"
+    points = geopandas.GeoSeries.from_wkb(peer_files.table()["geom"].to_pylist(), crs="OGC:CRS84")
+    frame = geopandas.GeoDataFrame({"id": range(peer_files.ROWS)}, geometry=points)
+    frame.to_parquet(path, write_covering_bbox=True, schema_version="1.1.0", row_group_size=peer_files.GROUP)
+    return peer_files.damaged(path)
+
+
+def count_in_datafusion(path: Path, condition: str) -> int:
+    context = datafusion.SessionContext()
+    context.register_parquet("events", str(path))
+    return sum(batch.num_rows for batch in context.sql(f"SELECT * FROM events WHERE {condition}").collect())
 
 
 def count_in_duckdb(path: Path, condition: str) -> int:
@@ -104,11 +123,70 @@ def test_only_our_box_of_two_points_beside_the_antimeridian_wraps(tmp_path: Path
     with duckdb.connect() as connection:
         connection.register("points", table)
         connection.sql(f"COPY points TO '{tmp_path / 'duckdb.parquet'}' (FORMAT parquet, GEOPARQUET_VERSION 'V2')")
+    frame = geopandas.GeoDataFrame(geometry=geopandas.GeoSeries.from_wkb(points.to_pylist(), crs="OGC:CRS84"))
+    frame.to_parquet(tmp_path / "geopandas.parquet", write_covering_bbox=True)
+    metadata = json.loads(pq.read_metadata(tmp_path / "geopandas.parquet").metadata[b"geo"])
+    assert metadata["columns"]["geometry"]["bbox"] == [-179.0, -18.0, 179.0, -17.0]
     boxes = {}
     for writer in ("pqext", "pyarrow", "duckdb"):
         box = pq.read_metadata(tmp_path / f"{writer}.parquet").row_group(0).column(0).geo_statistics
         boxes[writer] = (box.xmin, box.xmax)
     assert boxes == {"pqext": (179.0, -179.0), "pyarrow": (-179.0, 179.0), "duckdb": (-179.0, 179.0)}
+
+
+def test_datafusion_opens_the_storage_struct_and_skips_by_no_leaf_of_it(partial: Path) -> None:
+    context = datafusion.SessionContext()
+    schema = context.read_parquet(str(partial)).schema()
+    assert [field.name for field in schema.field("event").type] == ["metadata", "value", "typed_value"]
+    assert schema.field("geom").type in (pa.binary(), pa.binary_view())
+    leaf = f"event['typed_value']['mag']['typed_value'] >= {peer_files.LAST_MAG}"
+    assert count_in_datafusion(partial, leaf) == peer_files.GROUP
+    with pytest.raises(Exception, match="Parquet"):
+        count_in_datafusion(peer_files.damaged(partial), leaf)
+
+
+def test_geopandas_needs_geoparquet_metadata_and_skips_by_boxes_and_by_leaves(partial: Path, tmp_path: Path) -> None:
+    table, last = peer_files.table(), tmp_path / "last.parquet"
+    options = {"shredding": {"event": peer_files.CHOSEN}, "row_group_rows": peer_files.GROUP}
+    pqext.write_table(table, last, geoparquet=True, geometry={"geom": "OGC:CRS84"}, **options)
+    with pytest.raises(ValueError, match="Missing geo metadata"):
+        geopandas.read_parquet(partial)
+    frame = geopandas.read_parquet(last)
+    assert frame.geometry.to_wkb().tolist() == table["geom"].to_pylist()
+    assert set(frame["event"][0]) == {"metadata", "value", "typed_value"}
+    damaged = peer_files.damaged(last)
+    assert len(geopandas.read_parquet(damaged, bbox=peer_files.LAST_BOX)) == peer_files.GROUP
+    leaf = pc.field("event", "typed_value", "mag", "typed_value")
+    by_leaf = leaf >= pa.scalar(peer_files.LAST_MAG).cast(pa.decimal128(9, 2))
+    assert len(geopandas.read_parquet(damaged, filters=by_leaf)) == peer_files.GROUP
+
+
+def test_a_covering_skips_row_groups_except_in_polars_and_datafusion(covered: Path) -> None:
+    box, least = peer_files.LAST_BOX, peer_files.LAST_BOX[1]
+    assert pqext.scan(covered, filter=pqext.col("geometry").intersects(box)).count() == peer_files.GROUP
+    assert len(geopandas.read_parquet(covered, bbox=box)) == peer_files.GROUP
+    assert ds.dataset(covered).to_table(filter=pc.field("bbox", "ymax") >= least).num_rows == peer_files.GROUP
+    assert count_in_duckdb(covered, f"bbox.ymax >= {least} AND id >= 0") == peer_files.GROUP
+    with pytest.raises(pl.exceptions.ComputeError):
+        pl.scan_parquet(covered).filter(pl.col("bbox").struct.field("ymax") >= least).collect()
+    with pytest.raises(Exception, match="Parquet"):
+        count_in_datafusion(covered, f"bbox['ymax'] >= {least}")
+
+
+def test_sql_and_joins_are_left_to_others(tmp_path: Path) -> None:
+    path, table = tmp_path / "ids.parquet", pa.table({"id": [1, 2, 3]})
+    pq.write_table(table, path)
+    context = datafusion.SessionContext()
+    context.register_parquet("ids", str(path))
+    query = "SELECT max(a.id) AS last FROM ids AS a JOIN ids AS b ON a.id = b.id + 1"
+    assert duckdb.sql(query.replace("ids", f"'{path}'")).fetchall() == [(3,)]
+    assert pl.SQLContext(ids=pl.scan_parquet(path)).execute(query, eager=True)["last"].to_list() == [3]
+    assert context.sql(query).to_pydict() == {"last": [3]}
+    assert table.join(table, "id", join_type="inner").num_rows == 3
+    assert not hasattr(pa, "sql")
+    assert not hasattr(pqext.Scan, "join")
+    with pytest.raises(ValueError, match="SELECT"):
+        pqext.scan(path, filter="id IN (SELECT id FROM ids)").count()
 
 
 def test_duckdb_takes_a_shredding_schema_in_sql(tmp_path: Path) -> None:
