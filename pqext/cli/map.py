@@ -98,7 +98,7 @@ def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:
     extent = layout.extent
     extent_text = "none"
     if extent is not None:
-        wraps = " (wraps excerpt)" if extent.wraps else ""
+        wraps = " (wraps around)" if extent.wraps else ""
         extent_text = f"{extent.xmin:g} to {extent.xmax:g}{wraps}, {extent.ymin:g} to {extent.ymax:g}"
     return (
         ("rows", f"{layout.rows:,}"),

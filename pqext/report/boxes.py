@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from pqext.core.base.text import format_size, with_noun
 from pqext.report.map import Projection, box_shape, coast, drawable, graticule
@@ -13,7 +16,10 @@ from pqext.report.style import SHEET
 MAX_DRAWN = 20_000
 """Boxes of a level that are drawn at most; of more, every second or third."""
 HUES = (198, 24, 96, 282, 48, 330, 160, 232)
-"""A row group and its pages have one hue; the next row group has the next."""
+"""A row group and its pages have one hue, which differs from those of its neighbours on the map."""
+LEGEND = ("row group", "page, in the colour of its row group")
+_NEARBY = 0.02
+"""Boxes are neighbours if they are closer than this share of the extent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,33 @@ def chosen(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
     return known[:: -(-len(known) // MAX_DRAWN) or 1]
 
 
+def hues(row_groups: Sequence[DrawnBox]) -> dict[int, int]:
+    """Position in ``HUES`` of each row group.
+
+    Neighbours have different hues if there are enough hues, and otherwise the hue that the fewest neighbours have.
+    """
+    groups, spans = [], []
+    for part in row_groups:
+        if part.box is not None and drawable(part.box):
+            spans += [(xmin, part.box.ymin, xmax, part.box.ymax) for xmin, xmax in part.box.spans()]
+            groups += [part.row_group] * len(part.box.spans())
+    boxes, owners = np.array(spans).reshape(-1, 4), np.array(groups)
+    margin = _NEARBY * np.ptp(boxes.reshape(-1, 2), axis=0) if len(boxes) else np.zeros(2)
+    chosen_hues = np.full(len(boxes), -1)
+    uses = np.zeros(len(HUES))
+    hue_of = {part.row_group: part.row_group % len(HUES) for part in row_groups}
+    for group in dict.fromkeys(groups):
+        near = np.zeros(len(boxes), bool)
+        for box in boxes[owners == group]:
+            near |= ((boxes[:, :2] <= box[2:] + margin) & (boxes[:, 2:] >= box[:2] - margin)).all(axis=1)
+        neighbours = np.bincount(chosen_hues[near & (chosen_hues >= 0)], minlength=len(HUES))
+        hue = int(np.lexsort((uses, neighbours))[0])
+        hue_of[group] = hue
+        uses[hue] += 1
+        chosen_hues[owners == group] = hue
+    return hue_of
+
+
 _HEAD = Markup("""
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -72,12 +105,15 @@ vector-effect:non-scaling-stroke}
 .level g:hover rect{stroke-width:3;fill:hsl(var(--hue) 70% 50%/.45)}
 #groups:not(:checked)~.map .groups,#pages:not(:checked)~.map .pages{display:none}
 .shown{margin-right:18px}
+.key.group{border:2px solid hsl(198 70% 42%);background:hsl(198 70% 50%/.10)}
+.key.page{border:1px solid hsl(198 70% 42%);background:hsl(198 70% 50%/.45)}
 """ + "".join(f".h{index}{{--hue:{hue}}}" for index, hue in enumerate(HUES))
 
 
 def render(boxes: BoxMap) -> str:
     """The page's text, UTF-8 to be."""
     projection = boxes.projection
+    hue_of = hues(chosen(boxes.row_groups))
     levels = [("groups", "row groups", boxes.row_groups), ("pages", "pages", boxes.pages)]
     controls: list[Markup] = []
     layers: list[Markup] = []
@@ -87,7 +123,7 @@ def render(boxes: BoxMap) -> str:
             Markup(f'<input type="checkbox" id="{name}" checked>'),
             tag("label", f" {_drawn_count(len(drawn), len(parts), label)}", for_=name, class_="shown"),
         )
-        layers.append(tag("g", *(_shape(projection, part) for part in drawn), class_=f"level {name}"))
+        layers.append(tag("g", *(_shape(projection, part, hue_of) for part in drawn), class_=f"level {name}"))
     drawing = tag(
         "svg",
         tag("rect", class_="sea", x=0, y=0, width=number(projection.width), height=number(projection.height)),
@@ -104,7 +140,7 @@ def render(boxes: BoxMap) -> str:
     body = tag(
         "main",
         tag("header", tag("h1", boxes.title), tag("p", f"Boxes of column {boxes.column}"), facts),
-        tag("section", tag("h2", "Where the boxes lie"), *controls, drawing),
+        tag("section", tag("h2", "Where the boxes lie"), *controls, _legend(), drawing),
         tag("section", tag("h2", "What they cost"), table(head, rows, frozenset(range(1, len(head))))),
         tag("section", *(tag("p", note) for note in boxes.notes)),
         tag("footer", "Written by pqext. The coast is a coarse drawing for orientation; boxes are the file's own."),
@@ -118,6 +154,15 @@ def _drawn_count(drawn: int, count: int, label: str) -> str:
     return named if drawn == count else f"{named}, of which {drawn:,} are drawn"
 
 
-def _shape(projection: Projection, part: DrawnBox) -> Markup:
+def _legend() -> Markup:
+    group, page = LEGEND
+    return tag(
+        "p", tag("span", class_="key group"), f"{group} ", tag("span", class_="key page"), f"{page}. ",
+        "Neighbouring row groups have different colours. Point at a box for its rows, bytes and bounds.",
+        class_="legend",
+    )  # fmt: skip
+
+
+def _shape(projection: Projection, part: DrawnBox, hue_of: dict[int, int]) -> Markup:
     assert part.box is not None
-    return box_shape(projection, part.box, f"h{part.row_group % len(HUES)}", part.text)
+    return box_shape(projection, part.box, f"h{hue_of.get(part.row_group, part.row_group % len(HUES))}", part.text)

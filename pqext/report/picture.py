@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from pqext.core.base.text import escape_text, with_noun
-from pqext.report.boxes import HUES, BoxMap, DrawnBox, chosen
+from pqext.report.boxes import HUES, LEGEND, BoxMap, DrawnBox, chosen, hues
 from pqext.report.land import outlines
 from pqext.report.map import Projection, has_land
 
@@ -34,13 +34,16 @@ def render(boxes: BoxMap) -> bytes:
     pen = ImageDraw.Draw(image)
     for row, (text, colour) in enumerate(lines):
         pen.text((_MARGIN, _MARGIN + _LINE * row), text, fill=colour, font=font)
+    hue_of = hues(chosen(boxes.row_groups))
+    _draw_legend(pen, font, _MARGIN + _LINE * (len(lines) - 1))
     drawing = Image.new("RGB", (max(width, 1), max(height, 1)), _SEA)
     _draw_land(ImageDraw.Draw(drawing), projection)
     for level, parts in ((0, boxes.row_groups), (1, boxes.pages)):
         veil = Image.new("RGBA", drawing.size, (0, 0, 0, 0))
         brush = ImageDraw.Draw(veil)
         for part in chosen(parts):
-            _draw_box(brush, projection, part, level)
+            outline = _colour(hue_of.get(part.row_group, part.row_group % len(HUES)))
+            _draw_box(brush, projection, part, level, outline)
         drawing.paste(veil, (0, 0), veil)
     image.paste(drawing, (_MARGIN, _MARGIN + _LINE * len(lines) + 6))
     out = io.BytesIO()
@@ -55,6 +58,7 @@ def _lines(boxes: BoxMap) -> list[tuple[str, str]]:
     return [
         (escape_text(f"{boxes.title}, column {boxes.column}: {counts}"), _INK),
         *((escape_text(f"{row[0]}: {text}"), _FAINT) for row, text in zip(rows, figures, strict=True)),
+        ("", _FAINT),  # the legend
     ]
 
 
@@ -64,11 +68,25 @@ def _draw_land(pen: Any, projection: Projection) -> None:
             pen.polygon([(projection.x(x) * _SCALE, projection.y(y) * _SCALE) for x, y in ring], fill=_LAND)
 
 
-def _draw_box(pen: Any, projection: Projection, part: DrawnBox, level: int) -> None:
+def _colour(hue: int) -> tuple[int, int, int]:
+    red, green, blue = colorsys.hls_to_rgb(HUES[hue] / 360, 0.42, 0.7)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def _draw_legend(pen: Any, font: Any, y: int) -> None:
+    """A swatch and a name for each level, on the last line of text."""
+    x = _MARGIN
+    for level, name in enumerate(LEGEND):
+        pen.rectangle((x, y + 3, x + 22, y + 17), fill=(_SEA, "#a9cbdb")[level], outline=_colour(0), width=2 - level)
+        pen.text((x + 30, y), name, fill=_FAINT, font=font)
+        x += 60 + round(pen.textlength(name, font=font))
+
+
+def _draw_box(
+    pen: Any, projection: Projection, part: DrawnBox, level: int, colour: tuple[int, int, int]
+) -> None:
     if part.box is None:
         return
-    red, green, blue = colorsys.hls_to_rgb(HUES[part.row_group % len(HUES)] / 360, 0.42, 0.7)
-    colour = (round(255 * red), round(255 * green), round(255 * blue))
     y0, y1 = projection.y(part.box.ymax) * _SCALE, projection.y(part.box.ymin) * _SCALE
     for xmin, xmax in part.box.spans():
         x0, x1 = projection.x(xmin) * _SCALE, projection.x(xmax) * _SCALE

@@ -96,8 +96,8 @@ def render(page: LayoutPage) -> str:
     body = tag(
         "main",
         tag("header", tag("h1", page.title), tag("p", _ABOUT), facts),
-        tag("section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole), _kinds(page.kinds)),
         _listed("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
+        tag("section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole), _kinds(page.kinds)),
         tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),
         tag("section", tag("h2", "Row groups"), _row_groups(page.whole), join(_details(strip) for strip in page.strips),
             _undrawn(page.undrawn)),

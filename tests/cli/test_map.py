@@ -17,6 +17,8 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo
 from pqext.cli import app
+from pqext.report.boxes import HUES, LEGEND, DrawnBox, hues
+from pqext.report.model import Box
 
 GENERATOR = np.random.default_rng(3)
 
@@ -62,6 +64,21 @@ def test_boxes_that_wrap_are_drawn_in_two_parts(tmp_path: Path) -> None:
     assert run("map", written(tmp_path / "a.parquet", x), "-o", out).exit_code == 0
     (level,) = (part for part in svg(out.read_text("utf-8")).iter("g") if part.get("class") == "level groups")
     assert [len(box.findall("rect")) for box in level] == [2]
+    assert "(wraps around)" in out.read_text("utf-8")
+
+
+def test_neighbours_have_different_colours_and_a_legend_names_the_levels(tmp_path: Path) -> None:
+    far = [DrawnBox(group, 1, 1, Box(10.0 * group, 10.0 * group + 1, 60, 61)) for group in range(1, 8)]
+    near = [DrawnBox(group, 1, 1, Box(left, left + 1, 0, 1)) for group, left in ((0, -179.0), (8, -178.0), (9, -177.5))]
+    hue_of = hues([*near[:1], *far, *near[1:]])
+    assert len({hue_of[group] for group in (0, 8, 9)}) == 3
+    assert len(set(hue_of.values())) == len(HUES)  # and all hues are used
+
+    out = tmp_path / "map.html"
+    file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 2_000))
+    assert run("map", file, "-o", out).exit_code == 0
+    (legend,) = re.findall(r'<p class="legend">.*?</p>', out.read_text("utf-8"))
+    assert all(name in legend for name in LEGEND)
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

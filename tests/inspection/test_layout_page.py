@@ -94,6 +94,11 @@ def test_what_is_drawn_has_the_area_of_its_bytes() -> None:
         assert (canvas == kind.replace(" ", "-")).mean() == pytest.approx(share, abs=0.015), kind
 
 
+def test_page_begins_with_what_could_be_smaller() -> None:
+    titles = re.findall("<h2>(.*?)</h2>", layout(written()).to_html())
+    assert titles[:2] == ["What could be smaller", "The file from its first byte to its last"]
+
+
 def test_names_from_the_file_are_no_markup() -> None:
     name = "<script>alert(1)</script>\"'&\x1b"
     page = layout(written(pa.table({name: [name] * 3}), key_value_metadata={name: name})).to_html()
