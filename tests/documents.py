@@ -1,15 +1,17 @@
-"""The documents as programs: the code blocks of the README and of the pages of docs/, run in the order of the page.
+"""The documents as programs: the code of the README, of the pages of docs/ and of the notebooks, run in its order.
 
 All blocks of a page share one namespace and one folder. A ``python`` block must print what the ``text`` block behind it
 shows, or nothing where there is none. In a ``console`` block, commands of pqext run after ``$``, and the lines below
 each are its output, in which ``...`` stands for any text; ``echo $?`` prints the exit status of the last.
-Their paths that begin with ``pqext/examples/`` are files of the clone. Blocks in other languages are not run.
+Their paths that begin with ``pqext/examples/`` are files of the clone. Blocks in other languages are not run. A cell
+of a notebook must print what it stores as its output.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -49,8 +51,8 @@ class Step:
 
 
 def pages() -> list[Path]:
-    """The README and every page of the site that is written by hand."""
-    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    """The README, every page of the site that is written by hand, and the notebooks."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").glob("*.ipynb"))]
 
 
 def blocks(text: str) -> list[Block]:
@@ -64,6 +66,9 @@ def blocks(text: str) -> list[Block]:
 
 def steps(page: Path) -> Iterator[Step]:
     """What the page asks its reader to run, with what it says will be printed."""
+    if page.suffix == ".ipynb":
+        yield from cells(page)
+        return
     found = blocks(page.read_text("utf-8"))
     for block, following in zip_longest(found, found[1:]):
         if block.language == "python":
@@ -73,6 +78,14 @@ def steps(page: Path) -> Iterator[Step]:
             for match in re.finditer(r"^\$ ([^\n]*)\n((?:(?!\$ )[^\n]*\n)*)", block.code, re.M):
                 line = block.line + block.code.count("\n", 0, match.start())
                 yield Step(line, match[2], command=match[1])
+
+
+def cells(notebook: Path) -> Iterator[Step]:
+    """The code cells of a notebook; a line is the number of a cell."""
+    for number, cell in enumerate(json.loads(notebook.read_text("utf-8"))["cells"], 1):
+        if cell["cell_type"] == "code":
+            outputs = "".join("".join(output["text"]) for output in cell["outputs"])
+            yield Step(number, outputs, code="".join(cell["source"]))
 
 
 def uses_spark(page: Path) -> bool:
