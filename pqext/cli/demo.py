@@ -177,13 +177,19 @@ class Narrator:
             self._say(f"{escape_text(question.title)}: {NO_ROWS}")
         if question.num_rows > MAX_ROWS:
             self._say(f"and {with_noun(question.num_rows - MAX_ROWS, 'row')} more")
+        counts = Table(box=None, pad_edge=False, header_style="dim")
+        counts.add_column("file")
+        for heading in ("rows found", "row groups read", "bytes read, with the footer"):
+            counts.add_column(heading, justify="right")
         for reading in question.readings:
             share = 100 * reading.bytes_read / reading.bytes_total if reading.bytes_total else 0.0
-            self._say(
-                f"{reading.file}: {with_noun(question.num_rows, 'row')} from {len(reading.row_groups)} of "
-                f"{reading.row_groups_total} row groups, {format_size(reading.bytes_read)} of "
-                f"{format_size(reading.bytes_total)} ({share:.0f} %)"
+            counts.add_row(
+                Text(escape_text(reading.file)),
+                f"{question.num_rows:,}",
+                f"{len(reading.row_groups)} of {reading.row_groups_total}",
+                f"{format_size(reading.bytes_read)} of {format_size(reading.bytes_total)} ({share:.0f} %)",
             )
+        self.console.print(counts)
         self.console.print()
 
     def show_agreements(self, agreements: tuple[Agreement, ...]) -> None:

@@ -151,7 +151,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
             ordered = shredded.repartition(1).sortWithinPartitions(order)
             ordered.write.format("pqext").option("row_group_rows", rows).mode("overwrite").save(str(folder))
         (file,) = sorted(folder.glob("*.parquet"))
-        files.append(Written(folder, file, picture(file, label, f"{name}/{file.name}", source.column, GEOMETRY)))
+        files.append(Written(folder, file, picture(file, label, str(folder), source.column, GEOMETRY)))
         listener.show_file(files[-1].picture)
     if source.box is None:
         with listener.step("derive questions from the data"):
@@ -219,7 +219,7 @@ def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Li
             for written in files:
                 with TemporaryDirectory(prefix="pqext-demo-") as told:
                     answers.append(answer(asked.frame(spark, written.folder, Path(told)), source))
-                    readings.append(reading(written.folder, written.label, asked, Path(told)))
+                    readings.append(reading(written.folder, written.picture, asked, Path(told)))
         first = answers[0]
         if any(not same(other, first) for other in answers):
             raise RuntimeError(f"the files do not give the same answer to {asked.title!r}")
@@ -277,7 +277,7 @@ def _notes(
     job: Job, source: Source, files: tuple[FilePicture, ...], lost: list[str], points: int, drawn: int
 ) -> tuple[str, ...]:
     notes = [
-        "Bytes read are those of column chunks; whoever reads a file reads its footer besides.",
+        "Bytes read are those of column chunks and of the footer, which every query reads.",
         _where_the_bytes_are(files),
     ]
     rows = files[0].rows

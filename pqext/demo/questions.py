@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pqext.spark as on_spark
 from pqext.dataset.expressions import Expression, col
 from pqext.demo.source import Shown, Source, Threshold
-from pqext.report.model import Box, Reading
+from pqext.report.model import Box, FilePicture, Reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -145,8 +145,8 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def reading(folder: Path, label: str, question: Asked, metrics: Path) -> Reading:
-    """Which row groups of a folder's one file the question's tasks have read, and the bytes of their column chunks.
+def reading(folder: Path, file: FilePicture, question: Asked, metrics: Path) -> Reading:
+    """Which row groups of a folder's one file the question's tasks have read, and the bytes of chunks and footer.
 
     Raises ``RuntimeError`` when the tasks have read another number of row groups than the planner says.
     """
@@ -154,4 +154,5 @@ def reading(folder: Path, label: str, question: Asked, metrics: Path) -> Reading
     read = on_spark.read_metrics(str(metrics)).row_groups
     if read != len(task.kept):
         raise RuntimeError(f"{question.title}: {read} row groups were read where {len(task.kept)} would do")
-    return Reading(label, frozenset(task.kept), task.total, task.bytes_kept, task.bytes_total)
+    bytes_read, bytes_total = task.bytes_kept + file.footer, task.bytes_total + file.footer
+    return Reading(file.label, frozenset(task.kept), task.total, bytes_read, bytes_total)

@@ -72,7 +72,7 @@ class FilePicture:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Data that one query read from one file: indexes of its row groups, and bytes of its column chunks."""
+    """Data that one query read from one file: indexes of its row groups, and bytes of its column chunks and footer."""
 
     file: str
     row_groups: frozenset[int]

@@ -66,7 +66,7 @@ def _summary(report: DemoReport) -> Markup:
         for question in report.questions
         for reading in question.readings
     ]
-    head = ("question", "file", "rows found", "row groups read", "share", "bytes read", "share")
+    head = ("question", "file", "rows found", "row groups read", "share", "bytes read, with the footer", "share")
     return tag("section", tag("h2", "What each question read"), table(head, rows, frozenset({2, 3, 5})))
 
 

@@ -108,10 +108,17 @@ def test_the_box_around_fiji_finds_rows_on_both_sides_of_the_antimeridian(demo: 
 def test_each_question_reads_at_most_a_third(demo: Demo, number: int) -> None:
     readings = demo.record.questions[number].readings
     assert [reading.file for reading in readings] == ["chosen schema", "inferred schema"]
-    for reading in readings:
+    for reading, path in zip(readings, demo.files.values(), strict=True):
+        metadata = pq.read_metadata(path)
+        chunks = sum(
+            metadata.row_group(group).column(leaf).total_compressed_size
+            for group in range(metadata.num_row_groups)
+            for leaf in range(metadata.num_columns)
+        )
+        assert reading.bytes_total == chunks + metadata.serialized_size
         assert reading.row_groups_total >= 16
         assert 0 < len(reading.row_groups) <= reading.row_groups_total / 3
-        assert 0 < reading.bytes_read <= reading.bytes_total / 3
+        assert 0 < reading.bytes_read - metadata.serialized_size <= chunks / 3
 
 
 @pytest.mark.parametrize("name", ["chosen", pytest.param("inferred", marks=pytest.mark.slow)])
