@@ -76,11 +76,12 @@ def test_files_are_divided_by_rows_and_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        TABLE, TABLE.to_reader(7), TABLE.to_pandas(), pl.from_arrow(TABLE), TABLE.to_pydict(),
+        TABLE, TABLE.to_reader(7), TABLE.to_pandas(), pl.from_arrow(TABLE),
+        pl.DataFrame(pl.from_arrow(TABLE)).cast({"kind": pl.Categorical}), TABLE.to_pydict(),
         TABLE.set_column(1, "kind", TABLE["kind"].dictionary_encode()),
         VIEWS,
     ],
-    ids=["table", "reader", "pandas", "polars", "mapping", "dictionary", "view"],
+    ids=["table", "reader", "pandas", "polars", "polars-categories", "mapping", "dictionary", "view"],
 )  # fmt: skip
 def test_data_is_what_write_table_takes(tmp_path: Path, data: Any) -> None:
     pqext.write_dataset(data, tmp_path / "out", "kind")

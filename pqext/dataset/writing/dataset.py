@@ -18,6 +18,7 @@ from pqext.core.io.sources.locations import locate
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.writing.appending import check_append, empty_file, without
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
@@ -176,8 +177,11 @@ def _batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of ``table`` in batches with the types of ``schema``; what is divided must not be invalid Arrow data."""
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table:
         check_table(pa.Table.from_batches([batch]))
-        columns = [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(batch.columns, schema, strict=True)
-        ]
+        columns = [_cast(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, type: pa.DataType) -> pa.Array:
+    while pa.types.is_dictionary(column.type) and column.type != type:  # Arrow does not cast dictionaries of views
+        column = dictionary_decoded(column)
+    return column if column.type == type else column.cast(type)
