@@ -83,3 +83,36 @@ def test_columns_may_be_a_mapping_and_errors_are_in_the_notation_of_the_filter(s
         explain_read(path, where="tz > '2026-05-01'")
     with pytest.raises(TypeError, match=r"write datetime.datetime\(2026, 5, 1, tzinfo"):
         explain_read(path, where=col("tz") > "2026-05-01")
+
+
+@pytest.mark.spec("spark.read.columns")
+def test_union_of_names_that_differ_in_case_follows_the_session(spark: Any, tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "A")):
+        pq.write_table(pa.table({"id": [number], name: [10 + number]}), tmp_path / f"{number}.parquet")
+    path = str(tmp_path)
+    different = r"'a' and 'A' differ in case alone.*caseSensitive=true"
+    with pytest.raises(PySparkException, match=different):
+        read(spark, path, schema="union")
+    with pytest.raises(PySparkException, match=different):
+        spark.read.format("pqext").option("mergeSchema", "true").load(path)
+    assert pqext.scan(path, schema="union").to_table().to_pydict() == {"id": [0, 1], "a": [10, None], "A": [None, 11]}
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        theirs = spark.read.option("mergeSchema", "true").parquet(path)
+        ours = read(spark, path, schema="union")
+        assert sorted(ours.columns) == sorted(theirs.columns)
+        assert sorted(map(str, ours.select(theirs.columns).collect())) == sorted(map(str, theirs.collect()))
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize("names", [("s.a", "s.A"), ("l.element.a", "l.element.A")])
+def test_fields_that_differ_in_case_are_named_by_their_path(tmp_path: Path, names: tuple[str, str]) -> None:
+    for number, name in enumerate(names):
+        struct = [{name[-1]: number}]
+        table = pa.table({name[0]: pa.array([struct if "." in name[2:] else struct[0]])})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    options = {"path": str(tmp_path), "schema": "union"}
+    with pytest.raises(ValueError, match=f"'{names[0]}' and '{names[1]}' differ in case alone"):
+        Query.from_options(options)
+    assert Query.from_options(options | {"case_sensitive": "true"}).schema().names == [names[0][0]]

@@ -26,7 +26,7 @@ as a double): types that hold all old and new values.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
@@ -287,21 +287,21 @@ def widened(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str
                 f"{other_path}, and no type holds all values of both"
             )
         fields[field.name] = unified
-    _check_names(list(fields.values()))
+    check_case([*fields.values()], "schemas cannot be merged")
     return pa.schema([field.with_nullable(True) for field in fields.values()], first.metadata)
 
 
-def _check_names(fields: list[pa.Field], parent: str = "") -> None:
+def check_case(fields: Iterable[pa.Field], failure: str, advice: str = "", parent: str = "") -> None:
     """Raise ``SchemaMismatchError`` if names of columns, or of fields of one struct, differ in case alone."""
     names: dict[str, str] = {}
     for field in fields:
         other = names.setdefault(field.name.lower(), field.name)
         if other != field.name:
             both = f"{parent + other!r} and {parent + field.name!r}"
-            raise SchemaMismatchError(f"schemas cannot be merged: columns {both} differ in case alone")
+            raise SchemaMismatchError(f"{failure}: columns {both} differ in case alone{advice}")
         if pa.types.is_nested(field.type):
             children = [field.type.field(number) for number in range(field.type.num_fields)]
-            _check_names(children, f"{parent}{field.name}.")
+            check_case(children, failure, advice, f"{parent}{field.name}.")
 
 
 def holds_all(type: pa.DataType, own: pa.DataType) -> bool:

@@ -127,7 +127,8 @@ def read(
             default.
         storage_options: Credentials and other options for URLs, as in :func:`pqext.scan`. Spark's Hadoop settings for
             the store by default, else the environment.
-        schema: ``"union"`` matches columns by name, as in :func:`pqext.scan`. By default all files must agree.
+        schema: ``"union"`` matches columns by name, as in :func:`pqext.scan`; names that differ only in case need
+            ``spark.sql.caseSensitive``. By default all files must agree.
         include_file_paths: Name of a column for the file of each row; Spark's ``input_file_name()`` is empty.
         include_row_numbers: Name of a column for the number of each row in its file.
         path_glob_filter: A pattern that the names of files must match (Spark's ``pathGlobFilter``).

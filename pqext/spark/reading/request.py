@@ -29,6 +29,7 @@ from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.dataset.table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
+from pqext.dataset.table.unified_schema import check_case
 from pqext.geo import types as geo
 from pqext.spark.base.files import is_remote, list_sources, option_paths
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES
@@ -161,7 +162,13 @@ class Query:
         query = cls(files, partitions=partitions, **values)
         if is_union and query.shredded:
             raise ValueError("option schema: shredded columns, as each file stores them, cannot be unified")
-        return replace(query, unified=unify_schemas(places, query.options, query.limits)) if is_union else query
+        if not is_union:
+            return query
+        unified = unify_schemas(places, query.options, query.limits)
+        if not query.case_sensitive:
+            advice = f"; {CASE_SENSITIVE}=true (option case_sensitive) reads both"
+            check_case(unified, "schemas cannot be unified", advice)
+        return replace(query, unified=unified)
 
     def place(self, file: str) -> Any:
         """Where one of the files lies."""
