@@ -137,6 +137,7 @@ def test_maps_with_keys_of_void_are_an_error_that_names_them(spark: Any, tmp_pat
     path = str(tmp_path / "t")
     spark.sql("select 1 as id, map() as m").write.parquet(path)
     assert read(spark, path).schema["m"].dataType == T.MapType(T.NullType(), T.NullType())
-    with pytest.raises(Exception, match=r"cannot pass a map with void keys to Python.*column m"):
-        read(spark, path).collect()
+    for engine in ("python", "auto"):
+        with pytest.raises(Exception, match=r"cannot pass a map with void keys.* spark\.read\.parquet \[column m\]"):
+            read(spark, path, engine=engine).collect()
     assert read(spark, path, ["id"]).collect() == spark.read.parquet(path).select("id").collect()

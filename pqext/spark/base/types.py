@@ -185,8 +185,8 @@ def exchange_schema(schema: T.StructType) -> pa.Schema:
     for field in schema:
         if "map<void," in field.dataType.simpleString():
             raise UnsupportedError(
-                'Spark cannot pass a map with void keys to Python; read with engine="auto", or select other columns '
-                "with columns=", feature="void", column=field.name,
+                "Spark cannot pass a map with void keys to Python; select other columns with columns=, or read the "
+                "files with spark.read.parquet", feature="void", column=field.name,
             )
     try:
         exchange: pa.Schema = to_arrow_schema(schema, timezone="UTC")
