@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import pqext
 from pqext.cli.app import app
 from pqext.cli.errors import describe
-from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.io.table_formats import TableFormatError, TableGuard
 from pqext.dataset.files.folders import files_below
 
@@ -80,8 +80,11 @@ def test_an_iceberg_folder_is_an_error_and_named_files_are_read(iceberg: Path) -
             pqext.scan(source)
         assert caught.value.path == str(iceberg)
     assert pqext.read_table([f"{iceberg}/data/a.parquet"])["id"].to_pylist() == [1]
-    every = pqext.read_table(iceberg / "data", ["id"], ignore_table_format=True)
-    assert sorted(every["id"].to_pylist()) == [1, 2]
+    for source in (iceberg / "data", iceberg, iceberg.parent):
+        every = pqext.read_table(source, ["id"], ignore_table_format=True)
+        assert sorted(every["id"].to_pylist()) == [1, 2]
+    with pytest.raises(CorruptFileError, match=r"v1\.metadata\.json|snap-1\.avro"):
+        pqext.scan(iceberg / "metadata", ignore_table_format=True).count()  # which is named itself
 
 
 @pytest.mark.spec("spark.tables.refused")
@@ -198,7 +201,7 @@ def test_tables_in_stores_are_errors_by_the_listing_and_partitions_by_one_reques
         with pytest.raises(UnsupportedError, match="table") as caught:
             scan(path)
         assert str(caught.value.path).endswith(table), path
-        scan(path, ignore_table_format=True)
+        assert scan(path, ignore_table_format=True).count() == {"lake": 5, "lake/i": 2, "lake/i/data": 2}.get(path, 1)
     for pattern in ("lake/p*", "lake/p/k=*", "lake/[^dhi]/**/*.parquet"):
         assert scan(pattern).count() == 1  # which leads to no table
     for pattern in ("lake/*/k=1", "lake/[^p]*", "lake/**/a.parquet"):

@@ -88,6 +88,20 @@ def format_of_entry(entry: os.DirEntry[str]) -> str | None:
     return "Iceberg" if entry.name == _METADATA and _is_iceberg(entry.path) else None
 
 
+def is_metadata_folder(path: str) -> bool:
+    """Whether a local folder has the metadata of an Iceberg table, whose files are not Parquet."""
+    return os.path.basename(path) == _METADATA and _is_iceberg(path)
+
+
+def without_metadata(folder: Location, files: Sequence[Location]) -> Sequence[Location]:
+    """Return the files below a folder of a store except those of Iceberg metadata folders in it."""
+    places = [file.key.rpartition("/") for file in files]
+    metadata = {
+        place for place, _, name in places if place.rpartition("/")[2] == _METADATA and _ICEBERG.fullmatch(name)
+    } - {folder.key.rstrip("/")}
+    return [file for file, (place, *_) in zip(files, places, strict=True) if place not in metadata]
+
+
 class TableGuard:
     """Check that folders are not within tables; caches the folders that it has inspected."""
 

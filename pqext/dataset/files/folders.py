@@ -26,7 +26,7 @@ from typing import Any
 
 from pqext.core.base import local_paths
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.io.table_formats import TableFormatError, TableGuard, format_of_entry
+from pqext.core.io.table_formats import TableFormatError, TableGuard, format_of_entry, is_metadata_folder
 from pqext.dataset.files.manifests import parsed, read_note
 from pqext.dataset.files.patterns import matcher
 from pqext.dataset.files.spark_metadata import SinkLog
@@ -274,6 +274,8 @@ class _Walk:
             return []
         if folder.format is not None and not self._ignore_table_format:
             raise TableFormatError(folder.format, directory)
+        if folder.format is not None:
+            folder.folders = [path for path in folder.folders if not is_metadata_folder(path)]
         self.stamps.setdefault(directory, stamp)
         self.commits.update(folder.commits)
         self._old |= folder.old

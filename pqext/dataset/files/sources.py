@@ -14,7 +14,7 @@ from typing import Any
 
 from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
-from pqext.core.io.table_formats import TableGuard, check_listing, check_parents
+from pqext.core.io.table_formats import TableGuard, check_listing, check_parents, without_metadata
 from pqext.dataset.files.folders import enters, files_below, is_hidden, matches
 from pqext.dataset.files.patterns import alternatives
 from pqext.dataset.files.store_journal import settled
@@ -173,10 +173,11 @@ def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Seq
 def _listed(folder: Location, guard: TableGuard | None, pattern: Sequence[str] = ()) -> Sequence[Location]:
     """List the files below a folder. Tables in it count if they can contain files that match the pattern."""
     every = settled(folder)
-    if guard is not None:
-        start = len(folder.key.rstrip("/"))
-        check_listing(folder, (one.key[start:] for one in every), lambda folders: enters(folders, pattern))
-        check_parents(folder)
+    if guard is None:
+        return without_metadata(folder, every)
+    start = len(folder.key.rstrip("/"))
+    check_listing(folder, (one.key[start:] for one in every), lambda folders: enters(folders, pattern))
+    check_parents(folder)
     return every
 
 
