@@ -37,6 +37,16 @@ def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[st
     return [path if remote and is_remote(path) else local_path(path) for path in paths]
 
 
+def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
+    """Make relative local paths absolute. Spark would resolve them in its own working directory.
+
+    Paths of this process are relative to the working directory of this process, in reads as in saves.
+    """
+    if isinstance(path, str):
+        return os.path.join(os.getcwd(), path) if path and _URI.match(path) is None else path
+    return [str(absolute_paths(item)) for item in path]
+
+
 def is_remote(path: str) -> bool:
     """Whether a path is the URL of an object store."""
     scheme = scheme_of(path)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pqext.dataset.expressions import Value, col
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.spark.base.files import absolute_paths
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
 from pqext.spark.options.file import FileOptions, as_options
@@ -75,7 +76,7 @@ def query(
     if len(set(names)) != len(names):
         raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
     aggregation = Aggregation(len(groups), tuple(wanted))
-    paths = path if isinstance(path, str) else list(path)
+    paths = absolute_paths(path)
     options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
     chosen = {name: options.pop(name) for name in FileOptions.__annotations__ if name in options}
     encoded = encode_options(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from pqext.spark.base.files import absolute_paths
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.sources.json_lines import FORMAT
 from pqext.spark.sources.registration import ensure_registered
@@ -42,7 +43,7 @@ def read_json(
         options["error_column"] = error_column
     if partition_bytes is not None:
         options["partition_bytes"] = str(partition_bytes)
-    paths = path if isinstance(path, str) else list(path)
+    paths = absolute_paths(path)
     storage = storage_options or from_hadoop(spark, paths)
     if storage:
         options["storage_options"] = json.dumps(dict(storage))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes
-from pqext.spark.base.files import is_remote
+from pqext.spark.base.files import absolute_paths, is_remote
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
 from pqext.spark.columns.instants import compares_local_times
@@ -159,7 +158,7 @@ def read(
     """
     check_engine(engine)
     timezone = session_timezone(spark)
-    paths = path if isinstance(path, str) else list(path)
+    paths = absolute_paths(path)
     columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     storage = storage_options or from_hadoop(spark, paths)
     again = partial(
@@ -181,7 +180,7 @@ def read(
         file_options=as_options(file_options, timezone),
     )
     options = with_settings(options, session_setting(spark))
-    if is_spark_sql(given) and _shares_folder(spark, paths) and not can_evaluate(partial(_query_of, options, paths)):
+    if is_spark_sql(given) and not _is_on_connect(spark) and not can_evaluate(partial(_query_of, options, paths)):
         return read_in_two_steps(again, columns, given, _where)
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
@@ -194,7 +193,7 @@ def read(
     computed = {one.name for one in parse_columns(columns or ()) if isinstance(one, Computed)}
     computed |= {name for name in [include_row_numbers] if name is not None}
     asked = partial(_query_of, options, paths)
-    is_found_here = _shares_folder(spark, paths)
+    is_found_here = not _is_on_connect(spark)
     _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), asked, engine, is_found_here)
     if choice.engine != "native":
         replace_narrowing(df)
@@ -327,17 +326,6 @@ def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequ
     """The files at local ``paths``; None if paths are URLs."""
     given = [paths] if isinstance(paths, str) else paths
     return None if any(map(is_remote, given)) else _query_of(options, paths).files
-
-
-def _shares_folder(spark: SparkSession, paths: str | list[str]) -> bool:
-    """Whether ``paths`` refer to the same files in Spark, whose working directory may differ."""
-    if _is_on_connect(spark):
-        return False
-    given = [paths] if isinstance(paths, str) else paths
-    if all(os.path.isabs(path) or "://" in path for path in given):
-        return True
-    assert spark._jvm is not None
-    return bool(spark._jvm.java.lang.System.getProperty("user.dir") == os.getcwd())
 
 
 def _is_on_connect(one: DataFrame | SparkSession) -> bool:
