@@ -178,6 +178,9 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
         lambda path: pqext.read_table(path, ["station.bikes"]),
         r"no column 'station.bikes'; .* col\('station'\).variant\('\$.bikes'",
     ),
+    ("SQL's order", lambda path: pqext.scan(path).order_by("at desc").to_table(), r"order_by\('at', descending=True\)"),
+    ("SQL's usual order", lambda path: pqext.scan(path).order_by("at ASC").to_table(), r"write order_by\('at'\)$"),
+    ("Django's order", lambda path: pqext.scan(path).order_by("-at").to_table(), r"order_by\('at', descending=True\)"),
     (
         "a path in a tuple",
         lambda path: pqext.read_table(path, filter=[("station.bikes", ">", 3)]),

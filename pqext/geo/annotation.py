@@ -286,7 +286,8 @@ def _storage(
         raise ValueError(f"covering is for top-level columns, which {path!r} is not")
     geographic = crs_.is_geographic(type.crs, properties)
     if not type.planar and not geographic:
-        raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {type.crs}", rule="geography.crs")
+        problem = f"column {path!r}: GEOGRAPHY needs a geographic CRS, not {excerpt(crs_label(type.crs))}"
+        raise GeometryError(f"{problem}; transform it to OGC:CRS84, or write edges='planar'", rule="geography.crs")
     if geographic is None and type.crs is not None and type.crs.lower() != crs_.UNKNOWN:
         hint = "" if (reason := crs_.mistake(type.crs)) is None else f": {reason}"
         unknown = excerpt(crs_label(type.crs))

@@ -16,6 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
+from pqext.core.base.suggestions import excerpt
+from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo.box import WORTH_WRAPPING, BoundingBox
 from pqext.geo.coordinate_range import box_within_range, within_range
@@ -51,7 +53,8 @@ def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> Geospat
     marked = array_type(array.type) or GeospatialType()
     found = GeospatialType(marked.crs if crs is None else crs_.normalize(crs), edges or marked.edges)
     if not found.planar and crs_.is_geographic(found.crs) is False:
-        raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {found.crs}", rule="geography.crs")
+        problem = f"GEOGRAPHY needs a geographic CRS, not {excerpt(crs_label(found.crs))}"
+        raise GeometryError(problem, rule="geography.crs")
     return found
 
 

@@ -217,3 +217,11 @@ def test_literals_that_python_cannot_hold_print_and_travel(literal: pa.Scalar, t
         assert copy.deepcopy(expression).equals(expression)
         assert text is None or text in str(expression)
         assert str(from_json(to_json(expression))) == str(expression)
+
+
+def test_a_text_that_is_not_utf8_is_a_typed_error() -> None:
+    texts = pa.array([b"\xff"]).view(pa.string())
+    for make in (lambda: col("t").isin(texts), lambda: col("t") == texts[0], lambda: col("t").isin([texts[0]])):
+        with pytest.raises(ValueError, match=r"string literal b'\\xff' is not UTF-8; compare a binary") as caught:
+            make()
+        assert not isinstance(caught.value, UnicodeDecodeError)

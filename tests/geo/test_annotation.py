@@ -275,7 +275,7 @@ class TestOptions:
     @pytest.mark.spec("geography.crs")
     @pytest.mark.parametrize("crs", ["EPSG:3857", "srid:7", "srid:0"])
     def test_geography_must_be_known_to_be_in_a_geographic_crs(self, crs: str) -> None:
-        with pytest.raises(GeometryError, match="GEOGRAPHY needs a geographic CRS"):
+        with pytest.raises(GeometryError, match="column 'g': GEOGRAPHY needs a geographic CRS"):
             written(self.PLAIN, geometry={"g": {"crs": crs, "edges": "spherical"}})
 
 

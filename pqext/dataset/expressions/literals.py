@@ -210,6 +210,9 @@ def _from_arrow(scalar: pa.Scalar) -> Literal:
         return canonical(scalar.as_py())
     except OverflowError as error:
         raise ValueError(f"{type} literal out of range") from error
+    except UnicodeDecodeError:
+        problem = f"{type} literal {scalar.cast(pa.large_binary()).as_py()[:20]!r} is not UTF-8"
+        raise ValueError(f"{problem}; compare a binary column with bytes") from None
 
 
 def _from_datetime64(value: np.datetime64) -> Literal:

@@ -70,6 +70,10 @@ def in_place_of(text: str) -> str:
     """Suggest Python for command-line text passed as a column name; empty for a plain name."""
     if kept := exclusion_hint(text):
         return escape_text(kept)
+    if order := _ORDER.fullmatch(text):
+        is_descending = order["minus"] is not None or order["direction"].lower().startswith("desc")
+        flag = ", descending=True" if is_descending else ""
+        return escape_text(f"to sort rows, write order_by({order['minus'] or order['column']!r}{flag})")
     computed = _computed(text)
     return computed and f"SQL text is for filters and the command line; here write {escape_text(computed)}"
 
@@ -91,6 +95,7 @@ def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
 
 _NAMED = re.compile(r"(?P<value>.+?)(?:\s+as\s+(?P<name>\w+))?", re.S | re.I)
 _WITHIN = re.compile(r"(?P<column>[\w.]+)(?::(?P<path>[^:\s]+))?(?:::(?P<type>\w+(?:\([\d, ]+\))?))?")
+_ORDER = re.compile(r"-(?P<minus>[\w.]+)|(?P<column>[\w.]+)\s+(?P<direction>(asc|desc)(ending)?)", re.I)
 _OPERATOR = re.compile(r"[\w)]\s+[-+*/%]\s+[\w(]")
 _OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
