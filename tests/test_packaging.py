@@ -218,8 +218,8 @@ def test_a_change_to_what_builds_a_wheel_builds_wheels() -> None:
     assert {"setup.py", "build_kernels.py", "pyproject.toml", "MANIFEST.in", ".ci/*", *sources} <= watched
 
 
-def test_the_nightly_run_searches_as_contributing_says() -> None:
-    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+def test_the_nightly_run_searches_as_the_readme_of_the_tests_says() -> None:
+    guide = (ROOT / "tests" / "README.md").read_text("utf-8")
     for command in ("pytest --hypothesis-profile=thorough", "python tests/mutations/run.py --compiled"):
         assert command in WORKFLOWS["nightly.yml"]
         assert command in guide
@@ -232,6 +232,17 @@ def test_the_version_is_written_once() -> None:
     assert pqext.__version__ == version
     shown = subprocess.run([sys.executable, "-m", "pqext", "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout == f"pqext {version}\n"
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+
+
+def test_one_extra_brings_what_contributing_uses() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    (own, *tools) = extras["dev"]
+    included = own.removeprefix("pqext[").removesuffix("]").split(",")
+    assert {"spark", "test", "docs"} <= set(included)
+    names = {re.split(r"[\[<>=;]", requirement)[0] for extra in included for requirement in extras[extra]}
+    assert {"ruff", "mypy", "pytest", "mkdocs-material", "pyspark"} <= names
+    assert set(PROJECT["build-system"]["requires"]) <= set(tools)
 
 
 def test_every_supported_python_is_built_and_named() -> None:
