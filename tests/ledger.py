@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SPECS = ROOT / "specs"
 INDEX = SPECS / "README.md"
 GENERATED = SPECS / "conformance.md"
-HEADER = ["id", "rule", "seed", "module"]
+HEADER = ["id", "rule", "source", "module"]
 COUNTED = (INDEX, ROOT / "README.md")
 NOT_IMPLEMENTED = "not implemented"
 MARK = re.compile(r"\bpytest\.mark\.spec\([^()]*\)")
@@ -34,7 +34,7 @@ class Rule:
 
     id: str
     text: str
-    seed: str
+    source: str
     modules: tuple[str, ...]
     page: Path
     line: int

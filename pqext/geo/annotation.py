@@ -1,6 +1,6 @@
 """GEOMETRY and GEOGRAPHY columns for core's reader and writer: marks, validation, statistics, pruning.
 
-Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2), "Statistics" (000 §5.1).
+Spec: "GEOMETRY", "GEOGRAPHY" (LogicalTypes.md), "Statistics" (Geospatial.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bounding boxes, with x ranges that may wrap around the antimeridian.
 
-Spec: "Bounding Box" (000 §5.1).
+Spec: "Bounding Box" (Geospatial.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Range checks and clamping of longitudes and latitudes.
 
 Coordinates that exceed the range by at most :data:`pqext.geo.crs.SLACK` are rounding errors and count as the limit.
-Spec: "Coordinate Reference System" (000 §5.1).
+Spec: "Coordinate Reference System" (Geospatial.md).
 """
 
 from __future__ import annotations

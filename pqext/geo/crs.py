@@ -3,7 +3,7 @@
 A file's CRS is unset or empty (``OGC:CRS84``), ``authority:code``, ``srid:<n>``, ``projjson:<property>`` or
 inline PROJJSON; any other string may occur and stands for a system that nobody knows. Coordinates are always
 x, y (longitude, latitude), whatever the system's own axis order. Spec: "Coordinate Reference System",
-"CRS Customization", "Coordinate axis order" (000 §5.1).
+"CRS Customization", "Coordinate axis order" (Geospatial.md).
 """
 
 from __future__ import annotations

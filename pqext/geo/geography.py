@@ -3,7 +3,7 @@
 Between the longitudes of its ends, along the shorter arc, an edge reaches a latitude that has a closed form on the
 sphere, which bounds it on an ellipsoid for all algorithms. -180 and 180 are one meridian and a pole has every
 longitude: a box that touches either holds both representations. The smaller side of a ring is its inside. The rules and
-their proofs are in ``specs/geospatial.md``. Spec: "Bounding Box", "Edge Interpolation Algorithm" (000 §5.1).
+their proofs are in ``specs/geospatial.md``. Spec: "Bounding Box", "Edge Interpolation Algorithm" (Geospatial.md).
 """
 
 from __future__ import annotations

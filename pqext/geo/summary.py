@@ -1,6 +1,6 @@
 """Bounding boxes of rows and statistics of columns.
 
-Spec: "Statistics", "Bounding Box", "Geospatial Types" (000 §5.1).
+Spec: "Statistics", "Bounding Box", "Geospatial Types" (Geospatial.md).
 """
 
 from __future__ import annotations

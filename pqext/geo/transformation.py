@@ -1,4 +1,4 @@
-"""Coordinates from one reference system to another, through PROJ. Spec: "Coordinate axis order" (000 §5.1)."""
+"""Coordinates from one reference system to another, through PROJ. Spec: "Coordinate axis order" (Geospatial.md)."""
 
 from __future__ import annotations
 

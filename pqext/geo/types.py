@@ -1,7 +1,7 @@
 """Geometry types: crs and edges, as a file's logical type and as the marks of an Arrow field.
 
 In Arrow a geometry column is a binary field marked ``geoarrow.wkb`` by field metadata. GEOMETRY has planar
-edges; GEOGRAPHY has edges that an algorithm interpolates. Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2).
+edges; GEOGRAPHY has edges that an algorithm interpolates. Spec: "GEOMETRY", "GEOGRAPHY" (LogicalTypes.md).
 """
 
 from __future__ import annotations

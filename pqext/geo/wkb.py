@@ -1,7 +1,7 @@
 """Well-known binary in Arrow arrays: access, and the way to and from points and shapely.
 
 A geometry array is a binary array of any Arrow layout, inside or outside an extension type. What pqext
-makes is ISO WKB, little-endian, in a ``binary`` array. Spec: "Geospatial Definitions" (000 §5.1).
+makes is ISO WKB, little-endian, in a ``binary`` array. Spec: "Geospatial Definitions" (Geospatial.md).
 """
 
 from __future__ import annotations

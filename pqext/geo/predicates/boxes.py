@@ -3,7 +3,7 @@
 *No*: no geometry within the box satisfies the predicate, not even an empty one. *Yes*: every geometry within the
 box that has X and Y does. Everything else is *maybe*, in particular boxes that are not usable. On the globe, -180 and
 180 are one meridian and a pole is one point.
-Spec: "Bounding Box" (000 §5.1).
+Spec: "Bounding Box" (Geospatial.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Types of geometries: the WKB codes that statistics list, and their names; names of CRS.
 
-Spec: "Geospatial Types" (000 §5.1).
+Spec: "Geospatial Types" (Geospatial.md).
 """
 
 from __future__ import annotations
