@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from pqext.core.base.progress import Progress
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,12 +24,6 @@ class Report(Protocol):
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
         ...
-
-
-class Progress(Protocol):
-    """Callback that receives the number of finished rows, and their total if known."""
-
-    def __call__(self, finished: int, total: int | None = None, /) -> None: ...
 
 
 def show(report: Report, format: str) -> None:
@@ -89,7 +85,7 @@ def progress(unit: str = "rows", enabled: bool = True) -> Iterator[Progress]:
     with Bar(*columns, console=terminal, transient=True, disable=not (enabled and terminal.is_terminal)) as bar:
         task = bar.add_task(unit, total=None)
 
-        def update(finished: int, total: int | None = None, /) -> None:
+        def update(finished: int, total: int | None, /) -> None:
             bar.update(task, completed=finished, total=total)
 
         yield update

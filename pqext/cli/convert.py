@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +41,7 @@ from pqext.cli.reader_options import Reading, reading_options
 from pqext.cli.rewrite import FOOTER_FORMATS, MAX_TEXT, parse_shredding
 from pqext.cli.scan_options import ignore_table_format_option
 from pqext.core.base.limits import ROW_GROUP_ROWS
+from pqext.core.base.progress import Progress
 from pqext.core.base.text import escape_text, format_size, shorten, with_noun
 from pqext.dataset.computed_columns import Kind, Made
 
@@ -241,7 +242,7 @@ def convert(
 
 def _write_rows(
     stream: Stream, writer: Any, document_column: str | None, derived: list[Made], losses: Losses,
-    show: Callable[[int], None],
+    show: Progress,
 ) -> int:
     """Write all rows and return their number."""
     rows, is_checked = 0, document_column is None or any(column.kind != "json" for column in derived)
@@ -252,7 +253,7 @@ def _write_rows(
             if (suggestion := suggest_geometry(batch.column(str(document_column)))) is not None:
                 losses.add(f"the documents contain coordinates; {suggestion} adds a geometry column", 0)
         rows += batch.num_rows
-        show(rows)
+        show(rows, None)
     return rows
 
 

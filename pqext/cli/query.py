@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ from pqext.cli.scan_options import (
     select_option,
     variants_option,
 )
+from pqext.core.base.progress import Progress
 from pqext.core.base.text import with_noun
 
 if TYPE_CHECKING:
@@ -180,12 +181,12 @@ def _start(scan: Scan, batch_rows: int | None) -> tuple[pa.Schema, Iterator[pa.R
     return schema, iter(()) if first is None else chain([first], batches)
 
 
-def _report_rows(batches: Iterator[pa.RecordBatch], show: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
+def _report_rows(batches: Iterator[pa.RecordBatch], show: Progress) -> Iterator[pa.RecordBatch]:
     rows = 0
     for batch in batches:
         yield batch
         rows += batch.num_rows
-        show(rows)
+        show(rows, None)
 
 
 def _write_page(schema: pa.Schema, batches: list[pa.RecordBatch], formats: Formats) -> None:

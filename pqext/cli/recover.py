@@ -8,7 +8,7 @@ import re
 import click
 
 from pqext.cli.command import argument, command, flag, option
-from pqext.cli.console import REPORT_FORMATS
+from pqext.cli.console import REPORT_FORMATS, progress
 from pqext.cli.errors import usage_errors
 from pqext.cli.locations import InputFile, Storage, check_new, force_option, storage_options
 from pqext.cli.reader_options import Reading, reading_options
@@ -60,11 +60,11 @@ def recover(
         if not isinstance(read, str) or os.path.exists(read):  # a missing file is reported first
             check_new(out, force)
     try:
-        result = recover_file(
-            read, out, schema=sibling[0] if sibling else None, codec=codec,
-            drop_columns=drop_columns, null_columns=null_columns, row_group_rows=row_group_rows,
-            limits=reading.limits,
-        )
+        with progress("row groups") as bar:
+            result = recover_file(
+                read, out, schema=sibling[0] if sibling else None, codec=codec, drop_columns=drop_columns,
+                null_columns=null_columns, row_group_rows=row_group_rows, limits=reading.limits, progress=bar,
+            )
     except ValueError as error:
         if type(error) is ValueError:  # of an argument, not of the file
             raise click.BadParameter(_in_options(str(error))) from None

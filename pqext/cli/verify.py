@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from pqext.cli.command import command, option
-from pqext.cli.console import REPORT_FORMATS, show
+from pqext.cli.console import REPORT_FORMATS, progress, show
 from pqext.cli.errors import as_options, describe, usage_errors
 from pqext.cli.files import expand_files, files_argument, split_names
 from pqext.cli.locations import Place, Storage, display_path, storage_options, without_path
@@ -56,10 +56,10 @@ def verify(
     selected = cast("list[Check] | None", split_names(checks))  # verify_file rejects others
 
     def check(path: Place) -> Report:
-        with usage_errors():
+        with usage_errors(), progress("column chunks") as bar:
             report = verify_file(
                 path, columns=split_names(columns), checks=selected, limit=limit, limits=reading.limits,
-                decryption=decryption,
+                decryption=decryption, progress=bar,
             )
             return _with_options(report)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import Limits
+from pqext.core.base.progress import Progress
 from pqext.core.footer.reading import looks_like
 from pqext.core.footer.rewrite import copy_bytes
 from pqext.core.footer.thrift_footer import MAGIC
@@ -76,6 +77,7 @@ def recover(
     limits: Limits | None = None,
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> Recovery:
     """Write the rows of a file whose footer is missing or corrupt to ``dest``, a new file, and report what was lost.
 
@@ -101,6 +103,8 @@ def recover(
         limits: Limits of the reader; ``Limits.untrusted()`` by default.
         filesystem: File system of the source, as for :func:`pqext.open`.
         storage_options: Options of the source's object store, as for :func:`pqext.open`.
+        progress: Called with the number of candidate row groups that were read and with the number of all. The count
+            starts again if the recovery must assess other candidates.
 
     Returns:
         A report of the recovered row groups, their basis, and the losses. If nothing can be recovered, ``written`` is
@@ -142,7 +146,7 @@ def recover(
             read = temporary.download(read)
             opened.callback(read.close)
         hints = Hints(Codecs(read, tried), leaf_codecs, row_group_rows, is_logical, codec)
-        recovery = _Recovery(read, temporary, limits, hints, None if provided is None else provided[0])
+        recovery = _Recovery(read, temporary, limits, hints, None if provided is None else provided[0], progress)
         return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
 
 
@@ -163,7 +167,8 @@ def _codec(name: str) -> int:
 
 class _Recovery:
     def __init__(
-        self, source: Source, temporary: TemporaryFiles, limits: Limits, hints: Hints, schema: Candidates | None
+        self, source: Source, temporary: TemporaryFiles, limits: Limits, hints: Hints, schema: Candidates | None,
+        progress: Progress | None,
     ) -> None:
         self._source = source
         self._temporary = temporary
@@ -171,6 +176,7 @@ class _Recovery:
         self._limits = limits
         self._hints = hints
         self._schema = schema
+        self._progress = progress
         self._footers: list[footers.FooterCandidate] = []
 
     def run(self, dest: Any, *, drop_columns: bool, null_columns: bool) -> Recovery:
@@ -183,19 +189,17 @@ class _Recovery:
             loss = Loss(f"{problem}, and pages alone do not identify columns{hint or '; pass schema='}")
             return self._report(Evidence(Candidates([], "unknown"), "none", [loss]), [], ())
         candidates, losses = evidence.candidates, evidence.losses
-        assessments = assess(self._source, candidates, self._limits)
+        assessments = self._assess(candidates)
         if self._schema is not None and evidence.origin != "pages" and not _any_recoverable(assessments):
             # If nothing matches the footer, the schema that was passed may match.
             pages = self._all_pages(replace(self._schema, groups=[]))
-            by_pages = assess(self._source, pages.candidates, self._limits)
+            by_pages = self._assess(pages.candidates)
             if _any_recoverable(by_pages):
                 evidence, assessments = pages, by_pages
                 candidates, losses = evidence.candidates, evidence.losses
         if evidence.origin == "pages":
             evidence, assessments = self._with_physical_types(evidence, assessments)
             candidates, losses = evidence.candidates, evidence.losses
-        if null_columns:
-            self._fill(evidence, assessments)
         if null_columns:
             self._fill(evidence, assessments)
         dropped: list[str] = []
@@ -216,7 +220,7 @@ class _Recovery:
                     for name, reason in item.lost_columns.items()
                 ]
                 candidates = without(candidates, dropped, self._limits)
-                assessments = assess(self._source, candidates, self._limits)
+                assessments = self._assess(candidates)
                 if evidence.metadata is not None:  # incomplete row groups have not been compared with the footer
                     metadata = without_columns(evidence.metadata, candidates.elements, dropped)
                     complete = [
@@ -243,6 +247,9 @@ class _Recovery:
         groups = [recovered_group(item.group, item.recoverable_rows) for item in written]
         return self._report(replace(evidence, losses=losses), groups, tuple(dropped))
 
+    def _assess(self, candidates: Candidates) -> list[Assessment]:
+        return assess(self._source, candidates, self._limits, self._progress)
+
     def _with_physical_types(
         self, evidence: Evidence, assessments: list[Assessment]
     ) -> tuple[Evidence, list[Assessment]]:
@@ -260,7 +267,7 @@ class _Recovery:
             )  # fmt: skip
             for varied, changes in likely:
                 other = self._all_pages(varied)
-                others = assess(self._source, other.candidates, self._limits)
+                others = self._assess(other.candidates)
                 other_rows = sum(item.recoverable_rows for item in others)
                 if other_rows >= max(rows, 1) or (not rows and _is_ambiguous(other)):
                     other.notes += changes if _any_recoverable(others) else []
@@ -283,7 +290,7 @@ class _Recovery:
         if changed:
             other = self._all_pages(physical_types.with_elements(replace(candidates, groups=[]), changed))
             other.notes += evidence.notes + physical_types.describe_changes(candidates.elements, changed)
-            evidence, assessments = other, assess(self._source, other.candidates, limits)
+            evidence, assessments = other, self._assess(other.candidates)
         evidence.notes += [
             f"column {name}: its values fit in both byte orders; the byte order of the schema was used"
             for name in unsure
@@ -324,7 +331,7 @@ class _Recovery:
         pending = list(range(len(assessments)))
         while filled := {at: group for at in pending if (group := filler.fill(assessments[at])) is not None}:
             source = self._source = filler.source
-            again = assess(source, replace(candidates, groups=[*filled.values()]), limits)
+            again = self._assess(replace(candidates, groups=[*filled.values()]))
             for at, assessment in zip(filled, again, strict=True):
                 group = assessment.group
                 located = [chunk for chunk in group.chunks if chunk is not None]
@@ -397,9 +404,7 @@ class _Recovery:
             rewritten = {id(item): group for item, group in zip(to_rewrite, groups, strict=False)}
         for item in to_rewrite if len(to_rewrite) > 1 and not rewritten else ():  # a failure affects one row group only
             if (path := self._rewrite(candidates, [item])) is not None:
-                rewritten |= {
-                    id(item): group for group in rewritten_groups(path, candidates, [item], self._limits)
-                }
+                rewritten |= {id(item): group for group in rewritten_groups(path, candidates, [item], self._limits)}
         for item in to_rewrite:
             if id(item) not in rewritten:
                 reason = "the rows outside its damaged pages cannot be determined reliably"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.progress import Progress
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
@@ -24,7 +25,7 @@ from pqext.skipping.indexes.prefix import Prefix
 from pqext.skipping.indexes.valuelist import ValueList
 from pqext.skipping.indexes.variant_paths import VariantPaths
 from pqext.skipping.maintenance import compaction, construction
-from pqext.skipping.maintenance.construction import Progress, Summary
+from pqext.skipping.maintenance.construction import Summary
 from pqext.skipping.store.folders import within
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.objects import SkippingStatistics

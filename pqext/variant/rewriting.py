@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from typing import Any, Literal, Unpack, get_args
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ErrorPathContext, VariantError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.progress import Progress
 from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import with_noun
 from pqext.core.footer.thrift_footer import FootedSource
@@ -39,7 +40,6 @@ from pqext.variant.validation import find_faults
 
 InvalidValues = Literal["raise", "null"]
 OnCorrupt = Literal["raise", "skip"]
-Progress = Callable[[int, int], None]
 
 BATCH_ROWS = 16_384
 SAMPLE_GROUPS = 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.progress import Steps
 from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema.shape import Shape
@@ -19,10 +20,11 @@ class ChunkSelection:
 
     Chunks that start at the same byte as another chunk are not decoded again: the overlap is a fault already. Chunks
     with very many values in few bytes are decoded as long as all of them, over all row groups, state no more values
-    than the limits allow bytes. The others are reported as unchecked.
+    than the limits allow bytes. The others are reported as unchecked. ``steps`` counts the chunks that checks reach.
     """
 
-    def __init__(self, file: ParquetFile, findings: Findings) -> None:
+    def __init__(self, file: ParquetFile, findings: Findings, steps: Steps) -> None:
+        self._steps = steps
         self._budget = file.limits.memory_for(file.source.size)
         self._findings = findings
         offsets = ChunkRanges(file.metadata, file.footer.offset)
@@ -32,7 +34,9 @@ class ChunkSelection:
 
     def includes(self, group: RowGroup, shape: Shape) -> bool:
         """Whether the chunks of ``group`` at or below ``shape`` are decoded."""
-        return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted) for leaf in shape.leaves())
+        leaves = list(shape.leaves())
+        self._steps.advance(len(leaves))
+        return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted) for leaf in leaves)
 
     def _includes(self, group: RowGroup, leaf: int, column: str) -> bool:
         key = group.index, leaf

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.limits import Limits
+from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.footer.flatbuffers.comparison import contradicts_itself, differences
 from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, agrees, is_beside
@@ -51,6 +52,7 @@ def verify(
     decryption: FileDecryption | None = None,
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Read a Parquet file completely and report violations of the format.
 
@@ -82,6 +84,8 @@ def verify(
         decryption: Keys of encrypted columns and footers.
         filesystem: File system of the source, as for :func:`pqext.open`.
         storage_options: Options of the object store, as for :func:`pqext.open`.
+        progress: Called with the number of column chunks that the checks have reached and with the number of all, in
+            which each check counts every chunk.
 
     Returns:
         A report, which is ``ok`` if everything was checked and no fault was found.
@@ -133,13 +137,16 @@ def verify(
             rows = None
             findings.add(Fault("layout.file-metadata", error.message, error.row_group))
         are_readable = _check_row_groups(file, findings)
-        selection = ChunkSelection(file, findings)
+        chunks_per_check = len(file.row_groups) * sum(len(list(top.leaves())) for top in tops)
+        steps = Steps(progress, chunks_per_check * len(names))
+        selection = ChunkSelection(file, findings, steps)
         if rows is not None:
             if rows != file.metadata.num_rows:
                 message = f"the footer states {file.metadata.num_rows} rows, its row groups {rows}"
                 findings.add(Fault("layout.file-metadata", message))
-            for name in names if are_readable else ():  # unreadable row groups are reported already
+            for number, name in enumerate(names if are_readable else (), 1):  # unreadable row groups are reported
                 CHECKS[name](file, tops, selection, findings)
+                steps.finish(number * chunks_per_check)
         return Report(
             file.path, file.source.size, rows, len(file.row_groups), names,
             tuple(group.node.dotted for top in tops for group in variants.within(top)),

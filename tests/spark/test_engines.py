@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import logging
 import math
 import re
 from decimal import Decimal
@@ -297,6 +298,13 @@ def test_auto_says_why_pqext_reads(folder: Path) -> None:
         assert engine == "python"
         assert re.search(message, reasons), reasons
     assert _engine(folder / "whole", [EVENT], None, trust_statistics=False)[0] == "python"
+
+
+def test_the_choice_of_auto_is_logged(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "pqext.spark"):
+        _engine(folder / "residuals", ["v"], None)
+    (text,) = [record.getMessage() for record in caplog.records if record.name == "pqext.spark.reading.native"]
+    assert text.startswith("engine='auto' reads with 'python': column v is read as VARIANT")
 
 
 @pytest.mark.parametrize("engine", ["nativ", "spark", None])

@@ -6,6 +6,7 @@ requested feature derives from :class:`ParquetError`. No message ever contains k
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Any
 from pqext.core.base.text import escape_text
 
 _LIBRARY = __name__.partition(".")[0]
+_logger = logging.getLogger(__name__)
 _INTERNAL = (_LIBRARY, "functools", "contextlib")
 """Packages whose frames are not the user's: the library, and cached properties and contexts within it."""
 
@@ -213,11 +215,16 @@ class ErrorPathContext:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning like ``warnings.warn``, attributed to the first caller outside this library."""
+    """Issue a warning like ``warnings.warn``, attributed to the first caller outside this library, and log it.
+
+    Python shows a warning once for each caller; the log has all of them.
+    """
+    text = escape_text(message)
+    _logger.info("%s: %s", category.__name__, text)
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
         frame, level = frame.f_back, level + 1
-    warnings.warn(escape_text(message), category, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)
 
 
 def warn_about_file(path: str | None, message: str, category: type[Warning]) -> None:

@@ -249,8 +249,8 @@ class WriteOptions:
     footer: FooterFormat = "thrift"
     """Footer format. ``"thrift+index"`` adds a jump table, with which pqext opens a few of very many columns without
     parsing the others (:mod:`pqext.core.footer.jump_table.jump_table`); other readers ignore it.
-    ``"thrift+flatbuffers"`` adds a FlatBuffers footer, with which a file with a corrupt Thrift footer can be opened.
-    Either is omitted, with a warning, if it would exceed the 100 MB that Arrow reads in an extension.
+    ``"thrift+flatbuffers"`` (experimental) adds a FlatBuffers footer, with which a file with a corrupt Thrift footer
+    can be opened. Either is omitted, with a warning, if it would exceed the 100 MB that Arrow reads in an extension.
     ``"flatbuffers"`` writes no Thrift footer: only pqext reads the file, which ends in ``PAR3``."""
     checkpoint: int | Checkpoint | None = None
     """Store a copy of the footer in the file after this many row groups, or as a :class:`pqext.Checkpoint` describes,

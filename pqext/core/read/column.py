@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -33,6 +34,8 @@ from pqext.core.schema.shape import LeafShape
 from pqext.core.schema.types.arrow_compute import flagged
 
 T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
 
 TOO_MANY = "a column chunk holds more rows than its row group"
 _PASSED_ROWS = 1 << 16
@@ -157,8 +160,8 @@ class ColumnReader:
                 column, count = pages.read_at(positions)
             except ArrayLimitError as error:
                 raise self._located(error) from None
-            except (Declined, ParquetError):
-                pages = self._go_by_page(pages)
+            except (Declined, ParquetError) as reason:
+                pages = self._go_by_page(pages, reason)
                 break
             finally:
                 self._taken_rows = self._pages.decoded_rows
@@ -228,12 +231,15 @@ class ColumnReader:
                 return step(pages)
             except (ArrayLimitError, ExpansionError):
                 raise
-            except (Declined, ParquetError):
-                self._go_by_page(pages)
+            except (Declined, ParquetError) as reason:
+                self._go_by_page(pages, reason)
         return step(self._pages)
 
-    def _go_by_page(self, pages: TableDecoder) -> PageDecoder:
+    def _go_by_page(self, pages: TableDecoder, reason: Exception) -> PageDecoder:
         """Continue page by page from the position of the table decoder."""
+        column, offset = self._shape.node.dotted, self._place.offset
+        why = str(reason) or "unusual pages"
+        _logger.debug("column %s: decoding the chunk at %d page by page: %s", column, offset, why)
         self._account.release(pages.dictionary_bytes)
         self._pages = by_page = self._by_page()
         by_page.skip(pages.taken, pages.decoded_rows)

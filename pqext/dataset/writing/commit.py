@@ -20,6 +20,7 @@ append then duplicates them.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import time
@@ -34,6 +35,8 @@ from pqext.core.base import local_paths
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC
 from pqext.core.io.sources.pending_files import check_manifest_size
 from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_below
+
+_logger = logging.getLogger(__name__)
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_pqext_temporary-"
@@ -237,9 +240,11 @@ def _tidy(target: Path, older_than: timedelta) -> Cleaned:
     finished, removed = [], []
     for folder in sorted(target.iterdir()):
         if folder.name.startswith(COMMIT):
+            _logger.info("%s: completing the committed save %s", target, folder.name)
             _finish(folder)
             finished.append(folder.name.removeprefix(COMMIT))
         elif folder.name.startswith(TEMPORARY) and _is_abandoned(folder, older_than):
+            _logger.info("%s: removing the files of the killed save %s", target, folder.name)
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder.name.removeprefix(TEMPORARY))
     return Cleaned(tuple(finished), tuple(removed))

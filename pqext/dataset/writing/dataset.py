@@ -13,6 +13,7 @@ from typing import Any, Literal, Unpack, get_args
 import pyarrow as pa
 
 from pqext.core.base.local_paths import scheme_of
+from pqext.core.base.progress import Progress, Steps
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.keywords import WriteKeywords
@@ -30,7 +31,7 @@ PartitionOverwrite = Literal["static", "dynamic"]
 _BATCH_ROWS = 1 << 16
 _ARGUMENTS = (
     "partition_by", "mode", "partition_overwrite", "max_records_per_file", "target_file_bytes", "storage_options",
-    "options",
+    "progress", "options",
 )  # fmt: skip
 
 
@@ -44,6 +45,7 @@ def write_dataset(
     max_records_per_file: int | None = None,
     target_file_bytes: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Saved:
@@ -68,6 +70,7 @@ def write_dataset(
         max_records_per_file: The number of rows at which another file begins.
         target_file_bytes: The size in bytes at about which another file begins.
         storage_options: Credentials and other settings of the store that a URL names.
+        progress: Called with the number of written rows and with the number of all, None for a stream.
         options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
         **keywords: The fields of :class:`pqext.WriteOptions`, such as ``shredding=`` and ``geometry=``.
 
@@ -119,12 +122,14 @@ def write_dataset(
     empty = empty_file(without(schema, by), writer)
     target.check(mode == "overwrite" and not is_dynamic, partial(check_append, appended=empty, partition_by=by))
     job = uuid.uuid4().hex
+    steps = Steps(progress, table.num_rows if isinstance(table, pa.Table) else None)
     staged = target.begin(job, os.getpid())
     try:
         with PartFiles(staged, f"part-00000-{job}-0", schema, writer, division) as parts:
             for batch in _batches(table, schema):
                 if batch.num_rows:
                     parts.write(batch)
+                    steps.advance(batch.num_rows)
             files = parts.close()
         replaces_all = mode == "overwrite" and not is_dynamic
         if not files and (replaces_all or not target.has_files):

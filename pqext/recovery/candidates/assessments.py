@@ -11,6 +11,7 @@ from typing import Literal
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
+from pqext.core.base.progress import Progress, Steps
 from pqext.core.format.metadata import SchemaElement
 from pqext.core.io.source import Source
 from pqext.core.options.read_write import ReadOptions
@@ -68,15 +69,17 @@ class Assessment:
         return not self.damaged and not self.misstated
 
 
-def assess(source: Source, candidates: Candidates, limits: Limits) -> list[Assessment]:
-    """Check each candidate row group."""
+def assess(
+    source: Source, candidates: Candidates, limits: Limits, progress: Progress | None = None
+) -> list[Assessment]:
+    """Check each candidate row group, and report the number of those that were read to ``progress``."""
     schema = from_elements(candidates.elements, limits)
     assessments = [Assessment(group) for group in candidates.groups]
     damages = DamageReport(_MOST_DAMAGES)
     complete = [item for item in assessments if None not in item.group.chunks]
     with quiet():
         if complete:
-            _read_all(source, candidates, complete, limits)
+            _read_all(source, candidates, complete, limits, Steps(progress, len(complete)))
             _verify(source, candidates, complete, schema, limits)
         for assessment in assessments:
             if None in assessment.group.chunks:
@@ -134,7 +137,9 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _read_all(source: Source, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits) -> None:
+def _read_all(
+    source: Source, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits, steps: Steps
+) -> None:
     with opened(source, candidates, [item.group for item in assessments], limits) as file:
         file.check_rows()
         for index, assessment in enumerate(assessments):
@@ -148,6 +153,7 @@ def _read_all(source: Source, candidates: Candidates, assessments: Sequence[Asse
                 if not assessment.damaged:  # the columns exceed the limits only together
                     for top in file.shapes:
                         assessment.damaged[top.node.name] = "its row group exceeds the limits"
+            steps.advance(1)
 
 
 def _fault(file: ParquetFile, top: Shape, group: int) -> str | None:
@@ -242,5 +248,5 @@ def _assess_incomplete(
         return
     part = without(replace(candidates, groups=[assessment.group]), missing, limits)
     partial = Assessment(part.groups[0])
-    _read_all(source, part, [partial], limits)
+    _read_all(source, part, [partial], limits, Steps(None, 1))
     assessment.lost_columns = assessment.damaged = {**assessment.damaged, **partial.damaged}

@@ -5,7 +5,7 @@ Both add parts with the new entries; a store that replaces another is first writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ import numpy as np
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.progress import Progress
 from pqext.core.base.workers import Workers
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.encryption import FileDecryption
@@ -36,9 +37,6 @@ _TRIED = 16
 """Objects that are inspected for the types of columns."""
 _PARTS = 8
 """Maximum number of parts; a refresh merges more."""
-
-Progress = Callable[[int, int], None]
-"""Called after each object with the number of finished and of all objects."""
 
 
 @dataclass(frozen=True)

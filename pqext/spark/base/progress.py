@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+
+from pqext.core.base.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ShowProgress = Callable[[int, int], None]
-"""A callback with the number of completed tasks and the number of all tasks."""
 _SECONDS = 0.2
 _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
@@ -40,7 +40,7 @@ def job_group(spark: SparkSession, group: str, description: str) -> Iterator[Non
 
 
 @contextmanager
-def report_progress(spark: SparkSession, group: str, total: int, show: ShowProgress | None) -> Iterator[None]:
+def report_progress(spark: SparkSession, group: str, total: int, show: Progress | None) -> Iterator[None]:
     """Call ``show`` while the jobs of ``group``, with ``total`` tasks, run, from 0 completed tasks to all.
 
     A separate thread makes the calls. If ``show`` raises, the reports end and the job continues.

@@ -12,6 +12,7 @@ from zlib import decompress
 
 import pyarrow as pa
 
+from pqext.core.base.progress import Progress
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import empty_file, without
@@ -20,7 +21,7 @@ from pqext.dataset.writing.part_files import Division, WrittenFile, check_divisi
 from pqext.dataset.writing.targets import Target, put_empty
 from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.base.progress import ShowProgress, job_group, report_progress
+from pqext.spark.base.progress import job_group, report_progress
 from pqext.spark.base.settings import codec_of, save_settings, session_setting, session_timezone
 from pqext.spark.ingest.ingested_files import (
     WRITER_DEFAULTS,
@@ -119,7 +120,7 @@ def ingest_json(
     duplicate_keys: DuplicateKeys = "error",
     max_bytes: int = DEFAULT_MAX_BYTES,
     task_bytes: int | None = None,
-    progress: ShowProgress | None = None,
+    progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Ingested:
@@ -296,7 +297,7 @@ class Job:
     merge_schema: bool
     earlier: EarlierJobs | None
     """The records of earlier jobs when this job started; None if all files are ingested."""
-    progress: ShowProgress | None
+    progress: Progress | None
 
     def run(self) -> tuple[list[Attempt], str | None]:
         """Run the tasks and commit their files; return the attempts and the path of the file of bad lines."""

@@ -8,6 +8,7 @@ different shredding in different files, is read as VARIANT.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Engine = Literal["python", "native", "auto"]
 ENGINES: tuple[Engine, ...] = ("python", "native", "auto")
 
+_logger = logging.getLogger(__name__)
 _PATTERN = re.compile(r"[*?{}\[\]\\:]")
 _ASCII_ESCAPE = re.compile(r"%[0-7][0-9A-Fa-f]")
 
@@ -58,6 +60,12 @@ def choose(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
     check_engine(engine)
     if engine == "python":
         return Choice("python")
+    choice = _choice(query, engine, spark)
+    _logger.info("engine=%r reads with %r: %s", engine, choice.engine, "; ".join(choice.reasons))
+    return choice
+
+
+def _choice(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
     obstacles = [*_obstacles(query, spark)]
     plan = reading = None
     if not obstacles:

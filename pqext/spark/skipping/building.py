@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.base.progress import Progress
 from pqext.core.io.sources.locations import locate
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.format.names import path_of
@@ -16,7 +17,6 @@ from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.store import Store
 from pqext.skipping.store.table import Table
 from pqext.spark.base.files import is_remote, local_path
-from pqext.spark.base.progress import ShowProgress
 from pqext.spark.skipping.foreign import READ_AS, ByFrames, Files, type_at
 from pqext.spark.skipping.tasks import InTasks, paths_of
 
@@ -39,7 +39,7 @@ def build_skipping(
     overwrite: bool = False,
     encryption: StoreKeys | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    progress: ShowProgress | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Index the objects of a table in Spark's tasks, and write what is found as a data-skipping store.
 
@@ -91,7 +91,7 @@ def refresh_skipping(
     data: bool = True,
     decryption: Mapping[str, bytes] | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    progress: ShowProgress | None = None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Index the objects that are new or have changed since a store was made, in Spark's tasks.
 
@@ -112,7 +112,7 @@ def refresh_skipping(
 
 def _indexing(
     spark: SparkSession, paths: Sequence[str], format: str, schema: Any, options: Mapping[str, Any] | None,
-    data: bool, storage: Mapping[str, Any] | None, progress: ShowProgress | None,
+    data: bool, storage: Mapping[str, Any] | None, progress: Progress | None,
 ) -> Indexing:
     if format.lower() != PARQUET:
         if not data:

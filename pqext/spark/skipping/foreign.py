@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.progress import Progress
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import escape_text
 from pqext.dataset.expressions import Column
@@ -32,7 +33,6 @@ from pqext.skipping.maintenance.object_cells import Indexed, Row
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.store.table import Table
-from pqext.spark.base.progress import ShowProgress
 from pqext.spark.base.types import exchange_type
 from pqext.spark.columns.names import quoted
 from pqext.spark.skipping.tasks import REPORT, Parts, Place, Report, parallelism
@@ -144,7 +144,7 @@ class ByFrames:
 
     files: Files
     storage_options: Mapping[str, Any] | None = field(repr=False)
-    progress: ShowProgress | None = None
+    progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
         """The indexes with the types that Spark gives their columns.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pqext.core.base.progress import Progress
 from pqext.core.io.sources.locations import Location, locate
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.partitions import Partitions
@@ -21,7 +22,7 @@ from pqext.skipping.store.folders import all_parts, remove
 from pqext.skipping.store.table import Table
 from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.base.progress import ShowProgress, job_group, report_progress
+from pqext.spark.base.progress import job_group, report_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +79,7 @@ class Parts:
         location = self.store.source(self.storage_options)
         return PartWriter(self.layout, location, self.partitions, task, self.job)
 
-    def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, show: ShowProgress | None) -> Report:
+    def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, show: Progress | None) -> Report:
         """Run the tasks of ``frame``, whose rows are reports; where they fail none of their parts is left."""
         group = f"pqext-skipping-{self.job}"
         try:
@@ -129,7 +130,7 @@ class InTasks:
     spark: SparkSession
     indexer: Indexer
     storage_options: Mapping[str, Any] | None = field(repr=False)
-    progress: ShowProgress | None = None
+    progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
         """The indexes with the types that their operands have in one file."""

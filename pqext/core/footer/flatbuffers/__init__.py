@@ -1,1 +1,1 @@
-"""FlatBuffers footers: in the extension of a Thrift footer, or as the only footer of a file."""
+"""FlatBuffers footers (experimental): in the extension of a Thrift footer, or as the only footer of a file."""

@@ -6,6 +6,7 @@ is read completely, with a ``DamagedIndexWarning``; also, without a warning, if 
 
 from __future__ import annotations
 
+import logging
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,8 @@ from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStr
 from pqext.core.format.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
 from pqext.core.format.thrift import Struct, decode, field
 from pqext.core.io.source import Source
+
+_logger = logging.getLogger(__name__)
 
 _SHARE = 4
 """Share of the footer accessed above which the rest is read too."""
@@ -136,6 +139,7 @@ class Lookup(ColumnWindows):
     def _read_all(self) -> tuple[FileMetaData, Any]:
         with self._lock:
             if self._read is None:
+                _logger.debug("reading all %d bytes of the footer of %s without its jump table", self.length, self.path)
                 raw = self.source.read(self.offset, self.length, is_metadata=True)
                 found, _ = decode(FileMetaData, raw, limits=self.limits, base=self.offset, path=self.source.path)
                 self._read = found, raw

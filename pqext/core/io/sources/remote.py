@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -35,6 +36,7 @@ _END_BYTES = 1 << 20
 _ENDS_BYTES = 16 << 20
 """Bytes retained from the end of each fetched range, and of all ranges together."""
 
+_logger = logging.getLogger(__name__)
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
 
@@ -84,7 +86,9 @@ def with_retries(store: Store, name: str, subject: str, attempt: Callable[[int],
             raise SourceError(f"{subject} could not be fetched{attempts}: {text}", path=name)
         from random import uniform
 
-        time.sleep(BACKOFF * 2**failed * uniform(0.5, 1.5))
+        pause = BACKOFF * 2**failed * uniform(0.5, 1.5)
+        _logger.info("retry %d of %d in %.2f s: %s of %s: %s", failed + 1, ATTEMPTS - 1, pause, subject, name, text)
+        time.sleep(pause)
     raise AssertionError
 
 
@@ -133,6 +137,7 @@ class RemoteSource(Source):
             for at, part in self._shared.parts():
                 self._cached.add(at, part)
             cached_tail = size - self._cached.contiguous_start(size)
+            _logger.debug("%d bytes of metadata are cached of %s", self._cached.size, name)
             self.tail_bytes = cached_tail or self.tail_bytes
 
     @abstractmethod

@@ -1,0 +1,44 @@
+"""Progress of long calls: the callback that every one of them accepts as ``progress``, and its counter."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Callback with the number of finished steps and the number of all steps, None if it is unknown.
+
+    Each function documents its step: a row, a row group, a column chunk, a file or a task. An exception of the
+    callback ends the call; jobs of Spark continue without further reports.
+    """
+
+    def __call__(self, finished: int, total: int | None, /) -> None: ...
+
+
+class Steps:
+    """Counts finished steps, at most ``total``, and reports them to ``progress`` unless it is None.
+
+    >>> steps = Steps(print, 4)
+    >>> steps.advance(3)
+    3 4
+    >>> steps.advance(2)
+    4 4
+    >>> steps.finish(4)
+    """
+
+    def __init__(self, progress: Progress | None, total: int | None) -> None:
+        self.finished = 0
+        self._progress = progress
+        self._total = total
+
+    def advance(self, steps: int) -> None:
+        """Report further finished steps."""
+        self.finish(self.finished + steps)
+
+    def finish(self, steps: int) -> None:
+        """Report that the first ``steps`` are finished, unless that was reported."""
+        steps = steps if self._total is None else min(steps, self._total)
+        if steps > self.finished:
+            self.finished = steps
+            if self._progress is not None:
+                self._progress(steps, self._total)
