@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import logging
 import os
 import re
 import shlex
@@ -100,12 +101,24 @@ def agree(printed: str, shown: str) -> bool:
     return re.fullmatch(re.sub(r"\.\*\?", r"\\s*.*?\\s*", pattern), given, re.S) is not None
 
 
+@contextlib.contextmanager
+def same_loggers() -> Iterator[None]:
+    """Restore the handlers and the level of pqext's logger, which a page may set."""
+    logger = logging.getLogger("pqext")
+    handlers, level = [*logger.handlers], logger.level
+    try:
+        yield
+    finally:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+
+
 def run(page: Path, folder: Path) -> None:
     """Run the page in ``folder`` and compare all that it prints with what it shows."""
     name = page.relative_to(ROOT)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     status = 0
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), same_loggers():
         for step in steps(page):
             if step.command is None:
                 output = io.StringIO()

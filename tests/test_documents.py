@@ -11,6 +11,10 @@ import pytest
 from documents import ROOT
 
 LONGEST_README = 130
+GUIDES = [
+    ROOT / name
+    for name in ("ARCHITECTURE.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "tests/README.md")
+]
 NAMED = r"`((?:pqext|tests|specs|benchmarks|docs|\.ci)/[\w./-]*)`"
 REFERENCE = [page.read_text("utf-8") for page in sorted((documents.DOCS / "reference").glob("*.md"))]
 MODULES = (
@@ -48,17 +52,24 @@ def test_dots_stand_for_any_text(printed: str, shown: str, agrees: bool) -> None
     assert documents.agree(printed, shown) is agrees
 
 
+@pytest.mark.parametrize("page", sorted(documents.DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_page_begins_with_a_sentence(page: Path) -> None:
+    first = re.split(r"^# .*\n+", page.read_text("utf-8"), maxsplit=1, flags=re.M)[1].partition("\n\n")[0]
+    assert not first.startswith(("#", "```", "|", "- ", ":::")), "state what the reader can do after the page"
+    assert "." in first
+
+
 def test_the_readme_can_be_read_in_a_minute() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= LONGEST_README
 
 
 def test_every_file_that_the_documents_name_exists() -> None:
-    texts = {page: page.read_text("utf-8") for page in [*documents.pages(), ROOT / "ARCHITECTURE.md"]}
+    texts = {page: page.read_text("utf-8") for page in [*documents.pages(), *GUIDES]}
     named = {(page, ROOT / path) for page, text in texts.items() for path in re.findall(NAMED, text)}
     links = {
         (page, page.parent / path)
         for page, text in texts.items()
-        if page.parent == ROOT  # mkdocs checks those of the site
+        if documents.DOCS not in page.parents  # mkdocs checks those of the site
         for path in re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
     }
     assert [(str(page), str(path)) for page, path in sorted(named | links) if not path.exists()] == []
