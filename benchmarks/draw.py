@@ -12,6 +12,7 @@ import math
 import re
 from html import escape
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from recording import RESULTS
@@ -23,6 +24,21 @@ MARKS = {"pyarrow": ("#d9822b", "circle"), "DuckDB": ("#8e9a14", "square"), "pol
 LEFT, WIDTH, ROW, TOP, BOTTOM = 186, 620, 18, 46, 26
 LETTER = 6.1
 """How wide a letter of a case's name is, about."""
+GAP = 8
+"""The least space between two labels of a line."""
+OVERVIEW = {
+    "read plain columns": ("read_write", "^read"),
+    "write plain columns": ("read_write", "^write"),
+    "filter plain columns": ("scan", "^(?!.*(variant|box))"),
+    "filter by a box": ("scan", "box"),
+    "filter by a VARIANT path": ("scan", "variant path"),
+    "both, ten million rows": ("quakes", ""),
+    "read one path of a VARIANT": ("variant_get", ""),
+    "parse JSON into VARIANT": ("json_to_variant", ""),
+    "print VARIANT as JSON": ("variant_to_json", ""),
+}
+"""The tasks of the first chart: the results and the cases of which it shows the median."""
+OVERVIEW_RESULTS = {name for name, _ in OVERVIEW.values()}
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -70,14 +86,17 @@ def picture(result: dict[str, Any]) -> str:
         f'font-size="12" fill="currentColor" stroke="none">',
         f"<title>{escape(result['title'])}</title>",
     ]
+    left_of_legend = 0.0
     if ": " in result["title"]:
         kind = result["title"].rpartition(": ")[2].capitalize()
         parts.append(f'<text x="0" y="16" font-weight="bold">{escape(kind)}</text>')
-    x = float(left)
+        left_of_legend = 14 + LETTER * 1.1 * len(kind)  # it is bold
+    x = max(float(left), left_of_legend)
     for engine in (engine for engine in MARKS if any(engine in row for row in rows.values())):
         colour, kind = MARKS[engine]
         parts += [shape(kind, x, 12, colour), text(x + 10, 16, engine)]
-        x += 76
+        x += 20 + LETTER * len(engine)
+    last = 0.0
     for tick in (tick for tick in TICKS if low <= tick <= high):
         at = across(tick)
         weight, opacity = (1.6, 0.7) if tick == 1 else (0.6, 0.3)
@@ -85,7 +104,11 @@ def picture(result: dict[str, Any]) -> str:
             f'<line x1="{at:.1f}" y1="{TOP - 8}" x2="{at:.1f}" y2="{height - BOTTOM + 2}" stroke="currentColor" '
             f'stroke-width="{weight}" opacity="{opacity}"/>'
         )
-        parts.append(text(at, TOP - 14, "pqext" if tick == 1 else f"{tick:g}x", "middle", 0.85))
+        label = "pqext" if tick == 1 else f"{tick:g}x"
+        half = LETTER * len(label) / 2
+        if tick == 1 or (at - half >= last + GAP and not at < across(1) < at + half + GAP + LETTER * 2.5):
+            parts.append(text(at, TOP - 14, label, "middle", 0.85))
+            last = at + half
     for number, (case, row) in enumerate(rows.items()):
         y = TOP + ROW * (number + 0.5)
         parts.append(text(left - 14, y + 4, case, "end"))
@@ -95,10 +118,22 @@ def picture(result: dict[str, Any]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def overview(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The median of each task of ``OVERVIEW`` and engine, in multiples of the time of pqext."""
+    cases = {}
+    for task, (name, pattern) in OVERVIEW.items():
+        chosen = [times for case, times in ratios(results[name]).items() if re.search(pattern, case)]
+        engines = dict.fromkeys(engine for times in chosen for engine in times)
+        medians = {engine: median(times[engine] for times in chosen if engine in times) for engine in engines}
+        cases[task] = {"pqext": 1.0, **medians}
+    return {"title": "Time of each tool in multiples of pqext", "cases": cases}
+
+
 def pictures() -> dict[Path, str]:
     """The file of each plot, and what it must hold; results that compare pqext with nothing have none."""
     results = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.json"))}
-    return {
+    first = {PICTURES / "overview.svg": picture(overview(results))} if results.keys() >= OVERVIEW_RESULTS else {}
+    return first | {
         PICTURES / f"{name}.svg": picture(part)
         for stem, result in results.items()
         for name, part in parts_of(stem, result).items()

@@ -44,7 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put the options of the commands and the plots of the benchmarks where a page asks for them."""
-    for name, made in (("commands", commands), ("benchmarks", benchmarks)):
+    for name, made in (("commands", commands), ("benchmarks", benchmarks), ("overview", overview)):
         if f"{{{{ {name} }}}}" in markdown:
             markdown = markdown.replace(f"{{{{ {name} }}}}", made())
     return markdown
@@ -63,6 +63,12 @@ def benchmarks() -> str:
         about = (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
         sections.append(f"## {result['title']}\n\n{about}\n\n{drawn}\n{told}")
     return "\n\n".join(sections)
+
+
+def overview() -> str:
+    """The chart of all benchmarks."""
+    plot = ROOT / "docs" / "images" / "benchmarks" / "overview.svg"
+    return f'<div class="scrolls">{plot.read_text("utf-8")}</div>'
 
 
 def commands() -> str:

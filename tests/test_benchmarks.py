@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
+from html import unescape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,29 @@ def test_a_mark_stands_at_the_ratio_of_its_case(draw: Any) -> None:
     assert draw.ratios(result) == {"a": {"DuckDB": 4.0}, "b": {"DuckDB": 1.0}}
     marks = [line for line in draw.picture(result).splitlines() if line.startswith("<polygon")]
     assert len(marks) == 3  # the legend's and one for each case
+
+
+def test_labels_of_a_plot_do_not_overlap(draw: Any) -> None:
+    label = re.compile(r'<text x="([\d.]+)" y="([\d.]+)"(?: text-anchor="(\w+)")?[^>]*>([^<]*)</text>')
+    cases = {"a": {"pqext": 1.0, "DuckDB": 0.1}, "b": {"pqext": 1.0, "datafusion": 1000.0}}
+    wide = draw.picture({"title": "t: a long name of the kind of all these cases", "cases": cases})
+    for path, drawn in {**draw.pictures(), Path("wide"): wide}.items():
+        width = float(re.findall(r'viewBox="0 0 (\d+)', drawn)[0])
+        lines: dict[float, list[tuple[float, float]]] = {}
+        for x, y, anchor, words in label.findall(drawn):
+            length = draw.LETTER * len(unescape(words))
+            start = float(x) - {"middle": length / 2, "end": length}.get(anchor, 0)
+            lines.setdefault(float(y), []).append((start, start + length))
+        for spans in map(sorted, lines.values()):
+            assert spans[0][0] >= -1, path
+            assert spans[-1][1] <= width, path
+            assert all(end <= start for (_, end), (start, _) in pairwise(spans)), path
+
+
+def test_overview_shows_medians_in_multiples_of_pqext(draw: Any) -> None:
+    cases = {"read: a": {"pqext": 2.0, "DuckDB": 4.0}, "read: b": {"pqext": 1.0, "DuckDB": 6.0}}
+    results = {name: {"title": name, "cases": cases} for name in draw.OVERVIEW_RESULTS}
+    assert draw.overview(results)["cases"]["read plain columns"] == {"pqext": 1.0, "DuckDB": 4.0}
 
 
 def test_results_without_a_peer_are_not_drawn(draw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
