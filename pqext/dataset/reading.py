@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.io.source import FileSource
 from pqext.core.options.keywords import ReadKeywords, ScanKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.dataset.expressions import col
@@ -32,7 +33,7 @@ _ARGUMENTS = ("columns", "filter", *(name for name in ScanKeywords.__annotations
 
 
 def scan(
-    sources: Any,
+    sources: FileSource | Sequence[FileSource],
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
     *,
@@ -141,7 +142,7 @@ def scan(
 
 
 def read_table(
-    sources: Any,
+    sources: FileSource | Sequence[FileSource],
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
     **keywords: Unpack[ScanKeywords],
@@ -160,7 +161,7 @@ def read_table(
 
 
 def read_geopandas(
-    sources: Any,
+    sources: FileSource | Sequence[FileSource],
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
     bbox: Any = None,

@@ -14,6 +14,7 @@ from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC
 from pqext.core.format import metadata as format
 from pqext.core.format.extension.container import parts
 from pqext.core.format.predicate import Bounds
+from pqext.core.io.source import FileSource
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
@@ -30,7 +31,7 @@ _JUMP_TABLE = "jump table"
 
 
 def inspect(
-    source: Any,
+    source: FileSource,
     *,
     columns: Sequence[str] | None = None,
     row_groups: Sequence[int] | None = None,

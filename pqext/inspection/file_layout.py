@@ -9,6 +9,7 @@ from typing import Any
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.text import with_noun
+from pqext.core.io.source import FileSource
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
@@ -45,7 +46,7 @@ class Layout(FileLayout):
 
 
 def layout(
-    source: Any,
+    source: FileSource,
     *,
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,

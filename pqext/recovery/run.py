@@ -17,7 +17,7 @@ from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import CompressionCodec
 from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.sink import Sink
-from pqext.core.io.source import PathSource, Source
+from pqext.core.io.source import FileSource, PathSource, Source
 from pqext.core.io.sources.locations import open_source
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.candidates.assessments import Assessment, assess, quiet, without
@@ -66,7 +66,7 @@ _TRIED = 3
 
 
 def recover(
-    source: Any,
+    source: FileSource,
     dest: Any,
     *,
     schema: Any = None,

@@ -15,6 +15,7 @@ from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, agrees, is_beside
 from pqext.core.footer.flatbuffers.lookup import FlatFooter
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
 from pqext.core.format.extension.structure import extensions
+from pqext.core.io.source import FileSource
 from pqext.core.io.sources.locations import open_source
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
@@ -43,7 +44,7 @@ Checks stream: they hold one batch at a time.
 
 
 def verify(
-    source: Any,
+    source: FileSource,
     *,
     checks: Sequence[Check] | None = None,
     columns: Sequence[str] | None = None,

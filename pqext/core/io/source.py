@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from types import TracebackType
-from typing import IO, Any, Protocol, Self, cast
+from typing import IO, Any, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -203,6 +203,10 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {escape_text(self.path or 'without a name')}, {self.size} bytes>"
+
+
+FileSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | pa.Buffer | IO[bytes] | Source
+"""A file to read: a path, a URL, the bytes of a file, a binary file object, or a source."""
 
 
 class Span:

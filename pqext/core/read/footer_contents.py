@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.format.metadata import FileMetaData
+from pqext.core.io.source import FileSource
 from pqext.core.options.keywords import ReadKeywords
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
 
 
 def read_schema(
-    source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, filesystem: Any = None,
+    source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
 ) -> pa.Schema:
     """Return the Arrow schema of a file; only its footer is read.
@@ -53,7 +54,7 @@ def read_schema(
 
 
 def read_metadata(
-    source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, filesystem: Any = None,
+    source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
 ) -> FileMetaData:
     """Return the metadata of a file as its footer stores them; no page is read.

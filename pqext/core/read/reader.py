@@ -38,7 +38,7 @@ from pqext.core.format.extension.paths import listed
 from pqext.core.indexes.bloom import filter_cache
 from pqext.core.indexes.reading import Gathering
 from pqext.core.io.external_files import FileResolver
-from pqext.core.io.source import Source
+from pqext.core.io.source import FileSource, Source
 from pqext.core.options.keywords import ReadKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.core.read import schema_cache
@@ -76,7 +76,7 @@ class ParquetFile(SuggestionMixin):
     _by_table = staticmethod(open_indexed)
 
     def __init__(
-        self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
+        self, source: FileSource, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
         filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
     ) -> None:
         if not isinstance(limits, Limits):
