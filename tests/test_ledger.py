@@ -68,6 +68,10 @@ def test_every_rule_can_be_violated() -> None:
     assert [rule.id for rule in ledger.rules() if not re.search(r"\b(MUST|SHOULD|MAY)\b", rule.text)] == []
 
 
+def test_every_rule_is_one_sentence() -> None:
+    assert [rule.id for rule in ledger.rules() if re.search(r"(?<![A-Z0-9])\. (?=[A-Z`])", rule.text)] == []
+
+
 @pytest.mark.parametrize("page", ledger.pages(), ids=lambda page: page.stem)
 def test_sources_are_links_to_public_documents(page: Path) -> None:
     text = page.read_text("utf-8")
