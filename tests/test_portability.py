@@ -165,7 +165,7 @@ def test_paths_on_several_drives_have_nothing_in_common(tmp_path: Path, monkeypa
         part.parent.mkdir(parents=True)
         pq.write_table(pa.table({"i": [1]}), part)
     monkeypatch.setattr(sources.os.path, "commonpath", refusing)
-    assert sources.common_root(parts) is None
+    assert sources.common_root(sources.located(parts)) is None
     assert pqext.read_table(parts, partitioning=None)["i"].to_pylist() == [1, 1]
     assert len(pqext.read_table(parts)) == 2
 

@@ -119,11 +119,10 @@ def scan(
     read = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
     if schema is not None and not isinstance(schema, pa.Schema) and schema != "union":
         raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
-    found = find_sources(sources, filesystem, storage_options, ignore_table_format=ignore_table_format)
-    files, summaries = expanded([*located(sources, filesystem, storage_options)], found, read, limits)
-    partitions = partitions_of(
-        sources, files, partitioning, types=partition_types, filesystem=filesystem, storage_options=storage_options
-    )
+    places = located(sources, filesystem, storage_options)
+    found = find_sources(places, ignore_table_format=ignore_table_format)
+    files, summaries = expanded(places, found, read, limits)
+    partitions = partitions_of(places, files, partitioning, types=partition_types)
     if isinstance(schema, pa.Schema):
         partitions = partitions.typed(schema)
         if chosen is None:

@@ -97,7 +97,7 @@ class DataSkipping:
         if store is not None:
             self.location = locate(store, filesystem, self._options_of(store))
         else:
-            root, identifier = root_of(path, filesystem, storage_options)
+            root, identifier = root_of(self._sources)
             if base is None:
                 self.location = within(root, IN_TABLE)
             else:
@@ -169,7 +169,7 @@ class DataSkipping:
     def _sources(self) -> Any:
         from pqext.dataset.files.sources import located
 
-        return [*located(self.path, self._filesystem, self._storage_options)]
+        return located(self.path, self._filesystem, self._storage_options)
 
 
 class IndexBuilder:

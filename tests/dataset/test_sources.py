@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.base.errors import LimitError, UnsupportedError
-from pqext.dataset.files.patterns import alternatives
+from pqext.dataset.files.folders import alternatives
 from pqext.dataset.files.sources import find_sources, source_name
 
 

@@ -1,4 +1,6 @@
-"""Consistent listing of a folder: a pending or interrupted save is visible completely or not at all.
+"""Consistent listing of a folder, and patterns of names: ``{a,b}`` for alternatives, ``[^a]`` as in Hadoop.
+
+A pending or interrupted save is visible completely or not at all.
 
 pqext's Spark sink collects a job's files in a hidden folder. Renaming that folder to ``_pqext_commit-<job>`` commits
 the job: from then on, files that its ``journal.json`` lists as new belong to the dataset, wherever they are, and files
@@ -14,22 +16,89 @@ a second one returns the same files.
 from __future__ import annotations
 
 import errno
+import fnmatch
 import json
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
 from pqext.core.base import local_paths
-from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.io.table_formats import TableFormatError, TableGuard, format_of_entry, is_metadata_folder
 from pqext.dataset.files.manifests import parsed, read_note
-from pqext.dataset.files.patterns import matcher
 from pqext.dataset.files.spark_metadata import SinkLog
+
+_MOST = 10_000
+_MOST_READ = 1 << 22
+"""Maximum length of a pattern."""
+_MARKS = re.compile("[{},]")
+_SET = re.compile(r"\[([!^]?)(\]?[^]]*\])")
+
+
+def alternatives(pattern: str) -> list[str]:
+    """The patterns that ``pattern`` stands for, in order: itself where it has no braces with a comma between.
+
+    Raises ``LimitError`` where they are more than 10,000, or braces are very many and within one another.
+    """
+    found: list[str] = []
+    waiting = [(pattern, 0)]
+    left = _MOST_READ
+    while waiting:
+        one, start = waiting.pop()
+        cuts = _group(one, start)
+        left -= len(one) - start
+        if left < 0:
+            raise LimitError(f"pattern {pattern[:60]!r} has too many braces: name folders instead")
+        if len(found) + len(waiting) + max(1, len(cuts) - 1) > _MOST:
+            raise LimitError(f"pattern {pattern[:60]!r} stands for more than {_MOST:,} others: name folders instead")
+        if not cuts:
+            found.append(one)
+            continue
+        before, after = one[: cuts[0]], one[cuts[-1] + 1 :]
+        choices = [one[a + 1 : b] for a, b in pairwise(cuts)]
+        waiting += [(before + choice + after, len(before)) for choice in reversed(choices)]
+    return list(dict.fromkeys(found))
+
+
+def _group(text: str, start: int) -> list[int]:
+    """Return the positions of the first pair of braces after ``start`` that contains commas, and of the commas.
+
+    For nested pairs, the outermost; empty if there is no pair.
+    """
+    first: list[int] = []
+    open_ones: list[list[int]] = []
+    for mark in _MARKS.finditer(text, start):
+        at = mark.start()
+        if mark[0] == "{":
+            open_ones.append([at])
+        elif mark[0] == "," and open_ones:
+            open_ones[-1].append(at)
+        elif mark[0] == "}" and open_ones:
+            closed = [*open_ones.pop(), at]
+            if len(closed) > 2 and (not first or closed[0] < first[0]):
+                first = closed
+            if first and not open_ones:
+                break
+    return first
+
+
+@lru_cache(1000)
+def matcher(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    """Compile a pattern for names with ``*``, ``?``, ``[abc]``, and ``[!abc]`` or ``[^abc]`` for other characters.
+
+    >>> [name for name in ("a", "b", "^") if matcher("[^b]")(name)]
+    ['a', '^']
+    """
+    in_python = _SET.sub(lambda found: f"[{'!' if found[1] else ''}{found[2]}", pattern)
+    return re.compile(fnmatch.translate(in_python)).match
+
 
 COMMIT = "_pqext_commit-"
 """Name prefix of a folder whose save is committed but not finished."""

@@ -15,8 +15,7 @@ from typing import Any
 from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents, without_metadata
-from pqext.dataset.files.folders import enters, files_below, is_hidden, matches
-from pqext.dataset.files.patterns import alternatives
+from pqext.dataset.files.folders import alternatives, enters, files_below, is_hidden, matches
 from pqext.dataset.files.store_journal import settled
 
 
@@ -39,26 +38,23 @@ def find_sources(
         TableFormatError: If a folder or pattern is at, within or above a Delta, Iceberg or Hudi table, unless
             ``ignore_table_format``.
     """
-    several = [*located(sources, filesystem, storage_options)]
+    several = located(sources, filesystem, storage_options)
     if not several:
         raise ValueError("the list of sources is empty")
     is_one, guard = len(several) == 1, None if ignore_table_format else TableGuard()
     return tuple(found for source in several for found in _find(source, is_one, guard))
 
 
-def common_root(
-    sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
-) -> str | None:
-    """Return the folder that partition folders are relative to: the common root of all paths in ``sources``.
+def common_root(sources: Sequence[Any]) -> str | None:
+    """Return the folder that partition folders are relative to: the common root of all :func:`located` ``sources``.
 
     The root of a folder is the folder itself, of a pattern the part before the first wildcard, of a file its folder.
     None if no source is a path, or if they are on several drives or in several stores.
     """
-    several = [*located(sources, filesystem, storage_options)]
-    places = [source for source in several if isinstance(source, Location)]
-    roots = {root for source in several if isinstance(source, str) for root in _roots(source)}
+    places = [source for source in sources if isinstance(source, Location)]
+    roots = {root for source in sources if isinstance(source, str) for root in _roots(source)}
     roots |= {_remote_root(place.at(key)) for place in places for key in alternatives(place.key)}
-    if len({one.store for one in places}) + any(isinstance(source, str) for source in several) > 1:
+    if len({one.store for one in places}) + any(isinstance(source, str) for source in sources) > 1:
         return None
     try:
         return (posixpath if places else os.path).commonpath(roots) if roots else None
@@ -81,13 +77,17 @@ def source_name(source: Any) -> str:
     return name if isinstance(name, str) else f"<{type(source).__name__}>"
 
 
-def located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Iterable[Any]:
-    """Resolve the location of each source."""
+def located(
+    sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """Resolve the location of each source, once; the other functions accept the result."""
+    places = []
     several = sources if isinstance(sources, list | tuple) and not is_filesystem_path(sources) else [sources]
     for source in several:
         if isinstance(source, os.PathLike) and not isinstance(os.fspath(source), str):
             raise TypeError("a path is text")
-        yield source if isinstance(source, Location) else locate(source, filesystem, storage_options)
+        places.append(source if isinstance(source, Location) else locate(source, filesystem, storage_options))
+    return places
 
 
 def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:

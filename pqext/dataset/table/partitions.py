@@ -210,10 +210,12 @@ NO_PARTITIONS = Partitions(None, pa.schema([]))
 
 
 def partitions_of(
-    sources: Any, files: Sequence[Any], partitioning: Partitioning = "hive", *, types: PartitionTypes | None = None,
-    filesystem: Any = None, storage_options: Mapping[str, Any] | None = None,
+    sources: Sequence[Any], files: Sequence[Any], partitioning: Partitioning = "hive", *,
+    types: PartitionTypes | None = None,
 ) -> Partitions:
     """Infer the partition columns from the folders between the root of ``sources`` and their ``files``; maybe none.
+
+    The sources are located (:func:`pqext.dataset.files.sources.located`).
 
     The root is the folder that is read, for a pattern the path before its first folder with ``*``, for a list the
     common root; the root of a file is its folder. A column is int32, or int64, if all its values are integers of that
@@ -231,7 +233,7 @@ def partitions_of(
         return NO_PARTITIONS
     if partitioning != "hive":
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
-    partitions = partitions_below(common_root(sources, filesystem, storage_options), files)
+    partitions = partitions_below(common_root(sources), files)
     return partitions.typed(_schema_of(types, partitions.schema)) if types else partitions
 
 

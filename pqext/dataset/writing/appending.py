@@ -12,6 +12,7 @@ from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.io.sources.store import Location
 from pqext.core.read.reader import ParquetFile
 from pqext.core.write.writer import ParquetWriter
+from pqext.dataset.files.sources import located
 from pqext.dataset.table.agreement import check_agreement
 from pqext.dataset.table.partitions import Partitions, partitions_of
 
@@ -49,7 +50,9 @@ def partitions_beside(
 
     Raises ``ValueError`` if files with columns ``names``, partitioned by ``partition_by``, cannot be appended.
     """
-    partitions = partitions_of(sources, [*present.values()] if isinstance(sources, Location) else [*present])
+    partitions = partitions_of(
+        located(sources), [*present.values()] if isinstance(sources, Location) else [*present]
+    )
     if partition_by and tuple(partitions.schema.names) != partition_by:
         there = ", ".join(partitions.schema.names)
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,12 +37,13 @@ class Table:
         cls, sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
     ) -> Table:
         """Resolve the sources. Raises ``ValueError`` for files without paths, or without a common folder."""
-        files = find_sources(sources, filesystem, storage_options)
-        _, identifier = root_of(sources, filesystem, storage_options)
+        places = located(sources, filesystem, storage_options)
+        files = find_sources(places)
+        _, identifier = root_of(places)
         if any(name_of(file) is None for file in files):
             raise ValueError(_NO_ROOT)
-        partitions = partitions_of(sources, files, filesystem=filesystem, storage_options=storage_options)
-        folders = tuple(filter(None, map(_folder, located(sources, filesystem, storage_options))))
+        partitions = partitions_of(places, files)
+        folders = tuple(filter(None, map(_folder, places)))
         return cls(files, identifier, partitions, folders)
 
     def within(self, identifier: str | None, store: str) -> Table:
@@ -81,16 +82,15 @@ class Table:
         return current
 
 
-def root_of(sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
-    """Return the common folder of the files of a table, and the table's identifier.
+def root_of(sources: Sequence[Any]) -> tuple[Any, str]:
+    """Return the common folder of the located files of a table, and the table's identifier.
 
     Raises ``ValueError`` for sources that are not text paths, or are on several drives or object stores.
     """
-    root = common_root(sources, filesystem, storage_options)
+    root = common_root(sources)
     if root is None:
         raise ValueError(_NO_ROOT)
-    locations = (source for source in located(sources, filesystem, storage_options) if isinstance(source, Location))
-    first = next(locations, None)
+    first = next((source for source in sources if isinstance(source, Location)), None)
     folder: Any = root if first is None else first.at(root.strip("/") if first.key[:1] != "/" else root)
     identifier = table_identifier(canonical(source_name(folder)))
     if not is_text(identifier):

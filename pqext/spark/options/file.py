@@ -19,7 +19,7 @@ from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.files.patterns import alternatives, matcher
+from pqext.dataset.files.folders import alternatives, matcher
 from pqext.dataset.files.sources import folder_of, source_name
 from pqext.variant.timezones import find_timezone
 

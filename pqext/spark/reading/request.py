@@ -22,7 +22,7 @@ from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all
 from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.files.sources import source_name
+from pqext.dataset.files.sources import located, source_name
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.json_text import to_json, tree_of
 from pqext.dataset.planning.projection import Computed, parse_columns
@@ -141,7 +141,7 @@ class Query:
         values.pop("engine", None)
         roots, types = values.pop("base_path", paths), values.pop("partition_types", None)
         partitions = partitions_of(
-            roots, places, values.pop("partitioning", "hive"), types=types, storage_options=storage
+            located(roots, None, storage), places, values.pop("partitioning", "hive"), types=types
         )
         if "base_path" in given:
             check_base_path(roots, partitions.root, places)
