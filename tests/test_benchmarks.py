@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from html import unescape
@@ -61,6 +62,24 @@ def test_overview_shows_medians_in_multiples_of_pqext(draw: Any) -> None:
     cases = {"read: a": {"pqext": 2.0, "DuckDB": 4.0}, "read: b": {"pqext": 1.0, "DuckDB": 6.0}}
     results = {name: {"title": name, "cases": cases} for name in draw.OVERVIEW_RESULTS}
     assert draw.overview(results)["cases"]["read plain columns"] == {"pqext": 1.0, "DuckDB": 4.0}
+
+
+def test_benchmarks_page_begins_with_the_recorded_medians(draw: Any) -> None:
+    results = {path.stem: json.loads(path.read_text("utf-8")) for path in draw.RESULTS.glob("*.json")}
+    cases = draw.overview(results)["cases"]
+    page = (BENCHMARKS.parent / "docs" / "about" / "benchmarks.md").read_text("utf-8").replace("\n", " ")
+    reads, filters = cases["read plain columns"], cases["filter plain columns"]
+    for figures in (
+        f"DuckDB takes {cases['filter by a VARIANT path']['DuckDB']:.0f} times as long for filters by a path",
+        f"and {cases['filter by a box']['DuckDB']:.1f} times as long for a box",
+        f"DuckDB takes {cases['parse JSON into VARIANT']['DuckDB']:.1f} times as long to parse it",
+        f"and {cases['print VARIANT as JSON']['DuckDB']:.1f} times as long to print it",
+        f"polars takes {reads['polars']:.2f} of the time of pqext to read them and {filters['polars']:.2f} to filter",
+        f"pyarrow takes {reads['pyarrow']:.2f} to read and {filters['pyarrow']:.2f} to filter",
+        f"DuckDB {reads['DuckDB']:.2f} and {filters['DuckDB']:.2f}",
+    ):
+        assert figures in page
+    assert page.index("{{ overview }}") < page.index("{{ benchmarks }}")
 
 
 def test_results_without_a_peer_are_not_drawn(draw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
