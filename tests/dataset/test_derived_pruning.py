@@ -27,8 +27,7 @@ from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import Expression
 from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.pruning.binding import bind
-from pqext.dataset.pruning.pages import rows_that_may_match
-from pqext.dataset.pruning.row_groups import row_group_may_match
+from pqext.dataset.pruning.row_groups import row_group_may_match, rows_that_may_match
 from reference import evaluate as twin
 from reference.effort import share
 

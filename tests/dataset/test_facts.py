@@ -25,8 +25,7 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.pruning.binding import bind
-from pqext.dataset.pruning.pages import rows_that_may_match
-from pqext.dataset.pruning.row_groups import prune_reason
+from pqext.dataset.pruning.row_groups import prune_reason, rows_that_may_match
 
 UNKNOWN = Bounds(has_nan=None)
 

@@ -24,10 +24,9 @@ from pqext.core.io.sources.pending_files import Pending
 from pqext.dataset.files.manifests import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.writing.commit import Cleaned
-from pqext.dataset.writing.ingest_notes import note_of
+from pqext.dataset.writing.ingest_notes import Batch, note_of
 from pqext.dataset.writing.part_files import Division, PartFiles, Staging
 from pqext.dataset.writing.store_target import StoreTarget
-from pqext.dataset.writing.streamed_notes import Batch
 from pqext.dataset.writing.targets import FolderTarget
 from pqext.spark import clean, ingest_json, write
 from pqext.spark.writing.sink import append_check

@@ -21,7 +21,7 @@ from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, IsNot
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.annotations import for_logical
 from pqext.dataset.pruning.binding import bind
-from pqext.dataset.pruning.pages import rows_that_may_match
+from pqext.dataset.pruning.row_groups import rows_that_may_match
 from pqext.variant.pruning import VariantPredicate, _narrowed, may_match
 from pqext.variant.types import variant_field, variant_type
 from reference import evaluate as twin

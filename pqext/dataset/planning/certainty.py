@@ -17,7 +17,7 @@ from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn,
 from pqext.dataset.expressions.visitors import normal
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import bind
-from pqext.dataset.pruning.pages import rows_that_may_match
+from pqext.dataset.pruning.row_groups import rows_that_may_match
 
 
 def certain_rows(condition: Expression, group: RowGroup) -> RowRanges:

@@ -25,8 +25,7 @@ from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of, estimated, 
 from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, merged_stage
 from pqext.dataset.planning.projection import Computed, leaves_of
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
-from pqext.dataset.pruning.pages import chosen_rows
-from pqext.dataset.pruning.row_groups import Proof, proof, prune_reason, row_group_may_match
+from pqext.dataset.pruning.row_groups import Proof, chosen_rows, proof, prune_reason, row_group_may_match
 
 _REFUSED = Proof("no row is true", ())
 WORTH_BYTES = 64 << 10

@@ -37,10 +37,9 @@ from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders
-from pqext.dataset.writing.ingest_notes import Note, read_ingest_note
+from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
 from pqext.dataset.writing.part_files import Staging
 from pqext.dataset.writing.staging import Token
-from pqext.dataset.writing.streamed_notes import Batch
 
 _OURS = re.compile(r"part-\d+-([0-9a-f]{32})-[\w-]+\.parquet")
 _ATTEMPTS = 20

@@ -17,11 +17,10 @@ from pqext.dataset.files.manifests import read_note
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned
-from pqext.dataset.writing.ingest_notes import Note, read_ingest_note
+from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
 from pqext.dataset.writing.part_files import Staging
 from pqext.dataset.writing.partition_folders import null_folder
 from pqext.dataset.writing.staging import Staged, StagedFolder
-from pqext.dataset.writing.streamed_notes import Batch
 
 
 class Target(Protocol):

@@ -1,7 +1,7 @@
 """Write streams into a folder or an object store, exactly once.
 
 A batch is a save, whose staged files are committed together. A record of the query's last batch
-(:mod:`pqext.dataset.writing.streamed_notes`) is committed with them, so that a batch that Spark repeats is ignored.
+(:mod:`pqext.dataset.writing.ingest_notes`) is committed with them, so that a batch that Spark repeats is ignored.
 Spark creates separate writers for the tasks and for the commit, which receives the tasks' messages.
 """
 
@@ -16,8 +16,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pqext.dataset.writing.ingest_notes import Batch
 from pqext.dataset.writing.part_files import Staging
-from pqext.dataset.writing.streamed_notes import Batch
 from pqext.dataset.writing.targets import put_empty
 from pqext.spark.writing.sink import SaveWriter
 
