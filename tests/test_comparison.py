@@ -92,4 +92,4 @@ def test_figures_of_the_large_example_are_the_recorded_ones() -> None:
         assert figure in section
     assert result["unit"] == "wall seconds"
     assert "2 processors" in result["machine"]
-    assert "wall times on 2 processors" in section
+    assert "Wall times on 2 processors" in section

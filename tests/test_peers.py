@@ -183,6 +183,8 @@ def test_sql_and_joins_are_left_to_others(tmp_path: Path) -> None:
     assert pl.SQLContext(ids=pl.scan_parquet(path)).execute(query, eager=True)["last"].to_list() == [3]
     assert context.sql(query).to_pydict() == {"last": [3]}
     assert table.join(table, "id", join_type="inner").num_rows == 3
+    frame = geopandas.GeoDataFrame({"id": [1, 2, 3]}, geometry=geopandas.points_from_xy([0, 1, 2], [0, 1, 2]))
+    assert len(frame.merge(frame, on="id")) == 3
     assert not hasattr(pa, "sql")
     assert not hasattr(pqext.Scan, "join")
     with pytest.raises(ValueError, match="SELECT"):

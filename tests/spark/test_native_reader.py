@@ -44,13 +44,17 @@ def test_data_source_pqext_skips_by_a_variant_path_and_by_a_box(spark: Any, shre
 
 
 @native_geometry
-def test_spark_skips_by_a_covering_and_its_own_box_spans_the_globe(spark: Any, tmp_path: Path) -> None:
+def test_spark_joins_skips_by_a_covering_and_writes_a_box_that_spans_the_globe(spark: Any, tmp_path: Path) -> None:
     points = geo.from_points([179.0, -179.0], [-17.0, -18.0])
     frame = spark.createDataFrame([(bytes(wkb),) for wkb in points.to_pylist()], "wkb BINARY").coalesce(1)
     frame.selectExpr("st_geomfromwkb(wkb, 4326) AS geom").write.parquet(str(tmp_path / "points"))
     (file,) = (tmp_path / "points").glob("*.parquet")
     box = pq.read_metadata(file).row_group(0).column(0).geo_statistics
     assert (box.xmin, box.xmax) == (-179.0, 179.0)
+
+    spark.range(1, 4).createOrReplaceTempView("ids")
+    joined = spark.sql("SELECT max(a.id) AS last FROM ids AS a JOIN ids AS b ON a.id = b.id + 1")
+    assert [row.last for row in joined.collect()] == [3]
 
     table = peer_files.table().select(["geom"])
     covered = tmp_path / "covered.parquet"
