@@ -20,7 +20,7 @@ from footer_forms import one_column, write
 from recording import Recording
 
 import pqext
-from pqext.core.footer.flatbuffers.framing import tables_of
+from pqext.core.footer.flatbuffers.reading import tables_of
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.thrift import encode
 from pqext.core.kernels.flatbuffers.verify import verify

@@ -7,8 +7,8 @@ import warnings
 import pqext
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
-from pqext.core.footer.flatbuffers.framing import alone, tables_of
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.flatbuffers.reading import alone, tables_of
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import Struct, decode
 

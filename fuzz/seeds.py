@@ -18,7 +18,7 @@ import skipping_seeds
 import variant_seeds
 
 import pqext
-from pqext.core.footer.flatbuffers.framing import tables_of
+from pqext.core.footer.flatbuffers.reading import tables_of
 from pqext.core.format.encodings import dictionary
 from pqext.core.format.encodings.table import encoder
 from pqext.core.format.metadata import BloomFilterHeader, ColumnIndex, Encoding, OffsetIndex, PageHeader, Type

@@ -8,7 +8,7 @@ from typing import Any
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, agrees, is_beside
+from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, agrees, is_beside
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC
 from pqext.core.format import metadata as format

@@ -17,7 +17,7 @@ from .shredding.infer import infer_schema as infer_schema
 from .shredding.reconstruct import unshred as unshred
 from .shredding.schema import shredding_schema as shredding_schema
 from .shredding.shredder import shred as shred
-from .timestamp import Timestamp as Timestamp
+from .python import Timestamp as Timestamp
 from .types import is_variant_type as is_variant_type, variant_field as variant_field, variant_type as variant_type
 from .validation import VariantFault as VariantFault, find_faults as find_faults, validate as validate
 from .value import Variant as Variant

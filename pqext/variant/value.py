@@ -51,7 +51,7 @@ class Variant(BinaryVariant):
     @classmethod
     def from_python(cls, obj: Any) -> Variant:
         """Encode None, bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, dict, list, tuple,
-        numpy scalars, :class:`~pqext.variant.timestamp.Timestamp` and variants.
+        numpy scalars, :class:`~pqext.variant.python.Timestamp` and variants.
 
         Integers take the narrowest type, decimal16 beyond int64. A datetime with a time zone becomes a
         timestamp in UTC, one without a timestamp without time zone. Raises ``ValueError`` for a number of
@@ -72,7 +72,7 @@ class Variant(BinaryVariant):
 
         Exact numbers become int or Decimal, doubles float and floats ``numpy.float32``, objects dict, arrays
         list. Timestamps that ``datetime`` cannot hold, with nanoseconds or in far years, become
-        :class:`~pqext.variant.timestamp.Timestamp`, and dates ``numpy.datetime64``. :meth:`from_python` converts the
+        :class:`~pqext.variant.python.Timestamp`, and dates ``numpy.datetime64``. :meth:`from_python` converts the
         result to an equal value.
 
         With ``json_types=True`` the objects contain only types that ``json.dumps`` accepts, as in

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 import pqext
 from pqext import geo, variant
-from pqext.cli import app, rows
+from pqext.cli import app, query
 
 
 def run(*arguments: object) -> Result:
@@ -202,11 +202,11 @@ def test_a_table_is_whole_but_for_terminals_which_lack_the_last_columns(
     head, row = CliRunner().invoke(app, ["head", str(tmp_path / "wide.parquet")]).stdout.splitlines()
     assert head.split() == table.column_names
     assert row.split() == ["1", *["x" * 50] * 9, "true"]
-    monkeypatch.setattr(rows, "terminal_width", lambda: 40)
+    monkeypatch.setattr(query, "terminal_width", lambda: 40)
     head, row, more = CliRunner().invoke(app, ["head", str(tmp_path / "wide.parquet")]).stdout.splitlines()
     assert head.split() == ["id", "column0", "column1", "column2"]
     assert row.startswith("1   xxxxxxx")
     assert len(row.rstrip()) <= 40
     assert more == "and 7 more columns; use --select or --format json"
-    monkeypatch.setattr(rows, "terminal_width", lambda: 5)
+    monkeypatch.setattr(query, "terminal_width", lambda: 5)
     assert CliRunner().invoke(app, ["head", str(tmp_path / "wide.parquet")]).stdout.startswith("id\n1\nand 10 more")

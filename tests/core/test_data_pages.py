@@ -15,8 +15,8 @@ import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format.metadata import ColumnMetaData, CompressionCodec, DataPageHeaderV2, Type
-from pqext.core.write import chunk_writer, page_writer
-from pqext.core.write.page_writer import PageWriter
+from pqext.core.write import chunk_writer
+from pqext.core.write.chunk_writer import PageWriter
 from reference import hybrid, page_headers
 from reference.compact import Reader
 
@@ -100,7 +100,7 @@ def test_values_are_compressed_where_the_header_does_not_say(monkeypatch: pytest
         return PageWriter(CompressionCodec.ZSTD, True, version).all(cuts, levels, values, dictionary)
 
     monkeypatch.setattr(chunk_writer, "encode_pages", one_by_one)
-    monkeypatch.setattr(page_writer, "DataPageHeaderV2", silent)
+    monkeypatch.setattr(chunk_writer, "DataPageHeaderV2", silent)
     data = written(pa.table({"a": [7] * 10_000}), page_version=2, compression="zstd")
     assert 7 not in detail(header_of(data)[0])
     for by_page in ("raise", "skip"):  # the latter opens each page by itself

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import DEFAULT_LIMITS
-from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, alone, framed, tables_of
 from pqext.core.footer.flatbuffers.lookup import FlatFooter, FlatLookup
+from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, alone, framed, tables_of
 from pqext.core.format.extension.structure import append_extension, set_extension
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
 from pqext.core.format.thrift import LazyStructs, decode, encode

@@ -14,8 +14,8 @@ import pqext
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.footer.flatbuffers.framing import alone, framed, parse
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.flatbuffers.reading import alone, framed, parse
 from pqext.core.format.compression import compress
 from pqext.core.kernels.flatbuffers.verify import verify
 from pqext.core.options.footer import FooterFormat

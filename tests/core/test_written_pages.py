@@ -45,7 +45,7 @@ from pqext.core.schema import statistics
 from pqext.core.schema.orders import to_write
 from pqext.core.schema.types.logical import LeafType
 from pqext.core.write import chunk_writer
-from pqext.core.write.page_writer import PageWriter
+from pqext.core.write.chunk_writer import PageWriter
 from reference.effort import share
 
 

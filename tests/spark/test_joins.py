@@ -22,7 +22,7 @@ from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.joins.broadcasting import Whole, _Parts
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, sides_of
-from pqext.spark.joins.partitioned import cells_of, divide
+from pqext.spark.joins.spatial import cells_of, divide
 
 PREDICATES = ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps", "equals"]
 
@@ -163,7 +163,7 @@ def test_a_data_frame_is_joined_by_broadcast_and_by_cells(frames: tuple[Any, Any
     assert sorted(zip(rows["l"].to_pylist(), rows["r"].to_pylist(), strict=True)) == expected
     assert rows["tag_right"].to_pylist() == [f"t{n}" for n in rows["r"].to_pylist()]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pqext.spark.joins.partitioned.ROWS_A_CELL", 60)
+        patch.setattr("pqext.spark.joins.spatial.ROWS_A_CELL", 60)
         by_cells = spatial_join(left, right, on=on, strategy="grid", columns=["r", "l"])
     assert by_cells.columns == ["r", "l"]
     found = by_cells.toArrow()

@@ -33,8 +33,7 @@ from pqext.core.base.limits import OWN_METADATA, Limits
 from pqext.core.base.text import with_noun
 from pqext.core.encryption.footer import check_plaintext
 from pqext.core.footer.chunk_offsets import start_of
-from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, TAIL_BYTES
-from pqext.core.footer.flatbuffers.reading import read_alone
+from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, TAIL_BYTES, read_alone
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.structure_lookup import peeked
 from pqext.core.footer.thrift_footer import MAGIC, Footer

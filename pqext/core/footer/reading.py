@@ -20,8 +20,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.lru import LRU
 from pqext.core.encryption.footer import check_plaintext, open_encrypted
 from pqext.core.encryption.reading import not_encrypted
-from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, is_beside
-from pqext.core.footer.flatbuffers.reading import open_after, open_instead, read_alone
+from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, is_beside, open_after, open_instead, read_alone
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, alone, tables_of, with_flat_footer
+from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, alone, tables_of, with_flat_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, with_jump_table
 from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format.extension.structure import extensions, set_extension

@@ -19,8 +19,8 @@ from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.base.text import with_noun
 from pqext.core.footer.checkpoints import ask_schema, find_checkpoints, is_of_a_value
-from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.footer.structure_lookup import peeked
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
 from pqext.core.footer.writing import without_copies

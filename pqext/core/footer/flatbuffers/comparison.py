@@ -7,8 +7,8 @@ from typing import Any
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.limits import Limits
-from pqext.core.footer.flatbuffers.framing import beside, tables_of
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.flatbuffers.reading import beside, tables_of
 from pqext.core.footer.writing import without_copies
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import Struct, decode, encode

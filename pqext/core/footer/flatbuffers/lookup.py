@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
+from uuid import UUID
 
 from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
-from pqext.core.footer.flatbuffers.framing import BESIDE
 from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs, LookupFooter
 from pqext.core.format.extension.container import parts
 from pqext.core.format.metadata import FileMetaData, RowGroup
@@ -25,6 +25,8 @@ _FEW = 1_000
 _SHARE = 4
 """Share of columns accessed above which all are converted."""
 _SCHEMA, _ROW_GROUPS = 2, 4
+BESIDE = UUID("a1c6f0de-6f0f-4c1e-9a43-0f6a6f6f7b52")
+"""Identifies our extension of the tables."""
 _T = TypeVar("_T", bound=Struct)
 
 

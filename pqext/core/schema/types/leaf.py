@@ -15,13 +15,51 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.base.buffers import EMPTY, allocate, view
-from pqext.core.base.errors import CorruptFileError, InvalidValueError
+from pqext.core.base.errors import CorruptFileError, InvalidValueError, UnsupportedError
 from pqext.core.format.metadata import Type
 from pqext.core.kernels.encodings.byte_array import is_ascii
 from pqext.core.kernels.encodings.decimals import narrow, widen, widen_integers
-from pqext.core.schema.types import int96, interval
+from pqext.core.schema.types import int96
 from pqext.core.schema.types.logical import LeafType
 from pqext.core.schema.types.utf8 import first_invalid
+
+_STORED_INTERVALS = np.dtype([("months", "<u4"), ("days", "<u4"), ("milliseconds", "<u4")])
+_ARROW_INTERVALS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+_NANOSECONDS = 1_000_000
+
+
+def intervals_to_arrow(values: NDArray[np.uint8]) -> NDArray[Any]:
+    """Stored values of 12 bytes each in Arrow's layout of 16.
+
+    Raises ``UnsupportedError`` for months or days beyond the 31 bits that Arrow has for them.
+    """
+    stored = values.view(_STORED_INTERVALS)
+    if any((stored[part] >= 1 << 31).any() for part in ("months", "days")):
+        raise UnsupportedError("an INTERVAL has more months or days than Arrow can hold", feature="long intervals")
+    out = np.empty(len(stored), _ARROW_INTERVALS)
+    out["months"], out["days"] = stored["months"], stored["days"]
+    out["nanoseconds"] = stored["milliseconds"].astype(np.int64) * _NANOSECONDS
+    return out.view(np.uint8)
+
+
+def intervals_from_arrow(array: pa.Array) -> pa.Array:
+    """Intervals without nulls in stored form.
+
+    Raises ``ValueError`` for one that is negative, finer than a millisecond or too long.
+    """
+    data = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.empty(0, np.uint8)
+    values = data[array.offset * 16 : (array.offset + len(array)) * 16].view(_ARROW_INTERVALS)
+    milliseconds, finer = np.divmod(values["nanoseconds"], _NANOSECONDS)
+    if (values["months"] < 0).any() or (values["days"] < 0).any() or (milliseconds < 0).any():
+        raise ValueError("an interval is negative, which INTERVAL cannot be")
+    if finer.any():
+        raise ValueError("an interval is finer than a millisecond, INTERVAL is not")
+    if (milliseconds >= 1 << 32).any():
+        raise ValueError("an interval has more milliseconds than the 32 bits of INTERVAL hold")
+    out = np.empty(len(values), _STORED_INTERVALS)
+    out["months"], out["days"], out["milliseconds"] = values["months"], values["days"], milliseconds
+    return pa.Array.from_buffers(pa.binary(12), len(out), [None, pa.py_buffer(out.view(np.uint8))])
+
 
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -44,7 +82,7 @@ def from_fixed(leaf: LeafType, slots: int, validity: pa.Buffer | None, values: N
         counts = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
         _check_range(counts, 0, _DAY[arrow.unit], "a TIME lies outside the day")
     elif pa.types.is_interval(arrow):
-        data = interval.to_arrow(values)
+        data = intervals_to_arrow(values)
     elif leaf.calendar is not None and pa.types.is_date32(arrow):
         data = leaf.calendar.days(values.view(np.int32))
     elif leaf.calendar is not None and pa.types.is_timestamp(arrow):
@@ -180,7 +218,7 @@ def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
     if leaf.member == "FLOAT16":
         return pc.cast(array, pa.float16()).view(pa.binary(2))
     if leaf.member == "INTERVAL":
-        return interval.from_arrow(array)
+        return intervals_from_arrow(array)
     if leaf.physical == Type.INT96:
         return int96.from_timestamps(array)
     if pa.types.is_unsigned_integer(arrow) and arrow.bit_width >= 32:
