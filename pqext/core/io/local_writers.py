@@ -56,7 +56,6 @@ def exclude_appends(source: Any, dest: Any) -> Iterator[None]:
     if lock_module() is None or len(paths) < 2 or not os.path.samefile(*paths):
         yield
         return
-        return
     mode = "r+" if os.access(paths[0], os.W_OK) else "r"  # some file systems lock only writable files
     with io.FileIO(paths[0], mode) as file:
         try:

@@ -128,23 +128,6 @@ def _check(size: int, limit: int, offset: int, path: str | None) -> None:
         raise error
 
 
-class LineNumbers:
-    """Line numbers in a file, counted only when they are asked for, and no byte twice."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._offset = 0
-        self._newlines = 0
-
-    def before(self, offset: int) -> int:
-        """The number of newlines before byte ``offset``, which must not be less than last time."""
-        with open(self.path, "rb") as file:
-            file.seek(self._offset)
-            self._newlines += count_newlines(file, offset - self._offset)
-        self._offset = max(offset, self._offset)
-        return self._newlines
-
-
 def count_newlines(file: IO[bytes], size: int) -> int:
     """The newlines in the next ``size`` bytes of a file."""
     count = 0
