@@ -280,8 +280,6 @@ def order_rows(scan: Scan, order_by: str | None) -> Scan:
     """Return the scan with its rows sorted by ``--order-by``."""
     if order_by is None:
         return scan
-    from pqext.cli.scan_options import dotted, ordering
-
     columns, descending, nulls_first = ordering(order_by, lambda: dotted(scan.schema))
     return scan.order_by(*columns, descending=descending, nulls_first=nulls_first)
 

@@ -22,7 +22,7 @@ from pqext.core.format.predicate import Bounds, Value
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.read.leaf_column import LeafColumn
-from pqext.core.read.leaf_runs import contents, has_empty, is_byte_array_decimal, runs, span_of
+from pqext.core.read.leaf_runs import Contents, contents, has_empty, is_byte_array_decimal, runs, span_of
 from pqext.core.read.pages import page as pages
 from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.schema.orders import BoundOrder, of_column, to_write
@@ -32,19 +32,6 @@ from pqext.verification.chunk_selection import ChunkSelection
 from pqext.verification.report import Fault, Findings
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """Actual contents of a run of rows of one leaf; extremes are None if there is no value or no order."""
-
-    entries: int
-    nulls: int
-    minimum: Value | None
-    maximum: Value | None
-    nans: int | None
-    physical: pa.Array | None
-    sizes: metadata_checks.Sizes
 
 
 def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
@@ -179,10 +166,10 @@ class _ChunkCheck:
         counts = None
         if any(page.rows is not None for page in stored):
             counts = PageCounts(stored, chunk.node.max_definition_level)
-        for number, run in enumerate(self._runs(chunk, measured, indexed, counts)):
+        for number, (run, measured_sizes) in enumerate(self._runs(chunk, measured, indexed, counts)):
             entries, nulls, nans = entries + run.entries, nulls + run.nulls, nans + (run.nans or 0)
             outside = outside or _outside(run, bounds)
-            sizes.append(run.sizes)
+            sizes.append(measured_sizes)
             lows.append(run.minimum)
             highs.append(run.maximum)
             if indexed is not None:
@@ -217,7 +204,7 @@ class _ChunkCheck:
 
     def _runs(
         self, chunk: ColumnChunk, order: BoundOrder, indexed: IndexedPages | None, counts: PageCounts | None
-    ) -> Iterator[RunSummary]:
+    ) -> Iterator[tuple[Contents, metadata_checks.Sizes]]:
         """Summarise the rows of each page if an index lists the pages, else of runs of rows."""
         row = self._first_row
         row_counts = None if indexed is None else indexed.row_counts
@@ -227,7 +214,7 @@ class _ChunkCheck:
             if chunk.node.leaf_type.member == "JSON":
                 self._check_json(column, row)
             row += column.rows
-            yield _summarize(column, order, self._leaf)
+            yield contents(column, order), metadata_checks.measure_sizes(column, self._leaf)
 
     def _check_json(self, column: LeafColumn, row: int) -> None:
         """Report the values of a JSON column that are not JSON; without a row for values in lists."""
@@ -241,7 +228,7 @@ class _ChunkCheck:
             self._findings.count("logical.json", message, len(invalid) - len(listed))
 
     def _page(
-        self, indexed: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: RunSummary,
+        self, indexed: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: Contents,
         stored: PageExtent,
     ) -> None:
         bounds = indexed[number]
@@ -289,12 +276,6 @@ class _ChunkCheck:
                 return
 
 
-def _summarize(column: LeafColumn, order: BoundOrder, leaf: LeafShape) -> RunSummary:
-    entries, sizes = column.entries, metadata_checks.measure_sizes(column, leaf)
-    values = contents(column, order)
-    return RunSummary(entries, values.nulls, values.minimum, values.maximum, values.nans, values.physical, sizes)
-
-
 def _extreme(choose: Callable[[Sequence[Any]], Any], values: Sequence[Value | None]) -> Value | None:
     """Return the minimum or maximum of the runs' extremes, ignoring NaN."""
     known = [value for value in values if value is not None and value == value]
@@ -305,7 +286,7 @@ def _has_bounds(columns: ColumnIndex, page: int) -> bool:
     return bool(columns.min_values[page] or columns.max_values[page])
 
 
-def _outside(run: RunSummary, bounds: Bounds) -> bool:
+def _outside(run: Contents, bounds: Bounds) -> bool:
     """Whether a value is outside the bounds; NaN is not."""
     low, high = run.minimum, run.maximum
     if low is None or high is None or low != low or high != high:

@@ -73,10 +73,11 @@ def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
 class Contents:
     """Summary of a run of rows.
 
-    Extremes are None without values or without an order, ``nans`` is None if values cannot be NaN. ``physical`` are the
-    stored values, None if they have no order.
+    ``entries`` includes nulls and empty lists. Extremes are None without values or without an order, ``nans`` is None
+    if values cannot be NaN. ``physical`` are the stored values, None if they have no order.
     """
 
+    entries: int
     nulls: int
     minimum: Value | None = None
     maximum: Value | None = None
@@ -89,12 +90,12 @@ def contents(column: LeafColumn, order: BoundOrder) -> Contents:
     values = column.array.drop_null() if column.array.null_count else column.array
     nulls = column.entries - len(values)
     if not order.is_defined or pa.types.is_null(values.type):
-        return Contents(nulls)
+        return Contents(column.entries, nulls)
     stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
     physical = values if stored else to_physical(values, order.leaf)
     extremes = of_pages(order, physical, np.array([0, len(physical)], np.int64))
     low, high = extremes.minima[0], extremes.maxima[0]
     return Contents(
-        nulls, None if low is None else order.value(low), None if high is None else order.value(high),
+        column.entries, nulls, None if low is None else order.value(low), None if high is None else order.value(high),
         None if extremes.nan_counts is None else extremes.nan_counts[0], physical,
     )
