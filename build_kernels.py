@@ -1,17 +1,17 @@
-"""How setup.py compiles the kernels: every .pyx below pqext, each only when its sources or the flags have changed.
+"""Compile the kernels for setup.py: every .pyx below pqext, each only when its sources or the flags have changed.
 
-A finished module is kept in a folder of its own for each interpreter, compiler and set of flags, under the hash of
-everything it was made from. pip builds in temporary folders, and a checkout has new times, so only content is
-compared. Environment variables:
+Finished modules are cached by the hash of everything they were built from, in a folder for each interpreter, compiler
+and set of flags. Times are not compared: pip builds in temporary folders, and a checkout has new times. Environment
+variables:
 
-    PQEXT_KERNEL_FLAGS   flags for the compiler in place of those of `flags`, such as those of a sanitizer; the modules
-                         then keep their symbols
-    PQEXT_KERNEL_CACHE   the folder of finished modules in place of build/kernels, for several trees to share
-    CC, CFLAGS, LDFLAGS  as everywhere; `CC="ccache gcc"` works
+    PQEXT_KERNEL_FLAGS   flags for the compiler that replace the result of `flags`, for example for a sanitizer; modules
+                         are then not stripped
+    PQEXT_KERNEL_CACHE   cache of finished modules, build/kernels by default; several trees may share it
+    CC, CFLAGS, LDFLAGS  as for any build; `CC="ccache gcc"` works
 
-All of them but the cache and ccache, and the versions of compiler and C library, tell the folder. A module is
-translated by Cython in one process and compiled in another, both as soon as a processor is free, the longest first.
-The C that Cython makes of it is kept too, for builds with other flags.
+The folder in the cache depends on these variables, except for the cache and ccache, and on the versions of compiler and
+C library. Modules are translated by Cython and compiled in separate processes, as soon as a processor is free, the
+longest first. The C files are cached too, for builds with other flags.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SHARED = "pqext.core.kernels._cython"
 INLINING = "--param=large-unit-insns=100000"
 """GCC inlines less in large files, which makes kernels that share a module up to a tenth slower. Clang ignores it."""
 KEPT = 4
-"""How many versions of a module a cache keeps: those of some branches or trees."""
+"""Maximum number of versions of a module in a cache, enough for several branches or trees."""
 DIRECTIVES = {"language_level": 3, "emit_code_comments": False, "show_performance_hints": False}
 NEEDS = re.compile(
     r"""^[ \t]*(?:
@@ -113,10 +113,10 @@ class Flags:
     link: tuple[str, ...] = ()
 
 
-def flags(compiler: str, system: str, wanted: str | None) -> Flags:
-    """Flags for a compiler of setuptools (`unix`, `msvc`, `mingw32`) on a platform; ``wanted`` replaces them."""
-    if wanted is not None:
-        return Flags(tuple(shlex.split(wanted)))
+def flags(compiler: str, system: str, override: str | None) -> Flags:
+    """Flags for a compiler of setuptools (`unix`, `msvc`, `mingw32`) on a platform; ``override`` replaces them."""
+    if override is not None:
+        return Flags(tuple(shlex.split(override)))
     if compiler == "msvc":
         return Flags(("/O2",))
     if system.startswith(("linux", "win32")):
@@ -130,7 +130,7 @@ def plain(command: Sequence[str]) -> list[str]:
 
 
 def toolchain(compiler: Sequence[str]) -> list[str]:
-    """The versions of the C library and the compiler, if it tells: a container may share the cache of its host."""
+    """Return the versions of the C library and the compiler, if known: a container may share the cache of its host."""
     told = ["-".join(platform.libc_ver())]
     if compiler:
         try:

@@ -2,7 +2,7 @@
 
     python .ci/cluster.py [environment.tar.gz]
 
-Needs `.[spark]` and, where no archive is given, a compiler: docs/how-to/spark-cluster.md tells how one is made. Spark's
+Needs `.[spark]`, and a compiler if no archive is given: docs/how-to/spark-cluster.md describes how to make one. Spark's
 `local-cluster` starts executors as processes with folders of their own. The job is this file, too.
 """
 
@@ -39,7 +39,7 @@ def run(*command: Any, **options: Any) -> None:
 
 
 def submit(archive: Path, folder: Path) -> None:
-    """Submit this file in a folder in which the archive is unpacked, as a driver in client mode needs it."""
+    """Submit this file from a folder with the unpacked archive, as a driver in client mode requires."""
     import pyspark
 
     from pqext.spark.sources.session import java_environment
@@ -59,7 +59,7 @@ def submit(archive: Path, folder: Path) -> None:
     )  # fmt: skip
 
 
-def places(batches: Iterator[Any]) -> Iterator[Any]:
+def package_paths(batches: Iterator[Any]) -> Iterator[Any]:
     """Where the Python of an executor has pqext from."""
     import pyarrow as pa
 
@@ -79,7 +79,7 @@ def job() -> None:
     spark = SparkSession.builder.getOrCreate()
     here = Path.cwd()
     assert Path(pqext.__file__).is_relative_to(here / "environment"), pqext.__file__
-    found = {row[0] for row in spark.range(8, numPartitions=8).mapInArrow(places, "pqext string").collect()}
+    found = {row[0] for row in spark.range(8, numPartitions=8).mapInArrow(package_paths, "pqext string").collect()}
     assert found, "no executor has answered"
     assert all("/work/app-" in one and "/environment/" in one for one in found), found
     lines = here / "in.json"

@@ -32,7 +32,7 @@ from recording import RESULTS, Recording
 
 import pqext
 from pqext.core.footer.rewrite import rewrite_footer
-from pqext.core.footer.writing import form_of
+from pqext.core.footer.writing import footer_format_of
 from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FORMATS, FooterFormat
 
@@ -83,7 +83,7 @@ def in_forms(plain: Path) -> Iterator[tuple[FooterFormat, Path]]:
             warnings.simplefilter("ignore", UserWarning)  # of second footers that are left out for their length
             rewrite_footer(plain, lambda metadata: metadata, other, footer=form, limits=LIMITS)
         with open_source(other) as source:
-            has_it = form_of(source) == form
+            has_it = footer_format_of(source) == form
         if has_it:
             yield form, other
         other.unlink()

@@ -70,7 +70,7 @@ def plan(folder: Path, files: int, latency: float) -> tuple[float, float, int]:
     before, begin = taken(), time.perf_counter()
     tasks = pqext.scan(paths, filter=col("id") == ROWS * files // 2, **options).plan()
     seconds = time.perf_counter() - begin
-    assert sum(bool(task.kept) for task in tasks) == 1
+    assert sum(bool(task.kept_row_groups) for task in tasks) == 1
     return seconds, taken() - before, Late.most
 
 

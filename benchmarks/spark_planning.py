@@ -115,7 +115,7 @@ def main() -> int:
             slices = plan.slices(UPPER)
             taken = time.perf_counter() - begin
             sent = sum(len(pickle.dumps(one)) for one in slices)
-            files = sum(bool(task.kept) for task in plan.tasks)
+            files = sum(bool(task.kept_row_groups) for task in plan.tasks)
             print(
                 f"{name:42}{taken:8.2f}{taken / options.files * 1e6:9.0f}{files:8,}{plan.row_groups:12,}"
                 f"{plan.bytes / 1e9:8.1f}{len(slices):8,}{sent / 1e6:9.2f}", flush=True,

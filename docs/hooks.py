@@ -113,7 +113,7 @@ def describe(name: str, command: Any) -> str:
 
 
 def plain(text: str | None) -> str:
-    """Help without the marks that keep its lines as they are, with examples as code."""
+    """Return help text without the marks that preserve its line breaks, with examples as code."""
     shown = (text or "").replace("\b\n", "").strip()
     return re.sub(r"^Example: (.*)$", r"```sh\n\1\n```", shown, flags=re.M)
 
@@ -123,7 +123,7 @@ def cell(text: str | None) -> str:
 
 
 def default(option: Any) -> str:
-    """The default value, where it tells something."""
+    """Return the default value, if it is informative."""
     value = option.default
     if value in (None, False, True, (), []) or callable(value):
         return ""

@@ -106,7 +106,7 @@ _VARIANT = "value"
     show_default="planar", help="Interpolation of edges; all but planar create GEOGRAPHY columns.",
 )
 @option(
-    "--check-range", type=click.Choice(["refuse", "clamp", "keep"]), default="refuse", panel=_COLUMNS,
+    "--check-range", type=click.Choice(["reject", "clamp", "keep"]), default="reject", panel=_COLUMNS,
     help="Reject longitudes and latitudes out of range, clamp them to the range, or keep them.",
 )
 @option(
@@ -188,7 +188,7 @@ def convert(
         out = _destination(target, force or append)
         existing = columns_of(out) if append else None
         schema = parse_shredding(shredding)
-        parsing: dict[str, Any] = {"numbers": numbers, "duplicate_keys": duplicate_keys, "form": json_layout}
+        parsing: dict[str, Any] = {"numbers": numbers, "duplicate_keys": duplicate_keys, "format": json_layout}
         parsing |= {} if reading.max_depth is None else {"max_depth": reading.max_depth}
         if format == "parquet":
             sources = [stored()] if STREAM in places else _sources(places, ignore_table_format)
@@ -339,7 +339,7 @@ class _Input:
 
 def _geometry_options(crs: str | None, edges: str | None, check_range: str, order: str | None) -> dict[str, Any]:
     """Return the writer options of geometry columns that are set."""
-    checks = {"refuse": None, "clamp": "clamp", "keep": False}
+    checks = {"reject": None, "clamp": "clamp", "keep": False}
     options = {"crs": crs, "edges": edges, "order": order, "check_range": checks[check_range]}
     return {name: value for name, value in options.items() if value is not None}
 

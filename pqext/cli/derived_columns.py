@@ -31,7 +31,7 @@ def add_derived(
     stream: Stream, columns: Sequence[Made], variant: str | None, crs: str | None, edges: str, on_error: OnError,
     losses: Losses,
 ) -> Stream:
-    """Add derived columns to ``stream``; ``variant`` is the column of JSON input in which paths are looked up.
+    """Add derived columns to ``stream``; paths refer to ``variant``, the column of JSON input.
 
     A column derived from one other column replaces it. Geometries and JSON texts that cannot be parsed raise an error,
     become null, or cause their row to be skipped, depending on ``on_error``.

@@ -70,7 +70,7 @@ reading_options = options_as(
     ),
     option(
         "--int96", type=click.Choice(["auto", "s", "ms", "us", "ns"]), default="auto", panel=READING,
-        help="Unit in which INT96 timestamps are read; auto is us for files written by Spark, otherwise ns.",
+        help="Unit of INT96 timestamps; auto is us for files written by Spark, otherwise ns.",
     ),
     option(
         "--invalid-utf8", type=click.Choice(["raise", "replace", "binary"]), default="raise", panel=READING,

@@ -184,7 +184,7 @@ def rewrite_footer(
     """
     from pqext.core.footer import rewrite
     from pqext.core.footer.reading import read_footer
-    from pqext.core.footer.writing import form_of
+    from pqext.core.footer.writing import footer_format_of
     from pqext.core.io.sources.locations import open_source
 
     with usage_errors():
@@ -201,7 +201,7 @@ def rewrite_footer(
     rewrite.rewrite_footer(path, change, dest[0] if dest else None, footer=footer, limits=reading.limits)
     with open_source(out) as opened:
         length = format_size(read_footer(opened).length)
-        click.echo(f"{named(out)}: a footer of {length}{_FOOTER_NOTES[form_of(opened)]}")
+        click.echo(f"{named(out)}: a footer of {length}{_FOOTER_NOTES[footer_format_of(opened)]}")
 
 
 @contextmanager

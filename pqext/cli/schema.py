@@ -108,7 +108,7 @@ def _shredding(node: SchemaNode) -> ShreddingSchema | None:
     from pqext.variant.shredding.schema import schema_of_storage
 
     try:
-        return schema_of_storage(shape.of(node).storage_field(ReadOptions(shredded=True)).type)
+        return schema_of_storage(shape.from_node(node).storage_field(ReadOptions(shredded=True)).type)
     except VariantError:
         return None
 

@@ -134,20 +134,20 @@ def describe(
     from pqext import skipping
 
     with usage_errors():
-        place, *files = storage.locate([store, *sources])
+        location, *files = storage.locate([store, *sources])
         if is_parent and files:
             raise ValueError("--all describes several stores and cannot be combined with --source")
         decryption = _read_keys(keys)
     stores = (
-        skipping.list_stores(place, decryption=decryption)
+        skipping.list_stores(location, decryption=decryption)
         if is_parent
-        else [skipping.describe(place, files or None, decryption=decryption)]
+        else [skipping.describe(location, files or None, decryption=decryption)]
     )
     if as_json:
         descriptions = [description.to_dict() for description in stores]
         click.echo(json.dumps(descriptions if is_parent else descriptions[0], indent=2))
     else:
-        click.echo("\n".join(map(str, stores)) if stores else f"no stores below {escape_text(str(place))}")
+        click.echo("\n".join(map(str, stores)) if stores else f"no stores below {escape_text(str(location))}")
 
 
 @skipping.command(cls=Command)
@@ -166,11 +166,11 @@ def drop(store: str, index: tuple[str, ...], keys: str | None, storage: Storage)
     from pqext import skipping
 
     with usage_errors():
-        (place,) = storage.locate([store])
-        if not skipping.is_indexed(place):
-            raise FileNotFoundError(f"no data-skipping store in {place}")
+        (location,) = storage.locate([store])
+        if not skipping.is_indexed(location):
+            raise FileNotFoundError(f"no data-skipping store in {location}")
         indexes = [_parse_index(text) for text in index] or None
-        skipping.drop(place, indexes, decryption=_read_keys(keys))
+        skipping.drop(location, indexes, decryption=_read_keys(keys))
 
 
 @skipping.command(cls=Command)
@@ -189,10 +189,10 @@ def compact(store: str, sources: tuple[str, ...], keys: str | None, storage: Sto
     from pqext import skipping
 
     with usage_errors():
-        place, *files = storage.locate([store, *sources])
+        location, *files = storage.locate([store, *sources])
         decryption = _read_keys(keys)
-    dropped = skipping.compact(place, files or None, decryption=decryption)
-    click.echo(f"{escape_text(str(place))}: {dropped:,} rows dropped")
+    dropped = skipping.compact(location, files or None, decryption=decryption)
+    click.echo(f"{escape_text(str(location))}: {dropped:,} rows dropped")
 
 
 @skipping.command(cls=Command)

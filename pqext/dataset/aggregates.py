@@ -127,7 +127,7 @@ def _parts(
         from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T],
 ) -> Iterator[T]:
     """Yield ``known`` metadata of row groups that match completely, and ``found`` for the values of the others."""
-    column = planner.exact.of(column)
+    column = planner.exact.resolve(column)
     top = column.path[0] if isinstance(column, Column) else column
     request = replace(planner.request, result=(top,))
     planner = ScanPlanner(request)
@@ -147,7 +147,7 @@ def _parts(
                 yield from (from_values(_values(batch, asked_for, top)) for batch in batches)
             continue
         rest: list[RowGroupPlan] = []
-        for plan in executor.run.plans(planner.of_file(file_request, file).row_groups(pages=True, places=False)):
+        for plan in executor.run.plans(planner.of_file(file_request, file).row_groups(pages=True, ranges=False)):
             if plan.prune_reason is not None:
                 continue
             group = file.row_groups[plan.index]
@@ -204,13 +204,13 @@ def _known_nulls(chunk: ColumnChunk) -> int | None:
 
 
 def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar:
-    known, column = partial(_known_extreme, side=side), planner.exact.of(column)
-    found = [*_parts(planner, column, known, partial(extreme, side=side))]
+    known, column = partial(_known_extreme, side=side), planner.exact.resolve(column)
+    results = [*_parts(planner, column, known, partial(extreme, side=side))]
     top = column.path[0] if isinstance(column, Column) else column
     schema = ScanPlanner(replace(planner.request, result=(top,))).schema
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     kind = _values(empty, column if isinstance(column, Column) else None, top).type
-    whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in found)]), side)
+    whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in results)]), side)
     stored = stored_of(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
     return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # which are compared as integers
 
@@ -246,12 +246,12 @@ def _box(planner: ScanPlanner, column: str | Column) -> BoundingBox | None:
     from pqext.geo.summary import statistics, union
     from pqext.geo.types import type_of
 
-    column = planner.exact.of(column)
+    column = planner.exact.resolve(column)
     name = column.path[0] if isinstance(column, Column) else column
     field = ScanPlanner(replace(planner.request, result=(name,))).schema.field(0)
     kind = type_of(field)
     if kind is None:
-        raise TypeError(f"column {name} holds no geometries")
+        raise TypeError(f"column {name} contains no geometries")
     nothing = object()
 
     def from_metadata(chunk: ColumnChunk) -> Any:

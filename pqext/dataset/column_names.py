@@ -33,7 +33,7 @@ class ExactNames:
     _known: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """Resolved conditions and values, by the ids of the original objects."""
 
-    def of(self, node: T) -> T:
+    def resolve(self, node: T) -> T:
         """Resolve the dotted names in a condition or a value."""
         known = self._known.get(id(node))
         if known is None:
@@ -45,11 +45,11 @@ class ExactNames:
         """Resolve as :meth:`of`; opens a file only if a partition column may be meant."""
         made = exact(node, self.folders)
         is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
-        return self.of(node) if is_unclear else made
+        return self.resolve(node) if is_unclear else made
 
     def of_column(self, column: str | Computed) -> str | Computed:
         """Resolve a result column; plain names are looked up exactly anyway."""
-        return replace(column, field=self.of(column.field)) if isinstance(column, Computed) else column
+        return replace(column, field=self.resolve(column.field)) if isinstance(column, Computed) else column
 
     def learn(self, file: ParquetFile) -> None:
         """Record the column names of a file; all others agree with it unless the schema is stated."""
@@ -93,27 +93,27 @@ def selected(before: Result | None, selection: Result) -> Result:
     """
     if before is None:
         return selection
-    found: list[str | Computed] = []
-    for one in selection:
-        if isinstance(one, Computed):
-            found.append(one)
+    results: list[str | Computed] = []
+    for item in selection:
+        if isinstance(item, Computed):
+            results.append(item)
             continue
-        whole = [known for known in before if one == (known if isinstance(known, str) else known.name)]
+        whole = [known for known in before if item == (known if isinstance(known, str) else known.name)]
         names = [known for known in before if isinstance(known, str)]
-        parts = [known for known in names if known.startswith(one + ".")]
-        above = [one] if any(one.startswith(known + ".") for known in names) else []
+        parts = [known for known in names if known.startswith(item + ".")]
+        above = [item] if any(item.startswith(known + ".") for known in names) else []
         if not (whole or parts or above):
             every = [known if isinstance(known, str) else known.name for known in before]
-            raise ValueError(unknown_column_message(one, every).replace("the file has", "the scan has"))
-        found += whole or above or parts
-    return tuple(dict.fromkeys(found))
+            raise ValueError(unknown_column_message(item, every).replace("the file has", "the scan has"))
+        results += whole or above or parts
+    return tuple(dict.fromkeys(results))
 
 
 def with_computed(expression: T, computed: Sequence[Computed]) -> T:
     """Replace the names of ``computed`` columns in a condition or value by their values."""
     if not computed:
         return expression
-    known = {one.name: one.field for one in computed}
+    known = {item.name: item.field for item in computed}
 
     def replacement(column: Column) -> Value:
         path = column.exact(known).path
@@ -136,11 +136,11 @@ def order_keys(
     columns.
     """
     if not columns:
-        raise TypeError("order_by takes columns, such as 'price' or pqext.col('price')")
+        raise TypeError("order_by accepts columns, such as 'price' or pqext.col('price')")
     flags = []
     for name, choice in (("descending", descending), ("nulls_first", nulls_first)):
         choices = [choice] * len(columns) if isinstance(choice, bool) else [*choice]
-        if not all(isinstance(one, bool) for one in choices):
+        if not all(isinstance(item, bool) for item in choices):
             raise TypeError(f"{name} is a bool or a list of one for each column, not {choice!r}")
         if len(choices) != len(columns):
             raise ValueError(f"{name} has {len(choices)} flags for {len(columns)} columns: pass one for each or a bool")

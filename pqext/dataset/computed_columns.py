@@ -42,11 +42,11 @@ def maker(made: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Arra
 
     paths = tuple(path if variant is None else path_within(path) for path in made.paths)
 
-    def part(batch: pa.RecordBatch, path: str, kind: str) -> pa.Array:
+    def part(batch: pa.RecordBatch, path: str, derivation: str) -> pa.Array:
         if variant is None:
-            return _cast(batch.column(path), path, pa.float64() if kind == "double" else pa.string())
-        found = extract(batch.column(variant), path, kind)
-        return to_json(found) if kind == "variant" else found
+            return _cast(batch.column(path), path, pa.float64() if derivation == "double" else pa.string())
+        result = extract(batch.column(variant), path, derivation)
+        return to_json(result) if derivation == "variant" else result
 
     if made.kind == "points":
         return lambda batch: from_points(*(part(batch, path, "double") for path in paths))
@@ -57,21 +57,21 @@ def maker(made: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Arra
     return lambda batch: parse_json(part(batch, paths[0], "variant"))
 
 
-def _cast(array: pa.Array, column: str, kind: pa.DataType) -> pa.Array:
-    """Cast the values of a column to ``kind``; ``GeometryError`` with the row of the first value that fails."""
+def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
+    """Cast the values of a column to ``type_``; ``GeometryError`` with the row of the first value that fails."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
-        return pc.cast(array, kind)
+        return pc.cast(array, type_)
     except pa.ArrowInvalid as error:
         for row in range(len(array)):
             try:
-                pc.cast(array.slice(row, 1), kind)
+                pc.cast(array.slice(row, 1), type_)
             except pa.ArrowInvalid:
                 value = str(array[row].as_py())[:100]
-                raise GeometryError(f"column {column!r} has {value!r}, which is not a {kind}", row=row) from None
-        raise GeometryError(f"column {column!r} is not a {kind}: {error}") from None
+                raise GeometryError(f"column {column!r} has {value!r}, which is not a {type_}", row=row) from None
+        raise GeometryError(f"column {column!r} is not a {type_}: {error}") from None
 
 
 def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[int, str]]]:

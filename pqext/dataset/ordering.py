@@ -64,7 +64,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
     limit = None if request.limit is None else request.offset + request.limit
     if limit == 0:
         return
-    keys = [replace(key, value=planner.exact.of(key.value)) for key in request.order]
+    keys = [replace(key, value=planner.exact.resolve(key.value)) for key in request.order]
     unordered, values = _with_keys(request, keys)
     executor = ScanExecutor(ScanPlanner(unordered))
     executor.run = run
@@ -155,7 +155,7 @@ def _by_bounds(
                 with located(file), closing(batches):
                     for batch in batches:
                         yield batch, position, opened
-                top.settle()
+                top.merge_pending()
 
 
 def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression | bool) -> FileRequest:
@@ -182,29 +182,29 @@ def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
     rows = planner.sources_to_read()
     if len(rows) < 2:
         return rows
-    found: list[tuple[int, Any, bool]] = []
+    results: list[tuple[int, Any, bool]] = []
     if isinstance(key.value, Column) and key.value.path[0] in planner.request.partitions.schema.names:
         values = planner.partition_values.column(key.value.path[0]).to_pylist()
         return _in_order(key, [(row, values[row], values[row] is None) for row in rows])
     for row, file, _ in executor.files():
         groups = [(number, *_best_bound(key, group)) for number, group in enumerate(file.row_groups)]
         best = _in_order(key, groups)[:1]
-        found += [(row, groups[number][1], groups[number][2]) for number in best]
-    return _in_order(key, found)
+        results += [(row, groups[number][1], groups[number][2]) for number in best]
+    return _in_order(key, results)
 
 
 def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
     """Return the best key value in a row group, None if unknown, and whether the group has nulls."""
 
-    def known(base: Base) -> Bounds:
+    def bounds_of(base: Base) -> Bounds:
         node = find(group.schema, base) if isinstance(base, Column) else leaf_of(base, group)
         if node is None or not node.is_leaf or node.max_repetition_level:
             return UNKNOWN
         return group.chunk(node).bounds()
 
     try:
-        bounds = interval(key.value, lambda base: type_in(base, group.schema), known)
-        nulls = known(key.value).null_count if isinstance(key.value, Column) else None
+        bounds = interval(key.value, lambda base: type_in(base, group.schema), bounds_of)
+        nulls = bounds_of(key.value).null_count if isinstance(key.value, Column) else None
     except (TypeError, ValueError):  # of a file that lacks the column, or has it in the names of folders
         return None, False
     return bounds.maximum if key.descending else bounds.minimum, bool(nulls) or bounds.all_null

@@ -112,14 +112,14 @@ class Results:
         from concurrent.futures import ThreadPoolExecutor
 
         loop = asyncio.get_running_loop()
-        found = self._batches(batch_rows)
+        result = self._batches(batch_rows)
         # One thread, so that a batch that is under way when the loop is left ends before the rest is freed.
         reader = ThreadPoolExecutor(1, "pqext")
         try:
-            while (batch := await loop.run_in_executor(reader, next, found, None)) is not None:
+            while (batch := await loop.run_in_executor(reader, next, result, None)) is not None:
                 yield batch
         finally:
-            closed = reader.submit(found.close)
+            closed = reader.submit(result.close)
             reader.shutdown(wait=False)
             await asyncio.shield(asyncio.wrap_future(closed))
 

@@ -88,8 +88,8 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             >>> pqext.scan("cities.parquet").select("name").to_table().to_pylist()
             [{'name': 'Suva'}, {'name': 'Nome'}]
         """
-        given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
-        return Scan(replace(self._request, result=selected(self._request.result, parse_columns(given))))
+        arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
+        return Scan(replace(self._request, result=selected(self._request.result, parse_columns(arguments))))
 
     def filter(self, *conditions: Filter) -> Scan:
         """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.
@@ -114,15 +114,15 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             [{'id': 2}, {'id': 3}]
         """
         request = self._request
-        computed = [one for one in request.result or () if isinstance(one, Computed)]
+        computed = [item for item in request.result or () if isinstance(item, Computed)]
         expressions = [as_expression(condition) for condition in conditions]
-        found = [with_computed(expression, computed) for expression in expressions if expression is not None]
-        if not found or len(found) < len(expressions):
-            raise TypeError("filter takes conditions, such as pqext.col('a') > 5")
+        results = [with_computed(expression, computed) for expression in expressions if expression is not None]
+        if not results or len(results) < len(expressions):
+            raise TypeError("filter requires conditions, such as pqext.col('a') > 5")
         if request.limit is not None or request.offset:
             raise ValueError("filter after limit is not supported; filter first, then limit")
         before = [] if request.filter is None else [request.filter]
-        return Scan(replace(request, filter=all_of([*before, *found])))
+        return Scan(replace(request, filter=all_of([*before, *results])))
 
     @suggest_arguments
     def order_by(
@@ -188,7 +188,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
                 raise ValueError(f"{name} must not be negative, not {number}")
         request = self._request
         left = None if request.limit is None else max(0, request.limit - offset)
-        most = min(one for one in (left, rows) if one is not None) if (left, rows) != (None, None) else None
+        most = min(item for item in (left, rows) if item is not None) if (left, rows) != (None, None) else None
         return Scan(replace(request, offset=request.offset + offset, limit=most))
 
     def plan(self, pages: bool = False) -> list[Task]:
@@ -200,13 +200,13 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return self._planner.plan(pages)
 
     @suggest_arguments
-    def explain(self, form: Literal["text", "json"] = "text", shown: int | None = SHOWN) -> str:
+    def explain(self, format: Literal["text", "json"] = "text", max_entries: int | None = SHOWN) -> str:
         """Describe the plan that runs, including page indexes: what is read, what is skipped, and by which evidence.
 
         Args:
-            form: ``"text"`` for people, ``"json"`` for programs: one JSON object.
-            shown: Maximum number of files, and of row groups of each, listed individually; None for all. Totals always
-                cover all.
+            format: ``"text"`` for people, ``"json"`` for programs: one JSON object.
+            max_entries: Maximum number of files, and of row groups of each file, that are listed; None for all. Totals
+                always cover all.
 
         Returns:
             Text of several lines, without a final newline.
@@ -223,19 +223,19 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             ids.parquet: 1 of 2 row groups, 50 of 100 rows, 248 of 495 bytes
               row group 0 skipped: id > 70 is true of no row: values lie between 0 and 49
         """
-        if form not in ("text", "json"):
-            raise ValueError(f"form is 'text' or 'json', not {form!r}")
+        if format not in ("text", "json"):
+            raise ValueError(f"format is 'text' or 'json', not {format!r}")
         request = self._request
         warnings = self._planner.mistake_warnings()
         tasks = self.plan(pages=True)
         filter = None if request.filter is None else str(request.filter)
-        told = [] if request.files.summaries is None else request.files.summaries.usage_lines()
-        if form == "json":
+        message = [] if request.files.summaries is None else request.files.summaries.usage_lines()
+        if format == "json":
             facts = {
                 "columns": self.schema.names, "filter": filter, "order": [*map(str, self._request.order)],
-                "limit": request.limit, "offset": request.offset, "summaries": told, "warnings": warnings,
+                "limit": request.limit, "offset": request.offset, "summaries": message, "warnings": warnings,
             }
-            return json.dumps(as_data(facts, tasks, shown))
+            return json.dumps(as_data(facts, tasks, max_entries))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
         lines = [
             f"scan of {count(len(tasks), 'file')}",
@@ -243,9 +243,9 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
             "  reads " + summary(tasks) + (" at most" if request.limit is not None else ""),
-            *(f"  {line}" for line in (*told, *warnings)),
+            *(f"  {line}" for line in (*message, *warnings)),
             *format_skipped(tasks),
-            *explanation(tasks, shown),
+            *explanation(tasks, max_entries),
         ]
         return "\n".join(map(escape_text, lines))
 
@@ -321,8 +321,8 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         ]
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
-        told = [] if schema is None else [html_details(count(len(schema), "column"), ("column", "type"), fields)]
-        return html_summary("pqext.Scan", [*self._facts(), *plan], *rows, *told)
+        message = [] if schema is None else [html_details(count(len(schema), "column"), ("column", "type"), fields)]
+        return html_summary("pqext.Scan", [*self._facts(), *plan], *rows, *message)
 
     def _preview(self, schema: pa.Schema) -> list[str]:
         """Format the first rows as HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""

@@ -105,8 +105,8 @@ class ScanExecutor:
         """Yield the matching rows of the request's one ``file``, by ``plans`` from a request of several files."""
         with located(file):
             file_request = self.planner.ask(0, file)
-            with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as found:
-                yield from found
+            with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as rows:
+                yield from rows
 
     def file_batches(
         self, row: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
@@ -121,11 +121,11 @@ class ScanExecutor:
         partitions = self.request.partitions
         name = partitions.rows
         if name is None:
-            found = unnumbered(matching(file, plans, file_request.computed, batch_rows, ahead=ahead))
+            value = unnumbered(matching(file, plans, file_request.computed, batch_rows, ahead=ahead))
         else:
-            found = matching_numbered(file, plans, file_request, batch_rows)
-        with closing(found):
-            for batch, computed, numbers in found:
+            value = matching_numbered(file, plans, file_request, batch_rows)
+        with closing(value):
+            for batch, computed, numbers in value:
                 constants = partitions.arrays(self.planner.partition_values, row, batch.num_rows) if partitions else {}
                 if name is not None:
                     constants[name] = numbers
@@ -166,7 +166,7 @@ class ScanExecutor:
                     file.check_rows()
                     planner = self.planner.of_file(file_request.without_columns, file)
                     sure: list[int] = []
-                    plans = self.run.plans(planner.row_groups(pages=True, places=False))
+                    plans = self.run.plans(planner.row_groups(pages=True, ranges=False))
                     uncertain = uncertain_plans(plans, file, file_request.filter, sure.append)
                     yield from (batch.num_rows for batch, _ in matching(file, uncertain, (), _COUNTED_ROWS))
                     yield sum(sure)
@@ -191,7 +191,7 @@ def matching_numbered(
     starts = [0, *accumulate(group.num_rows for group in file.row_groups)]
     names = None if file_request.columns is None else list(file_request.columns)
     if names is not None:
-        needed = [operand_column(base).path[0] for one in file_request.computed for base in bases(one.field)]
+        needed = [operand_column(base).path[0] for item in file_request.computed for base in bases(item.field)]
         needed += columns(file_request.filter) if file_request.filter is not None else ()
         names = list(dict.fromkeys([*names, *needed]))
     for plan in plans:

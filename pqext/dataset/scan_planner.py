@@ -76,7 +76,7 @@ class ScanPlanner:
     def _strategy(self) -> SchemaStrategy:
         request = self.request
         result = None if request.result is None else tuple(map(self.exact.of_column, request.result))
-        row_target = TableRequest(request.sources, result, self.exact.of(request.filter), request.partitions)
+        row_target = TableRequest(request.sources, result, self.exact.resolve(request.filter), request.partitions)
         if not isinstance(request.rule, str):
             return Agreement(row_target) if request.rule is None else Union(row_target, request.rule)
         if not request.files.schemas:
@@ -94,8 +94,8 @@ class ScanPlanner:
         only while there are at most ``looks`` of them, file by file; the plans of later files are outlines from the
         footers alone. ``with_reasons`` adds complete reasons.
         """
-        tasks, kept, row_target = {}, self.sources_to_read(), self.request.row_target
-        for row, file in self.open_files(Run(), kept):
+        tasks, retained, row_target = {}, self.sources_to_read(), self.request.row_target
+        for row, file in self.open_files(Run(), retained):
             with located(file):
                 file_request = self.ask(row, file)
                 file.check_rows()
@@ -116,7 +116,7 @@ class ScanPlanner:
                 path, crc = source_name(self.request.sources[row]), footer_crc(file)
                 tasks[row] = Task(path, plans, file_request.prune_reason, crc, is_outline)
             if row_target is not None and row_target.rows <= 0:
-                rest = kept[kept.index(row) + 1 :]
+                rest = retained[retained.index(row) + 1 :]
                 tasks |= {row: Task(source_name(self.request.sources[row]), (), REACHED) for row in rest}
                 break
         return [
@@ -131,8 +131,8 @@ class ScanPlanner:
             return task
         with located(file):
             file_request = self.ask(0, file)
-            check_numbers(task.kept, file)
-            plans = self.of_file(file_request, file).row_groups(True, False, chosen=task.kept)
+            check_numbers(task.kept_row_groups, file)
+            plans = self.of_file(file_request, file).row_groups(True, False, chosen=task.kept_row_groups)
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
@@ -143,9 +143,9 @@ class ScanPlanner:
 
     def mistake_warnings(self) -> list[str]:
         """Warnings about VARIANT paths and boxes that look like mistakes, judged by the first file that is read."""
-        fields, places = checkable_parts(self.exact.of(self.request.filter), self.request.result or ())
-        kept = self.sources_to_read() if fields or places else []
-        with closing(self.request.files.opened(kept[:1], is_learning=True)) as files:
+        fields, places = checkable_parts(self.exact.resolve(self.request.filter), self.request.result or ())
+        retained = self.sources_to_read() if fields or places else []
+        with closing(self.request.files.opened(retained[:1], is_learning=True)) as files:
             for _, file in files:
                 return mistake_warnings_of(fields, places, file)
         return []
@@ -158,12 +158,12 @@ class ScanPlanner:
             while at < len(rows):
                 before = counts_of(self.request.sources[rows[at]])
                 with run.planning():
-                    found = next(files, None)
+                    result = next(files, None)
                 if summaries is not None and summaries.usages:
                     run.read(summaries.take_usages())
-                if found is None:
+                if result is None:
                     return
-                row, file = found
+                row, file = result
                 at = rows.index(row, at) + 1
                 with located(file), run.opened(file, before):
                     self.exact.learn(file)
@@ -187,7 +187,7 @@ class ScanPlanner:
             return narrowed
         cast = request.rule.names if isinstance(request.rule, pa.Schema) else ()
         names = request.partitions.schema.names
-        stored_conditions = of_stored_values(self.exact.of(request.filter), names, cast, request.rule == "union")
+        stored_conditions = of_stored_values(self.exact.resolve(request.filter), names, cast, request.rule == "union")
         if stored_conditions is None:
             return narrowed
         return prune_by_store(request.skipping, narrowed, request.sources, stored_conditions)
@@ -208,22 +208,22 @@ class ScanPlanner:
 
     def sources_to_read(self) -> list[int]:
         """Return the positions of the sources to read. Even without any, a wrong name in the filter is an error."""
-        kept = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
-        if not kept:
+        retained = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
+        if not retained:
             for _ in self.open_files(Run(), [0]):
                 pass
-        return kept
+        return retained
 
     def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
         """Return the request to the file of one source, with an additional ``condition`` on its own columns."""
-        filter = self.exact.of(self._remaining_filters[row].filter)
+        filter = self.exact.resolve(self._remaining_filters[row].filter)
         both = [part for part in (filter, condition) if part is not None]
         file_request = self._strategy.ask(row, file, all_of(both) if both else None)
         return file_request.without_columns if self.request.is_count else file_request
 
     def ask_to_count(self, row: int, file: ParquetFile) -> FileRequest:
         """Return the request to the file of one source whose rows are only counted."""
-        return self._strategy.to_count(row, file, self.exact.of(self._remaining_filters[row].filter))
+        return self._strategy.to_count(row, file, self.exact.resolve(self._remaining_filters[row].filter))
 
     def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
         """Whether the footer proves that no row group of a file has a matching row."""
@@ -238,7 +238,7 @@ class ScanPlanner:
         if known is not None and known[0] is file_request and known[1].facts is file:
             return known[1]
         if known is not None and known[0] is file_request and known[1].shares(file, file.options):
-            planner = known[1].of(file)
+            planner = known[1].for_file(file)
             self._latest = file_request, planner  # with what was worked out since
             return planner
         planner = FilePlanner(file, file.options, file_request.columns, file_request.computed, file_request.filter)

@@ -60,7 +60,7 @@ class ScanRequest:
         if self.rule is not None and self.files.options.shredded:
             raise ValueError("shredded=True gives VARIANT columns as each file stores them, which schema= cannot unify")
         if self.partitions.rows is not None and self.files.options.skips_corrupt:
-            raise ValueError('rows cannot be numbered where damage is passed over: leave out on_corrupt="skip"')
+            raise ValueError('rows cannot be numbered if corrupt pages are skipped; remove on_corrupt="skip"')
 
     @property
     def sources(self) -> tuple[Any, ...]:

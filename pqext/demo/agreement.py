@@ -54,7 +54,7 @@ def agreements(
         Reader(
             own,
             lambda path: compare.by_spark(spark, path, columns),
-            lambda path, one: compare.spark_count(spark, path, columns, one.box, _at_least(one)),
+            lambda path, item: compare.spark_count(spark, path, columns, item.box, _at_least(item)),
         )
     ]
     version = compare.duckdb_version()
@@ -63,25 +63,25 @@ def agreements(
             Reader(
                 f"DuckDB {version}",
                 lambda path: compare.by_duckdb(path, columns),
-                lambda path, one: compare.duckdb_count(path, columns, one.box, _at_least(one)),
+                lambda path, item: compare.duckdb_count(path, columns, item.box, _at_least(item)),
                 tells_nulls=False,
             )
         )
-    found = []
+    results = []
     for file in files:
         small = _rows(file.file) <= compare.MAX_ROWS
         expected = list(compare.by_pqext(file.file, columns)) if small else None
         for reader in readers:
             if reader.name == own and not compare.spark_reads(spark, file.file):
-                found.append(Agreement(own, file.label, None, "this version of Spark reads no geometries"))
+                results.append(Agreement(own, file.label, None, "this version of Spark reads no geometries"))
             else:
-                found.append(_agreement(reader, file, expected, questions, scratch))
+                results.append(_compare_reader(reader, file, expected, questions, scratch))
         if version is None:
-            found.append(Agreement("DuckDB", file.label, None, "not installed: pip install duckdb"))
-    return tuple(found)
+            results.append(Agreement("DuckDB", file.label, None, "not installed: pip install duckdb"))
+    return tuple(results)
 
 
-def _agreement(
+def _compare_reader(
     reader: Reader, file: File, expected: list[Row] | None, questions: list[tuple[Asked, Question]], scratch: Path
 ) -> Agreement:
     if expected is None:
@@ -91,8 +91,8 @@ def _agreement(
         json_nulls = sum(text == "null" for text, _ in expected)
         expected = [(None if text == "null" else text, wkb) for text, wkb in expected]
     differs = compare.difference(expected, reader.rows(file.file))
-    for one, question in questions:
-        if differs is None and (rows := reader.count(file.file, one)) != question.num_rows:
+    for item, question in questions:
+        if differs is None and (rows := reader.count(file.file, item)) != question.num_rows:
             differs = f"{question.title}: {rows} rows instead of {question.num_rows}"
     note = f"{with_noun(len(expected), 'row')} and {with_noun(len(questions), 'answer')} the same"
     if json_nulls:
@@ -110,10 +110,10 @@ def _pruned(reader: Reader, file: File, questions: list[tuple[Asked, Question]],
     with TemporaryDirectory(dir=scratch, prefix="_damaged-") as folder:
         for i, (one, question) in enumerate(questions):
             copy = Path(folder) / f"{i}.parquet"
-            kept = _reading(question, file.label).row_groups
-            destroy_others(file.file, kept, copy)
+            retained = _reading(question, file.label).row_groups
+            destroy_others(file.file, retained, copy)
             survived = compare.survives(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows)  # type: ignore[misc]
-            (enough if survived else more)[question.title] = len(kept)
+            (enough if survived else more)[question.title] = len(retained)
     total = _reading(questions[0][1], file.label).row_groups_total if questions else 0
     return _needed(enough, more, total)
 
@@ -121,14 +121,14 @@ def _pruned(reader: Reader, file: File, questions: list[tuple[Asked, Question]],
 def _needed(enough: dict[str, int], more: dict[str, int], total: int) -> str:
     """In words, which questions a reader answers from the row groups that pqext reads, whose numbers are given."""
     if not more:
-        return f"no more than pqext: {_listed(enough.values())} of {total}" if enough else ""
+        return f"no more than pqext: {_join_counts(enough.values())} of {total}" if enough else ""
     if not enough:
-        return f"more than pqext's {_listed(more.values())} of {total}"
-    fewer, others = (", ".join(f"{n} ({title})" for title, n in one.items()) for one in (enough, more))
+        return f"more than pqext's {_join_counts(more.values())} of {total}"
+    fewer, others = (", ".join(f"{n} ({title})" for title, n in item.items()) for item in (enough, more))
     return f"no more than pqext's {fewer}; more than its {others}; of {total}"
 
 
-def _listed(counts: Iterable[int]) -> str:
+def _join_counts(counts: Iterable[int]) -> str:
     *most, last = map(str, counts)
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -115,7 +115,7 @@ def difference(expected: Iterable[Row], actual: Iterable[Row]) -> str | None:
     if not missing and not extra:
         return None
     example: Any = next(iter(missing or extra))
-    return f"{missing.total()} rows missing, {extra.total()} others in their place, such as {str(example)[:200]}"
+    return f"{missing.total()} rows missing, {extra.total()} unexpected rows, such as {str(example)[:200]}"
 
 
 def spark_count(
@@ -132,10 +132,10 @@ def spark_count(
     if at_least is not None:
         variant, spelled = F.col(_quoted(columns.variant, "`")), spark_path(parse(at_least[0]))
         if spelled is None:  # Spark cannot spell it: the value is taken from what its reader gives
-            found = try_variant_get(variant, at_least[0], "double")
+            result = try_variant_get(variant, at_least[0], "double")
         else:
-            found = F.try_variant_get(variant, spelled, "double")
-        frame = frame.where(found >= at_least[1])
+            result = F.try_variant_get(variant, spelled, "double")
+        frame = frame.where(result >= at_least[1])
     if box is None:
         return int(frame.count())
     # Spark has no spatial predicate: the points are taken apart here.
@@ -167,8 +167,8 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, at_least: tuple[
         conditions.append("(" + " OR ".join(boxes) + ")")
     with duckdb.connect() as connection:
         query = f"SELECT count(*) FROM read_parquet(?) WHERE {' AND '.join(conditions)}"
-        found = connection.execute(query, [str(path)]).fetchone()
-    return int(found[0]) if found is not None else 0
+        result = connection.execute(query, [str(path)]).fetchone()
+    return int(result[0]) if result is not None else 0
 
 
 def survives(count: Callable[[], int], expected: int) -> bool:

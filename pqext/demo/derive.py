@@ -35,12 +35,12 @@ def box_around_the_middle(x: np.ndarray, y: np.ndarray) -> Box | None:
     if not len(x):
         return None
     middle = len(x) // 2
-    xmin, xmax = _around(x, x[middle])
-    ymin, ymax = _around(y, y[middle])
+    xmin, xmax = _quantiles_around(x, x[middle])
+    ymin, ymax = _quantiles_around(y, y[middle])
     return Box(xmin, xmax, ymin, ymax)
 
 
-def _around(values: np.ndarray, value: float) -> tuple[float, float]:
+def _quantiles_around(values: np.ndarray, value: float) -> tuple[float, float]:
     rank = float(np.mean(values < value))
     low, high = np.quantile(values, [max(0.0, rank - SHARE), min(1.0, rank + SHARE)])
     return float(min(low, value)), float(max(high, value))
@@ -74,7 +74,7 @@ def threshold(path: Path, column: str, without: tuple[str, ...]) -> Threshold | 
     ``without`` are paths that do not count, such as the coordinates. None when no number is left.
     """
     with ParquetFile(path) as file:
-        candidates = [one for one in numeric_paths(file, column) if one not in without]
+        candidates = [item for item in numeric_paths(file, column) if item not in without]
     best: tuple[int, str, float] | None = None
     for candidate, values in zip(candidates, numbers(path, column, candidates), strict=True):
         known = values[np.isfinite(values)]
@@ -88,13 +88,13 @@ def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
     parts: list[list[np.ndarray]] = [[np.empty(0)] for _ in paths]
     with ParquetFile(path) as file:
         for batch in file.iter_batches(columns=[column]):
-            for part, one in zip(parts, paths, strict=True):
-                values = variant.get(batch.column(column), one, "double")
+            for part, item in zip(parts, paths, strict=True):
+                values = variant.get(batch.column(column), item, "double")
                 part.append(values.to_numpy(zero_copy_only=False).astype(float))
     return [np.concatenate(part) for part in parts]
 
 
-def shown(ddl: str, threshold: Threshold | None, without: Sequence[str], *, chosen: bool) -> tuple[Shown, ...]:
+def choose_fields(ddl: str, threshold: Threshold | None, without: Sequence[str], *, chosen: bool) -> tuple[Shown, ...]:
     """Choose the fields to show: the queried number, and a few other fields of the shredding schema ``ddl``.
 
     Fields of a ``chosen`` schema are in its order, in an inferred schema strings come first. ``without`` are paths that
@@ -102,7 +102,7 @@ def shown(ddl: str, threshold: Threshold | None, without: Sequence[str], *, chos
     """
     leaves = [(path, leaf) for path, leaf in _leaves(shredding_schema(ddl), ()) if path not in without]
     if not chosen:
-        leaves.sort(key=lambda one: one[1].type != pa.string())
+        leaves.sort(key=lambda item: item[1].type != pa.string())
     names = [path for path, _ in leaves if threshold is None or path != threshold.path]
     first = [] if threshold is None else [Shown(threshold.path.removeprefix("$."), threshold.path, "double")]
     return (*first, *(Shown(path.removeprefix("$."), path, "string") for path in names[: MAX_SHOWN - len(first)]))

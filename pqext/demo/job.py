@@ -56,7 +56,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to work on, the folder for the files, the report's path, and what becomes of lines that are not JSON."""
+    """The source, the folder for the files, the path of the report, and the treatment of lines that are not JSON."""
 
     source: Source
     output: Path
@@ -113,13 +113,13 @@ def _running() -> SparkSession | None:
 
 def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> DemoReport:
     source, files, lost = _write(spark, job, listener)
-    found = _ask(spark, source, files, listener)
+    result = _ask(spark, source, files, listener)
     with listener.step("ask Spark's own reader and DuckDB"):
         columns = compare.Columns(source.column, GEOMETRY)
-        others = agreements(spark, files, found, columns, job.output)
+        others = agreements(spark, files, result, columns, job.output)
     listener.show_agreements(others)
     with listener.step(f"write the report to {job.report}"):
-        report = _report(job, source, files, [question for _, question in found], others, lost, began, spark.version)
+        report = _report(job, source, files, [question for _, question in result], others, lost, began, spark.version)
         job.report.parent.mkdir(parents=True, exist_ok=True)
         with Sink(job.report) as sink:
             sink.write(render(report).encode())
@@ -187,17 +187,17 @@ def _lost(events: DataFrame) -> list[str]:
 
 
 def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, float]:
-    """The box around all points, for a curve that fits them; ``ValueError`` when there are none."""
+    """Return the box around all points, for the space-filling curve; raises ``ValueError`` without points."""
     from pyspark.sql import functions as F
 
     x, y = _coordinates(source)[:2]
-    found = events.agg(F.min(x), F.min(y), F.max(x), F.max(y), F.count(x + y)).first()
-    if found is None or not found[4]:
+    result = events.agg(F.min(x), F.min(y), F.max(x), F.max(y), F.count(x + y)).first()
+    if result is None or not result[4]:
         both = " and ".join(source.coordinates[:2])
-        raise ValueError(f"no row of {source.path} has coordinates: there are no numbers at {both}")
-    if any(end is None or not math.isfinite(end) for end in found):
+        raise ValueError(f"no row of {source.path} has numbers at the coordinates {both}")
+    if any(end is None or not math.isfinite(end) for end in result):
         return WORLD
-    xmin, ymin, xmax, ymax, _ = found
+    xmin, ymin, xmax, ymax, _ = result
     return (xmin, ymin, xmax, ymax)
 
 
@@ -206,36 +206,36 @@ def _derived(source: Source, file: Path, schema: str) -> Source:
     threshold = source.threshold or derive.threshold(file, source.column, source.coordinates)
     box = derive.box_around_the_middle(x, y)
     title = "" if threshold is None else f"{threshold.path} of {threshold.value:g} or more"
-    shown = derive.shown(schema, threshold, source.coordinates, chosen=source.schema is not None)
+    shown = derive.choose_fields(schema, threshold, source.coordinates, chosen=source.schema is not None)
     return replace(source, box=box, threshold=threshold, threshold_title=title, shown=shown)
 
 
 def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Listener) -> list[tuple[Asked, Question]]:
-    found = []
-    for asked in questions(source, GEOMETRY):
+    results = []
+    for requested in questions(source, GEOMETRY):
         answers: list[Answer] = []
         readings: list[Reading] = []
-        with listener.step(f"ask: {asked.title}"):
+        with listener.step(f"ask: {requested.title}"):
             for written in files:
                 with TemporaryDirectory(prefix="pqext-demo-") as told:
-                    answers.append(answer(asked.frame(spark, written.folder, Path(told)), source))
-                    readings.append(reading(written.folder, written.picture, asked, Path(told)))
+                    answers.append(answer(requested.frame(spark, written.folder, Path(told)), source))
+                    readings.append(reading(written.folder, written.picture, requested, Path(told)))
         first = answers[0]
         if any(not same(other, first) for other in answers):
-            raise RuntimeError(f"the files do not give the same answer to {asked.title!r}")
+            raise RuntimeError(f"the files return different results for {requested.title!r}")
         question = Question(
-            title=asked.title,
-            expression=asked.code,
+            title=requested.title,
+            expression=requested.code,
             columns=first.columns,
             rows=first.rows[:MAX_SHOWN_ROWS],
             num_rows=len(first.rows),
             readings=tuple(readings),
-            box=asked.box,
+            box=requested.box,
             points=first.points[:MAX_POINTS],
         )
         listener.show_result(question)
-        found.append((asked, question))
-    return found
+        results.append((requested, question))
+    return results
 
 
 def _report(
@@ -248,7 +248,7 @@ def _report(
     began: float,
     spark_version: str,
 ) -> DemoReport:
-    pictures = tuple(one.picture for one in files)
+    pictures = tuple(file.picture for file in files)
     x, y = derive.numbers(files[0].file, source.column, source.coordinates[:2])
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     sample = finite[:: max(1, -(-len(finite) // MAX_POINTS))]
@@ -256,7 +256,7 @@ def _report(
         ("rows", f"{pictures[0].rows:,}"),
         ("lines that are not JSON", f"{len(lost):,}"),
         ("JSON", format_size(source.path.stat().st_size)),
-        *((f"Parquet, {one.label}", format_size(one.size)) for one in pictures),
+        *((f"Parquet, {item.label}", format_size(item.size)) for item in pictures),
         ("row groups", str(len(pictures[0].row_groups))),
         ("Spark", spark_version),
         ("seconds", f"{time.perf_counter() - began:.1f}"),
@@ -269,11 +269,11 @@ def _report(
         questions=tuple(questions),
         agreements=others,
         points=tuple((float(x[i]), float(y[i])) for i in sample),
-        notes=_notes(job, source, pictures, lost, len(finite), len(sample)),
+        notes=_remarks(job, source, pictures, lost, len(finite), len(sample)),
     )
 
 
-def _notes(
+def _remarks(
     job: Job, source: Source, files: tuple[FilePicture, ...], lost: list[str], points: int, drawn: int
 ) -> tuple[str, ...]:
     notes = [
@@ -290,11 +290,11 @@ def _notes(
         )
     if job.source.threshold is None and source.threshold is not None:
         notes.append(
-            f"The number asked about was derived: {source.threshold.path} is the number of the inferred schema that "
+            f"The number of the query was derived: {source.threshold.path} is the number of the inferred schema that "
             f"most rows have, and two rows in a hundred reach {source.threshold.value:g}."
         )
     if job.source.box is None and source.threshold is None:
-        notes.append("The inferred schema holds no number but the coordinates, so that only the box was asked about.")
+        notes.append("The inferred schema holds no number except the coordinates, so only the box was queried.")
     if lost:
         notes.append(f"{len(lost):,} lines were not JSON and became nulls. The first: {lost[0]}")
     if drawn < points:
@@ -306,7 +306,7 @@ def _where_the_bytes_are(files: tuple[FilePicture, ...]) -> str:
     groups = len(files[0].row_groups)
     few = files[0].rows < 10_000 * groups
     many = ", many for so few rows so that there is something to skip," if few and groups > 1 else ""
-    shares = "; ".join(_shares(one) for one in files)
+    shares = "; ".join(_shares(file) for file in files)
     return (
         f"Where the bytes are: each of the {with_noun(groups, 'row group')}{many} has a chunk, indexes and an entry in "
         f"the footer for every leaf column, so that a schema of more fields costs more. {shares}."
@@ -322,7 +322,7 @@ def _shares(file: FilePicture) -> str:
 
 
 def typed(error: Exception) -> Exception:
-    """The error of pqext that a worker raised, as far as Spark's text tells; else one with Spark's last reason."""
+    """Return the pqext error that a worker raised, parsed from Spark's text, or an error with Spark's last reason."""
     text = str(error)
     for name, message in _RAISED.findall(text):
         kind = getattr(errors, name, None)

@@ -36,7 +36,7 @@ def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
     """
     if source.path.name.lower().endswith(_COMPRESSED):
         raise UnsupportedError(f"decompress {source.path} first", feature="compressed JSON lines")
-    found = np.zeros(len(source.coordinates), np.int64)
+    result = np.zeros(len(source.coordinates), np.int64)
     rows = located = seen = 0
     line = 1
     examples: list[Any] = []
@@ -46,7 +46,7 @@ def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
             fault = faults[0]
             raise VariantError(f"{source.path}, line {fault.line}, byte {fault.offset}: {fault.reason}")
         known = [_is_number(values, path) for path in source.coordinates]
-        found += [np.count_nonzero(one) for one in known]
+        result += [np.count_nonzero(item) for item in known]
         located += int(np.count_nonzero(known[0] & known[1]))
         examples += map(json.loads, variant.to_json(values.drop_null().slice(0, EXAMPLES - len(examples))).to_pylist())
         rows += len(values)
@@ -56,7 +56,7 @@ def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
         return
     if not rows:
         raise ValueError(f"{source.path} has no lines of JSON")
-    for path, count in zip(source.coordinates, found, strict=True):
+    for path, count in zip(source.coordinates, result, strict=True):
         if not count:
             raise ValueError(f"no line of {source.path} has a number at {_short(path)}{_advice(path, examples)}")
     if not located:
@@ -83,21 +83,21 @@ def _is_number(values: pa.Array, path: str) -> np.ndarray:
 
 def _advice(path: str, examples: list[Any]) -> str:
     """Describe the value at the path, or suggest another path, and list paths with numbers."""
-    if examples and not any(isinstance(one, dict | list) for one in examples):
+    if examples and not any(isinstance(example, dict | list) for example in examples):
         return "; a line should be an object, such as {...}: " + shorten(json.dumps(examples[0]), 60)
-    values = [value for one in examples if (value := _at(one, parse(path))) is not None]
+    values = [value for element in examples if (value := _at(element, parse(path))) is not None]
     if values:
-        return f"; there stands {shorten(json.dumps(values[0], ensure_ascii=False), 60)}"
-    places: dict[str, None] = {}
-    for one in examples:
-        places.update(dict.fromkeys(_numbers(one)))
-    names = [_short(place) for place in places]
+        return f"; the value there is {shorten(json.dumps(values[0], ensure_ascii=False), 60)}"
+    paths: dict[str, None] = {}
+    for entry in examples:
+        paths.update(dict.fromkeys(_numbers(entry)))
+    names = [_short(path_) for path_ in paths]
     meant = did_you_mean(_short(path), names)
     if not meant:
         last = parse(path)[-1:]
-        meant = next((f"; did you mean {_short(place)!r}?" for place in places if parse(place)[-1:] == last), "")
+        meant = next((f"; did you mean {_short(path_)!r}?" for path_ in paths if parse(path_)[-1:] == last), "")
     if not names:
-        fields = dict.fromkeys(name for one in examples if isinstance(one, dict) for name in one)
+        fields = dict.fromkeys(name for item in examples if isinstance(item, dict) for name in item)
         return f"; its fields are {join_names(fields)}, none of them a number" if fields else ""
     lines = " The input has a single line: JSON lines have an object on each." if len(examples) == 1 else ""
     return f"{meant or ';'} {'T' if meant else 't'}here are numbers at {join_names(names)}{'.' if lines else ''}{lines}"
@@ -116,17 +116,17 @@ def _at(value: Any, steps: tuple[str | int, ...]) -> Any:
 
 def _numbers(document: Any) -> list[str]:
     """The paths of a document's numbers; of an array the first three elements."""
-    found: list[str] = []
+    results: list[str] = []
     below: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
-    while below and len(found) < _MAX_PATHS:
+    while below and len(results) < _MAX_PATHS:
         steps, value = below.pop()
         if isinstance(value, dict):
             below += [((*steps, name), child) for name, child in reversed(value.items())]
         elif isinstance(value, list):
             below += [((*steps, i), child) for i, child in reversed([*enumerate(value[:3])])]
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append(format_path(steps))
-    return found
+            results.append(format_path(steps))
+    return results
 
 
 def _short(path: str) -> str:

@@ -24,10 +24,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question: ``code`` shows how a user would write it, ``frame`` asks it of a folder.
+    """A query: ``code`` shows how a user would write it, ``frame`` runs it on a folder.
 
-    Its third argument is the folder for what Spark's tasks tell of their reading. ``filter`` is the same
-    question to the planner.
+    Its third argument is the folder for the metrics of Spark's tasks. ``filter`` is the same condition for the planner.
     """
 
     title: str
@@ -49,46 +48,46 @@ class Answer:
 
 def questions(source: Source, geometry: str) -> list[Asked]:
     """The questions that the source's box and threshold allow, in the order of the report."""
-    asked = []
+    requested = []
     box, threshold = source.box, source.threshold
     if box is not None:
         sides = (box.xmin, box.ymin, box.xmax, box.ymax)
-        asked.append(
+        requested.append(
             Asked(
                 source.box_title,
                 f"read(spark, path, bbox={_tuple(sides)})",
                 box,
                 None,
-                lambda spark, path, told: on_spark.read(spark, str(path), bbox=sides, metrics_path=str(told)),
+                lambda spark, path, message: on_spark.read(spark, str(path), bbox=sides, metrics_path=str(message)),
                 col([geometry]).intersects(sides),
             )
         )
     if threshold is not None:
-        asked.append(
+        requested.append(
             Asked(
                 source.threshold_title,
                 f"where(read(spark, path), col({source.column!r}).variant({threshold.path!r}, 'double') "
                 f">= {threshold.value:g})",
                 None,
                 threshold,
-                lambda spark, path, told: _by_number(spark, path, told, source.column, threshold),
+                lambda spark, path, message: _by_number(spark, path, message, source.column, threshold),
                 _number(source.column, threshold),
             )
         )
     if box is not None and threshold is not None:
         both = col([geometry]).intersects(sides) & _number(source.column, threshold)
-        asked.append(
+        requested.append(
             Asked(
                 "Both together",
                 f"read(spark, path, where=(col({geometry!r}).intersects({_tuple(sides)})) & "
                 f"(col({source.column!r}).variant({threshold.path!r}, 'double') >= {threshold.value:g}))",
                 box,
                 threshold,
-                lambda spark, path, told: on_spark.read(spark, str(path), where=both, metrics_path=str(told)),
+                lambda spark, path, message: on_spark.read(spark, str(path), where=both, metrics_path=str(message)),
                 both,
             )
         )
-    return asked
+    return requested
 
 
 def _number(column: str, threshold: Threshold) -> Expression:
@@ -116,12 +115,12 @@ def answer(frame: DataFrame, source: Source) -> Answer:
     ).collect()
     points = tuple((row[-2], row[-1]) for row in rows if row[-2] is not None and row[-1] is not None)
     rows.sort(key=lambda row: [_rank(_same_number(value)) for value in row], reverse=True)
-    return Answer(tuple(one.name for one in shown), tuple(tuple(map(_text, row)) for row in rows), points)
+    return Answer(tuple(item.name for item in shown), tuple(tuple(map(_text, row)) for row in rows), points)
 
 
 def same(answer: Answer, other: Answer) -> bool:
     """Have both the same rows? Numbers as text may differ in how they are written: one file has 2.5, one 2.50."""
-    rows, others = ([[_same_number(cell) for cell in row] for row in one.rows] for one in (answer, other))
+    rows, others = ([[_same_number(cell) for cell in row] for row in item.rows] for item in (answer, other))
     return rows == others
 
 
@@ -152,7 +151,7 @@ def reading(folder: Path, file: FilePicture, question: Asked, metrics: Path) -> 
     """
     (task,) = on_spark.explain_read(str(folder), where=question.filter).tasks
     read = on_spark.read_metrics(str(metrics)).row_groups
-    if read != len(task.kept):
-        raise RuntimeError(f"{question.title}: {read} row groups were read where {len(task.kept)} would do")
+    if read != len(task.kept_row_groups):
+        raise RuntimeError(f"{question.title}: {read} row groups were read where {len(task.kept_row_groups)} would do")
     bytes_read, bytes_total = task.bytes_kept + file.footer, task.bytes_total + file.footer
-    return Reading(file.label, frozenset(task.kept), task.total, bytes_read, bytes_total)
+    return Reading(file.label, frozenset(task.kept_row_groups), task.total, bytes_read, bytes_total)

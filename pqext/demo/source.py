@@ -124,7 +124,7 @@ def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source
 def check_column(name: str) -> None:
     """Raise ``ValueError`` when the VARIANT column cannot have this name."""
     if not name.strip():
-        raise ValueError("the VARIANT column needs a name")
+        raise ValueError("the VARIANT column must have a name")
     if name.lower() == GEOMETRY or name.startswith("_pqext"):
         used = f"the geometry is called {GEOMETRY}" if name.lower() == GEOMETRY else "names with _pqext are taken"
         raise ValueError(f"{used}: give the VARIANT column another name than {name!r}")

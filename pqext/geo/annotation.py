@@ -16,12 +16,12 @@ from pqext.core.base.errors import GeometryError, warn
 from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.core.schema.annotations import (
     PAGE_BOXES,
-    Adopted,
+    AssignedTypes,
     ChunkFacts,
     Derived,
-    Notes,
     Storage,
     StoredColumn,
+    WriteRecords,
     WrittenColumn,
 )
 from pqext.core.schema.row_ranges import merged
@@ -121,7 +121,7 @@ class GeospatialHandler(OrdersRows):
         return replace(storage, logical_type=like.node.logical_type)
 
     def to_storage(
-        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
+        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
     ) -> pa.Array:
         """Return the values as ISO WKB in plain bytes, and record their summary.
 
@@ -140,7 +140,7 @@ class GeospatialHandler(OrdersRows):
         elif summary.extended:
             plain = to_iso_wkb(plain)
         elif not plain.null_count and plain.type == storage.field.type:  # otherwise chunks have other buffers
-            notes.add(summary)
+            records.add(summary)
         return plain.cast(storage.field.type)
 
     def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
@@ -165,9 +165,11 @@ class GeospatialHandler(OrdersRows):
         types = [(column, column.storage.type) for column in columns if isinstance(column.storage, GeometryStorage)]
         return {geoparquet.KEY: geoparquet.metadata(types, options.geoparquet, options.key_value_metadata)}
 
-    def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
+    def assigned_types(
+        self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]
+    ) -> AssignedTypes:
         """Return the types of columns that GeoParquet metadata states."""
-        return geoparquet_types.adopted(value, find, properties)
+        return geoparquet_types.assigned_types(value, find, properties)
 
     def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
         """Return GeoParquet metadata of the existing columns, without boxes and types."""
@@ -179,12 +181,12 @@ class GeospatialHandler(OrdersRows):
 
     def chunk_facts(
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
-        notes: Notes,
+        records: WriteRecords,
     ) -> ChunkFacts:
         """Return the box and type codes of a column chunk, and a box per page; nothing if values are not WKB."""
         try:
             type = _type_of_node(node, options.key_value_metadata)
-            summary = _summary(values, notes)
+            summary = _summary(values, records)
             pages = page_boxes.summarized(summary, starts)
             edges = EdgeBoxes(values, type)
             statistics = describe(values, type, [summary], edges)
@@ -241,10 +243,10 @@ class GeospatialHandler(OrdersRows):
         return covering is None or predicate.may_match(covering, type)
 
 
-def _summary(values: pa.Array, notes: Notes) -> Summary:
+def _summary(values: pa.Array, records: WriteRecords) -> Summary:
     """Return the recorded summary of the same buffers, or compute it."""
     (column,) = columns(values)
-    recorded = (note for note in notes.of(Summary) if note.is_of(column))
+    recorded = (note for note in records.of_type(Summary) if note.is_of(column))
     return next(recorded, None) or Summary(column)
 
 

@@ -70,7 +70,7 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
         if crs is None:
             crs = crs_.UNKNOWN if mine is None else mine
         elif mine is not None and not crs_.equal(crs_.require(mine), crs_.require(crs)):
-            labels = [crs_label(crs_.require(one)) for one in (mine, crs)]
+            labels = [crs_label(crs_.require(item)) for item in (mine, crs)]
             raise ValueError(
                 f"the GeoSeries has CRS {labels[0]}, but crs= states {labels[1]}, which would relabel its coordinates; "
                 f"transform them with to_crs({labels[1]!r}), or correct the CRS with set_crs"

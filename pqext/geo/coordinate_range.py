@@ -74,9 +74,9 @@ def clamp_shapes(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
     beyond = np.unique(rows[((corners < least) | (corners > most)).any(axis=1)])
     if not len(beyond):
         return shapes
-    found = shapes.copy()
-    found[beyond] = shapely.transform(shapes[beyond], lambda places: np.clip(places, least, most))
-    return found
+    result = shapes.copy()
+    result[beyond] = shapely.transform(shapes[beyond], lambda places: np.clip(places, least, most))
+    return result
 
 
 def clamp(array: GeometryArray) -> GeometryArray:

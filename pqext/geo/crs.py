@@ -136,16 +136,16 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
 
 def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
     """As :func:`stored`, with the PROJJSON itself where ``crs`` names a property that holds some."""
-    found = stored(crs)
-    if found == UNKNOWN_TO_SPARK:
+    result = stored(crs)
+    if result == UNKNOWN_TO_SPARK:
         return UNKNOWN
-    if found is None or found[:9].lower() != "projjson:":
-        return found
-    text = (properties or {}).get(found[9:])
+    if result is None or result[:9].lower() != "projjson:":
+        return result
+    text = (properties or {}).get(result[9:])
     try:
-        return found if text is None else json.dumps(_projjson(text), separators=(",", ":"), ensure_ascii=False)
+        return result if text is None else json.dumps(_projjson(text), separators=(",", ":"), ensure_ascii=False)
     except GeometryError:
-        return found
+        return result
 
 
 def is_projjson(crs: str) -> bool:
@@ -202,16 +202,16 @@ def _projjson(text: str) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise GeometryError(f"the CRS is longer than {_LONGEST} characters", rule="geo.crs.custom")
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        document = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise GeometryError(f"the CRS is not valid JSON: {error}", rule="geo.crs.projjson") from None
-    level, depth = [found], 0
+    level, depth = [document], 0
     while level:  # PROJ follows the nesting recursively
         level = [child for node in level if isinstance(node, (dict, list)) for child in _children(node)]
         depth += 1
-    if not isinstance(found, dict) or depth > _DEEPEST:
+    if not isinstance(document, dict) or depth > _DEEPEST:
         raise GeometryError("the CRS is not PROJJSON", rule="geo.crs.projjson")
-    return found
+    return document
 
 
 def _no_number(text: str) -> float:
@@ -233,10 +233,10 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
     if crs is None:
         return DEFAULT
     if crs[:9].lower() == "projjson:":
-        found = (properties or {}).get(crs[9:])
-        if found is None:
+        result = (properties or {}).get(crs[9:])
+        if result is None:
             raise GeometryError(f"the CRS names the property {crs[9:]!r}, which is missing", rule="geo.crs.projjson")
-        return found
+        return result
     srid = _SRID.fullmatch(crs)
     if srid is None:
         return crs
@@ -262,9 +262,9 @@ def _read(text: str) -> pyproj.CRS:
             return pyproj.CRS.from_json_dict(_projjson(text))
         # PROJ strings and names are not allowed in Parquet, and can name local files.
         if len(text) <= _LONGEST and (_CODES.fullmatch(text) or _WKT.match(text)):
-            found = pyproj.CRS.from_string(text)
-            if found.is_compound or "+" not in text or not _CODES.fullmatch(text):
-                return found
+            string = pyproj.CRS.from_string(text)
+            if string.is_compound or "+" not in text or not _CODES.fullmatch(text):
+                return string
     except pyproj.exceptions.CRSError as error:
         raise GeometryError(f"the CRS cannot be understood: {error}", rule="geo.crs.custom") from None
     raise GeometryError(f"the CRS cannot be understood: {text[:80]!r}", rule="geo.crs.custom")

@@ -34,14 +34,14 @@ def require_geopandas() -> ModuleType:
         import geopandas
     except ImportError as error:
         raise ImportError(f"geopandas is needed: pip install 'pqext[geopandas]' ({error})") from error
-    found: ModuleType = geopandas
-    return found
+    result: ModuleType = geopandas
+    return result
 
 
 def geometry_columns(schema: pa.Schema) -> dict[str, GeospatialType]:
     """The top-level geometry columns of a schema, by their marks."""
-    found = {field.name: type_of(field) for field in schema if holds_bytes(field.type)}
-    return {name: type for name, type in found.items() if type is not None}
+    result = {field.name: type_of(field) for field in schema if holds_bytes(field.type)}
+    return {name: type for name, type in result.items() if type is not None}
 
 
 def active_geometry(schema: pa.Schema) -> str | None:
@@ -79,8 +79,8 @@ def _known_crs(crs: str | None) -> Any:
 def geoparquet_columns(schema: pa.Schema) -> tuple[str | None, set[str]]:
     """The primary column and the covering columns that GeoParquet metadata names."""
     text = (schema.metadata or {}).get(geoparquet.KEY.encode(), b"").decode("utf-8", "replace")
-    found = geoparquet.coverings(text) if text else {}
-    names = {path[0] for paths in found.values() for path in paths if path}
+    result = geoparquet.coverings(text) if text else {}
+    names = {path[0] for paths in result.values() for path in paths if path}
     return geoparquet.primary_column(text) if text else None, names
 
 
@@ -103,7 +103,7 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
         types[geometry] = GeospatialType(UNKNOWN_CRS)
     if geometry not in types:
         if not types:
-            raise ValueError("the table has no geometry column: geo.from_wkt, geo.from_points and others make them")
+            raise ValueError("the table has no geometry column; create one with geo.from_wkt or geo.from_points")
         raise ValueError(f"the table has no geometry column {geometry!r}; it has {', '.join(map(repr, types))}")
     names = table.column_names
     if len(set(names)) < len(names):

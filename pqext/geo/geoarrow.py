@@ -72,7 +72,7 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> Geometry
         return wkb
     if encoding not in ENCODINGS:
         known = ", ".join(sorted({GEOARROW, *ENCODINGS}))
-        raise ValueError(f"{encoding!r} is not a layout of GeoArrow; there are {known}")
+        raise ValueError(f"{encoding!r} is not a GeoArrow layout; the layouts are {known}")
     if encoding == WKT:
         return from_wkt(array)
     check_array(array)

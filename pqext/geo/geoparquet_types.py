@@ -20,7 +20,7 @@ from pqext.core.base.suggestions import excerpt
 from pqext.core.format.metadata import Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema import shape
-from pqext.core.schema.annotations import Adopted
+from pqext.core.schema.annotations import AssignedTypes
 from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
@@ -41,7 +41,7 @@ def suits(node: SchemaNode, encoding: str) -> bool:
     if node.is_leaf:
         return False
     try:
-        check_layout(_with_fixed_size(shape.of(node).field(ReadOptions()).type), _layout(encoding))
+        check_layout(_with_fixed_size(shape.from_node(node).field(ReadOptions()).type), _layout(encoding))
     except GeometryError:
         return False
     return True
@@ -65,12 +65,12 @@ def box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
     if not {"x", "y"} <= leaves.keys() or leaves["x"].physical_type != Type.DOUBLE:
         return None
     bounds = [row_group.bounds(leaves[name]) for name in ("x", "y")]
-    ends = [(one.minimum, one.maximum) for one in bounds]
+    ends = [(item.minimum, item.maximum) for item in bounds]
     (xmin, xmax), (ymin, ymax) = ends
     if not all(isinstance(end, float) for pair in ends for end in pair):
         return None
-    found = BoundingBox(xmin, xmax, ymin, ymax)  # type: ignore[arg-type]
-    return found if found.usable and not found.wraps else None
+    result = BoundingBox(xmin, xmax, ymin, ymax)  # type: ignore[arg-type]
+    return result if result.usable and not result.wraps else None
 
 
 def _holds_coordinates(type: pa.DataType) -> bool:
@@ -107,7 +107,7 @@ def _layout(encoding: str) -> str:
     return f"geoarrow.{encoding}"
 
 
-def adopted(text: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
+def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> AssignedTypes:
     """Return the types that GeoParquet metadata ``text`` assigns to the columns that ``find`` returns.
 
     A plain column of WKB and a group in a native encoding become geometries. For columns that the schema types,
@@ -134,23 +134,23 @@ def adopted(text: str, find: Callable[[str], SchemaNode | None], properties: Map
             contradictions += contradicted(name, combined, described_type)
         elif _is_geometry(node, encoding):
             types[name] = type_of(name, about).logical_type()
-    return Adopted(types, contradictions)
+    return AssignedTypes(types, contradictions)
 
 
 def contradicted(name: str, stated: GeospatialType, described: GeospatialType) -> list[str]:
     """Describe the contradictions between the GeoParquet metadata and the type of column ``name``."""
-    found = []
+    results = []
     if not _same_crs(stated.crs, described.crs):
-        found.append(
+        results.append(
             f"column {name!r} has CRS {excerpt(crs_label(stated.crs))} by its type, but GeoParquet metadata states "
             f"{excerpt(crs_label(described.crs))}: the type's is used"
         )
     if stated.edges != described.edges:
-        found.append(
+        results.append(
             f"column {name!r} has {stated.edges} edges by its type, but GeoParquet metadata states {described.edges}: "
             "the type's are used"
         )
-    return found
+    return results
 
 
 def states_crs(node: SchemaNode) -> bool:

@@ -87,11 +87,11 @@ class PageBoxes:
 
     def reach(self, x: float) -> bool:
         """Return whether a box contains ``x``, or the same longitude across the antimeridian."""
-        found = np.zeros(len(self), dtype=np.bool_)
+        result = np.zeros(len(self), dtype=np.bool_)
         for place in {x, -x} if abs(x) == 180 else {x}:
             east, west = self.xmin <= place, place <= self.xmax
-            found |= np.where(self.xmin <= self.xmax, east & west, east | west)
-        return bool(found[self.has_box].any())
+            result |= np.where(self.xmin <= self.xmax, east & west, east | west)
+        return bool(result[self.has_box].any())
 
     def box(self, page: int) -> BoundingBox:
         """The box of a page that has one."""
@@ -170,8 +170,8 @@ def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: Edge
             longitudes = Longitudes()
             for column in columns(edges.array[pages.starts[page] : pages.starts[page + 1]]):
                 longitudes.add(column)
-            found = boxes.box(page).wrapped(longitudes.widest_gap())
-            boxes.xmin[page], boxes.xmax[page] = found.xmin, found.xmax
+            result = boxes.box(page).wrapped(longitudes.widest_gap())
+            boxes.xmin[page], boxes.xmax[page] = result.xmin, result.xmax
     box = statistics.bbox
     if box is not None and box.xmin > box.xmax:
         spans = boxes.has_box & (boxes.xmin <= box.xmax) & (boxes.xmax >= box.xmin)
@@ -181,7 +181,7 @@ def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: Edge
 
 def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageBoxes:
     """Extend boxes of coordinates to geodesic edges; boxes that cannot be determined become unknown."""
-    found = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
+    result = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()
     for page in np.flatnonzero(boxes.has_box).tolist():
         planar = box_within_range(boxes.box(page))
@@ -194,18 +194,18 @@ def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageB
             box = None
         unknown[page] = box is None
         if box is not None:
-            found[:, page] = box.xmin, box.xmax, box.ymin, box.ymax
-    xmin, xmax, ymin, ymax = found
+            result[:, page] = box.xmin, box.xmax, box.ymin, box.ymax
+    xmin, xmax, ymin, ymax = result
     return PageBoxes(xmin, xmax, ymin, ymax, nulls=boxes.nulls, empty=boxes.empty, unknown=unknown)
 
 
 def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialType) -> _Flags:
     """Which pages may hold a row that satisfies ``predicate``; the others hold none. Nulls never satisfy one."""
-    found = predicate.may_match_boxes(boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax, type)
-    found[boxes.unknown] = True
-    found[boxes.nulls] = False
-    found[boxes.empty] = predicate.keeps_empty
-    return found
+    result = predicate.may_match_boxes(boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax, type)
+    result[boxes.unknown] = True
+    result[boxes.nulls] = False
+    result[boxes.empty] = predicate.keeps_empty
+    return result
 
 
 def _codes(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]:
@@ -254,7 +254,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
             f"{len(payload) - HEADER.size} bytes of page boxes for {count} pages, in a chunk of {pages}"
         )
     if not (np.isfinite([west, east, south, north]).all() and west <= east and south <= north):
-        raise CorruptFileError("the frame of page boxes is not a box")
+        raise CorruptFileError("the enclosing box of page boxes is invalid")
     codes = np.frombuffer(payload, "<u2", offset=HEADER.size).reshape(count, 4).T
     without = codes[2] > codes[3]
     kinds = codes[2]
@@ -286,8 +286,8 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
     flagged = sum(len(pages.rows(page)) for page in np.flatnonzero(boxes.nulls).tolist())
     if pages.is_flat and nulls is not None and flagged > nulls:
         raise CorruptFileError(f"page boxes count {flagged} nulls, but the statistics count {nulls}")
-    found, known = chunk.geospatial_statistics, boxes.has_box
-    box = None if found is None else found.bbox
+    result, known = chunk.geospatial_statistics, boxes.has_box
+    box = None if result is None else result.bbox
     if box is None or boxes.unknown.any():
         return
     narrower = boxes.ymin[known].min(initial=np.inf) > box.ymin or boxes.ymax[known].max(initial=-np.inf) < box.ymax

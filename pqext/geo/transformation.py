@@ -35,7 +35,7 @@ def transform(
     """
     import pyproj
 
-    source, target = (crs_.parse(crs_.normalize(one), properties) for one in (source_crs, target_crs))
+    source, target = (crs_.parse(crs_.normalize(item), properties) for item in (source_crs, target_crs))
     try:
         transformer = pyproj.Transformer.from_crs(source, target, always_xy=True)
     except pyproj.exceptions.ProjError as error:
@@ -64,8 +64,8 @@ def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transfor
     for chosen, width in ((high, 3), (flat & ~high, 2)):
         if not chosen.any():
             continue
-        found = np.stack(transformer.transform(*values[chosen, :width].T), axis=1)
-        bad = ~np.isfinite(found).all(axis=1)
+        result = np.stack(transformer.transform(*values[chosen, :width].T), axis=1)
+        bad = ~np.isfinite(result).all(axis=1)
         if bad.any():
             where = int(np.flatnonzero(chosen)[np.flatnonzero(bad)[0]])
             row = int(np.searchsorted(offsets, where, side="right")) - 1
@@ -74,4 +74,4 @@ def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transfor
                 rule="geo.transform",
                 row=first_row + row,
             )
-        values[chosen, :width] = found
+        values[chosen, :width] = result

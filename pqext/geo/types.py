@@ -125,8 +125,8 @@ def mark(field: pa.Field, type: GeospatialType) -> pa.Field:
 
 def unmark(field: pa.Field) -> pa.Field:
     """``field`` without marks of an extension type."""
-    kept = {k: v for k, v in (field.metadata or {}).items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
-    return field.with_metadata(kept or None)
+    retained = {k: v for k, v in (field.metadata or {}).items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
+    return field.with_metadata(retained or None)
 
 
 def type_of(field: pa.Field) -> GeospatialType | None:
@@ -197,10 +197,10 @@ def as_extension(table: pa.Table) -> pa.Table:
     """
     check_table(table)
     for index, field in enumerate(table.schema):
-        found = type_of(field)
-        if found is None or isinstance(field.type, pa.BaseExtensionType) or not holds_bytes(field.type):
+        result = type_of(field)
+        if result is None or isinstance(field.type, pa.BaseExtensionType) or not holds_bytes(field.type):
             continue
         storage = storage_type(field.type)
-        column = mark_array(table.column(index).cast(storage), found)
+        column = mark_array(table.column(index).cast(storage), result)
         table = table.set_column(index, unmark(field).with_type(column.type), column)
     return table

@@ -62,10 +62,10 @@ def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryF
     """
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
-    found = next(_faults(array), None)
-    if found is not None and on_fault == "raise":
-        raise found.error()
-    return found
+    result = next(_faults(array), None)
+    if result is not None and on_fault == "raise":
+        raise result.error()
+    return result
 
 
 def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
@@ -79,12 +79,12 @@ def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
     """
     if limit is not None and limit < 0:
         raise ValueError(f"limit must not be negative, not {limit}")
-    found: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
     for fault in _faults(array):
-        if len(found) == limit:
+        if len(results) == limit:
             break
-        found.append({"row": fault.row, "offset": fault.offset, "rule": fault.rule, "message": fault.message})
-    return pa.Table.from_pylist(found, _FAULTS)
+        results.append({"row": fault.row, "offset": fault.offset, "rule": fault.rule, "message": fault.message})
+    return pa.Table.from_pylist(results, _FAULTS)
 
 
 def _faults(array: GeometryArray) -> Iterator[GeometryFault]:

@@ -257,10 +257,10 @@ def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
     bad = np.unique(suspects[np.concatenate(hollow)])
     if not len(bad):
         return geometries
-    found = geometries.copy()
+    result = geometries.copy()
     for number in bad.tolist():
-        found[number] = _without_empty_parts(geometries[number])
-    return found
+        result[number] = _without_empty_parts(geometries[number])
+    return result
 
 
 def copy_of(shape: Any) -> Any:

@@ -55,13 +55,13 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
             swollen[name] += column.compressed - column.uncompressed
     if sum(plain.values()) > 1 << 16:
         yield (
-            f"{format_size(sum(plain.values()))} are stored without compression: {_listed(plain)}. Compression "
+            f"{format_size(sum(plain.values()))} are stored without compression: {_largest(plain)}. Compression "
             "shortens text "
             "and values that are alike, but not random numbers."
         )
     if sum(swollen.values()) > 1 << 10:
         yield (
-            f"Compression adds {format_size(sum(swollen.values()))} where values do not compress: {_listed(swollen)}. "
+            f"Compression adds {format_size(sum(swollen.values()))} where values do not compress: {_largest(swollen)}. "
             "Without compression they would be smaller and faster to read."
         )
 
@@ -90,7 +90,7 @@ def _dictionaries(
     if wasted:
         yield (
             f"Dictionaries do not pay where nearly every value is different. Without them about this much is "
-            f"saved: {_listed(wasted)}."
+            f"saved: {_largest(wasted)}."
         )
 
 
@@ -126,27 +126,27 @@ def _footer(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) 
     footer = sums["footer"]
     if footer * 20 > facts.size:
         largest = max((part for part in parts if part.kind == "footer"), key=lambda part: part.length)
-        told = ""
+        message = ""
         if largest.length < footer:
-            told = f". Its largest part, {largest.name}, has {format_size(largest.length)}"
+            message = f". Its largest part, {largest.name}, has {format_size(largest.length)}"
         if largest.name == "row groups":
             chunks = facts.num_row_groups * facts.num_columns
-            told += f" and grows with the number of column chunks ({chunks:,}), not of rows"
-        yield f"The footer takes {footer / facts.size:.0%} of the file, {format_size(footer)}{told}."
+            message += f" and grows with the number of column chunks ({chunks:,}), not of rows"
+        yield f"The footer takes {footer / facts.size:.0%} of the file, {format_size(footer)}{message}."
     for key, value in facts.key_value_metadata:
-        taken = len((value or "").encode("utf-8", "surrogatepass"))
-        if taken * 50 > facts.size:
+        used = len((value or "").encode("utf-8", "surrogatepass"))
+        if used * 50 > facts.size:
             if key == KEY:
                 yield (
-                    f"The Arrow schema takes {format_size(taken)} of the footer. Files written with arrow_schema=False "
+                    f"The Arrow schema takes {format_size(used)} of the footer. Files written with arrow_schema=False "
                     "(pyarrow: store_schema=False) leave it out, and lose types that only Arrow has."
                 )
             else:
-                yield f"The text under {shorten(key, 60)!r} takes {format_size(taken)} of the footer."
+                yield f"The text under {shorten(key, 60)!r} takes {format_size(used)} of the footer."
 
 
-def _listed(sums: dict[str, int]) -> str:
+def _largest(sums: dict[str, int]) -> str:
     largest = sorted(sums, key=lambda name: -sums[name])
-    told = ", ".join(f"{shorten(name, 60)} {format_size(sums[name])}" for name in largest[:_NAMED])
+    message = ", ".join(f"{shorten(name, 60)} {format_size(sums[name])}" for name in largest[:_NAMED])
     more = len(largest) - _NAMED
-    return f"{told} and {with_noun(more, 'other column')}" if more > 0 else told
+    return f"{message} and {with_noun(more, 'other column')}" if more > 0 else message

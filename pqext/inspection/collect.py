@@ -66,7 +66,7 @@ def inspect(
         groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
         for index in groups:
             if not 0 <= index < len(file.row_groups):
-                raise ValueError(f"row group {index} is not there; the file has {len(file.row_groups)}")
+                raise ValueError(f"row group {index} does not exist; the file has {len(file.row_groups)}")
         try:
             return _report(file, leaves, groups, len(leaves) * len(groups) if max_chunks is None else max_chunks)
         except ParquetError as error:
@@ -97,7 +97,7 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
 
 def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     footer = file.footer
-    held = [length for one in extensions if one.place == "file" for name, length in one.holds if name == _JUMP_TABLE]
+    held = [length for item in extensions if item.place == "file" for name, length in item.holds if name == _JUMP_TABLE]
     alone = footer.format == "flatbuffers"
     raw = None if alone else file.source.read(footer.offset, footer.length)
     flat = int.from_bytes(raw[-25:-21].tobytes(), "little") if raw is not None and is_beside(raw) else None
@@ -161,10 +161,10 @@ def _fields(root: SchemaNode) -> Iterator[Field]:
 
 
 def _logical(node: SchemaNode) -> str | None:
-    told = logical_type(node.logical_type)
+    message = logical_type(node.logical_type)
     if node.calendar is None:
-        return told
-    return f"{told}, legacy calendar" if told else "legacy calendar"
+        return message
+    return f"{message}, legacy calendar" if message else "legacy calendar"
 
 
 def _physical(node: SchemaNode) -> str | None:
@@ -222,7 +222,7 @@ def _column(chunk: LeafDescription) -> Column:
         offset_index=chunk.has_offset_index,
         bloom_filter=chunk.has_bloom_filter,
         encrypted=chunk.is_encrypted,
-        extensions=_known(chunk.stored_extension),
+        extensions=_named_parts(chunk.stored_extension),
     )
 
 
@@ -247,15 +247,15 @@ def _types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | Non
 
 def _extensions(file: ParquetFile) -> Iterator[Extension]:
     for place, payload in file.extensions.items():
-        yield Extension(place, len(payload), payload[:16].hex(), _known(payload))
+        yield Extension(place, len(payload), payload[:16].hex(), _named_parts(payload))
 
 
-def _known(payload: bytes | None) -> tuple[tuple[str, int], ...]:
+def _named_parts(payload: bytes | None) -> tuple[tuple[str, int], ...]:
     """Return the named parts of an extension, and their bytes."""
     try:
-        found = None if payload is None else parts(payload)
+        result = None if payload is None else parts(payload)
     except ParquetError:
-        found = None
+        result = None
     named = {SECOND_COPY: "second copy", JUMP_TABLE: _JUMP_TABLE, FLATBUFFERS: "FlatBuffers footer"}
-    names = ((named.get(uuid) or extension_name(uuid), len(part)) for uuid, part in (found or {}).items())
+    names = ((named.get(uuid) or extension_name(uuid), len(part)) for uuid, part in (result or {}).items())
     return tuple((name, size) for name, size in names if name is not None)

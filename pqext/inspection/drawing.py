@@ -37,11 +37,11 @@ def page(layout: FileLayout) -> LayoutPage:
             ("rows", f"{facts.num_rows:,}"),
             ("row groups", f"{facts.num_row_groups:,}"),
             ("columns", f"{facts.num_columns:,}"),
-            ("footer", f"{format_size(footer)}{_form(facts)}"),
+            ("footer", f"{format_size(footer)}{_footer_format(facts)}"),
             ("written by", shorten(facts.created_by or "unknown", 60)),
         ),
         whole=Strip("The whole file", _drawn(layout.parts), _row_groups(facts)),
-        kinds=_kinds(layout),
+        kinds=_part_sizes(layout),
         strips=tuple(_strips(layout)),
         undrawn=max(0, len(facts.row_groups) - MAX_STRIPS),
         sizes=tuple((f"{format_size(s.least)} and more", s.count, s.bytes) for s in layout.page_sizes),
@@ -55,7 +55,7 @@ def _file_name(facts: FileFacts) -> str:
     return "file in memory" if facts.path is None else os.path.basename(redact_uri(facts.path)) or facts.path
 
 
-def _form(facts: FileFacts) -> str:
+def _footer_format(facts: FileFacts) -> str:
     """Describe the footer if it is not plain Thrift."""
     footer = facts.footer
     if footer.form == "flatbuffers":
@@ -68,7 +68,7 @@ def _drawn(parts: Iterable[Part]) -> tuple[Drawn, ...]:
     return tuple(Drawn(part.kind, part.offset, part.length, part.row_group) for part in parts)
 
 
-def _kinds(layout: FileLayout) -> Figures:
+def _part_sizes(layout: FileLayout) -> Figures:
     counts: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for part in layout.parts:
         count, total = counts[part.kind]
@@ -106,9 +106,9 @@ def _strips(layout: FileLayout) -> list[Strip]:
         strips.append(Strip(named, _drawn(parts), _columns(group, chunks), _HEAD, by_column(parts)))
     end = [part for part in layout.parts if part.offset >= last]
     if end:
-        taken = sum(part.length for part in end)
+        used = sum(part.length for part in end)
         rows = _end(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
-        strips.append(Strip(f"After the data: {format_size(taken)}", _drawn(end), rows, ("part", "offset", "bytes")))
+        strips.append(Strip(f"After the data: {format_size(used)}", _drawn(end), rows, ("part", "offset", "bytes")))
     return strips
 
 
@@ -120,12 +120,12 @@ def by_column(parts: list[Part]) -> tuple[int, ...]:
 def _end(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
     """A row for each part, and one for all indexes or filters of a row group that follow one another."""
     runs = [list(run) for _, run in groupby(parts, lambda part: (part.kind, part.row_group, part.name))]
-    told = [(run, sum(part.length for part in run)) for run in runs]
-    kept = [one for one in told if one[0][0].row_group is None]
-    kept += sorted((one for one in told if one[0][0].row_group is not None), key=lambda one: -one[1])[:MAX_ROWS]
-    kept.sort(key=lambda one: one[0][0].offset)
-    rows = [(_named(run, names), f"{run[0].offset:,}", format_size(taken)) for run, taken in kept]
-    return _and_others(rows, len(told) - len(kept), "part", 3)
+    lines = [(run, sum(part.length for part in run)) for run in runs]
+    kept = [element for element in lines if element[0][0].row_group is None]
+    kept += sorted((item for item in lines if item[0][0].row_group is not None), key=lambda entry: -entry[1])[:MAX_ROWS]
+    kept.sort(key=lambda entry: entry[0][0].offset)
+    rows = [(_named(run, names), f"{run[0].offset:,}", format_size(used)) for run, used in kept]
+    return _and_others(rows, len(lines) - len(kept), "part", 3)
 
 
 def _named(run: list[Part], names: list[str]) -> str:

@@ -86,8 +86,8 @@ def layout(
 def _undescribed(facts: FileFacts) -> Iterator[str]:
     missing = sum(group.num_chunks - len(group.columns) for group in facts.row_groups)
     if missing:
-        told = "Statistics, encodings and codecs are not shown, because there are so many"
-        yield f"{told}: {with_noun(missing, 'column chunk')}"
+        message = "Statistics, encodings and codecs are not shown, because there are so many"
+        yield f"{message}: {with_noun(missing, 'column chunk')}"
 
 
 def _page_sizes(parts: tuple[Part, ...]) -> tuple[PageSizes, ...]:

@@ -74,14 +74,14 @@ class _Finder:
         self.ends: dict[int, ColumnChunk] = {}
         """Return the chunks by the end offset of their pages."""
 
-    def add(self, kind: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
+    def add(self, category: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
         """Note a part, as far as it lies within the file."""
         if offset < 0 or length < 0 or offset > self.size - length:
-            self.damaged.append(f"{_where(chunk)}the {name or kind} would lie outside of the file")
+            self.damaged.append(f"{_where(chunk)}the {name or category} would lie outside of the file")
             return
         if length:
             group, column = (None, None) if chunk is None else (chunk.row_group, chunk.node.leaf_start)
-            self.found.append(Part(kind, offset, length, group, column, name))
+            self.found.append(Part(category, offset, length, group, column, name))
 
     def chunk(self, chunk: ColumnChunk) -> None:
         """The pages, indexes and filter of a chunk."""
@@ -252,11 +252,11 @@ def find_parts(file: ParquetFile) -> Parts:
                 finder.damaged.append(f"row group {group.index}, column {leaf.dotted}: {error.message}")
         if leaves > MAX_CHUNKS:
             finder.counts["undetailed"] += 1
-    found, shared = _without_holes(finder.found, finder.size)
+    results, shared = _without_holes(finder.found, finder.size)
     if not file.source.is_remote:
-        copied = [one for part in found for one in _metadata_copy(finder, part)]
-        found = [_checkpoint(file.source, part) for part in copied]
-    return Parts(tuple(found), tuple(_notes(finder, shared)), finder.dictionary_values)
+        copied = [item for part in results for item in _metadata_copy(finder, part)]
+        results = [_checkpoint(file.source, part) for part in copied]
+    return Parts(tuple(results), tuple(_remarks(finder, shared)), finder.dictionary_values)
 
 
 def _metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
@@ -277,8 +277,8 @@ def _metadata_bytes(held: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
     """The bytes of a ColumnMetaData or a ColumnChunk at the start of ``held`` that is of ``chunk``, or 0."""
     path = chunk.metadata.path_in_schema
     with suppress(ParquetError):
-        found, length = decode(ColumnMetaData, held, limits=limits)
-        if found.path_in_schema == path:
+        result, length = decode(ColumnMetaData, held, limits=limits)
+        if result.path_in_schema == path:
             return length
     with suppress(ParquetError):
         chunk_copy, length = decode(StoredChunk, held, limits=limits)
@@ -313,7 +313,7 @@ def _without_holes(parts: list[Part], size: int) -> tuple[list[Part], int]:
     return whole, shared
 
 
-def _notes(finder: _Finder, shared: int) -> Iterator[str]:
+def _remarks(finder: _Finder, shared: int) -> Iterator[str]:
     counts = finder.counts
     whole = "Shown as a whole, because no offset index tells where the pages are, and their headers are "
     whole += "not fetched from a store" if finder.file.source.is_remote else "encrypted"
@@ -342,9 +342,9 @@ def _extension(value: bytes) -> str:
     """Yield the contents of the extension of the footer; ``value`` starts with its length."""
     start = next(at for at, byte in enumerate(value) if not byte & 0x80) + 1
     try:
-        found = entries(value[start:]) or {}
+        result = entries(value[start:]) or {}
     except ParquetError:
-        found = {}
-    names = [_KNOWN.get(uuid) or extension_name(uuid) for uuid in found]
+        result = {}
+    names = [_KNOWN.get(uuid) or extension_name(uuid) for uuid in result]
     known = [name for name in names if name is not None]
     return f"extension: {', '.join(known)}" if known else "extension"

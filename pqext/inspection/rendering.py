@@ -66,16 +66,16 @@ def _file(report: FileFacts) -> RenderableType:
 
 def _footer(footer: FooterFacts) -> str:
     kind = "FlatBuffers" if footer.form == "flatbuffers" else "Thrift"
-    told = f"{format_size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else kind}"
+    message = f"{format_size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else kind}"
     if footer.jump_table is not None:
         about = "which fits it" if footer.agrees else "which is another footer's: readers pass over it"
-        return f"{told}, with a jump table of {format_size(footer.jump_table)}, {about}"
+        return f"{message}, with a jump table of {format_size(footer.jump_table)}, {about}"
     if footer.flatbuffers is not None:
         about = "which agrees with it" if footer.agrees else "which disagrees with it: the Thrift footer rules"
         if footer.read_by == "flatbuffers":
             about = "by which the file is read, since the Thrift footer is damaged"
-        return f"{told}, with a FlatBuffers footer of {format_size(footer.flatbuffers)}, {about}"
-    return told
+        return f"{message}, with a FlatBuffers footer of {format_size(footer.flatbuffers)}, {about}"
+    return message
 
 
 def _schema(fields: tuple[Field, ...]) -> RenderableType:

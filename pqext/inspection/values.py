@@ -19,10 +19,10 @@ _MAX_BYTES = 64
 _MAX_SCALE = 1000
 
 
-def enum_name(kind: type[IntEnum], value: int) -> str:
+def enum_name(enum_type: type[IntEnum], value: int) -> str:
     """The name of an enum's value; the number where this version does not know it."""
     try:
-        return kind(value).name
+        return enum_type(value).name
     except ValueError:
         return str(value)
 
@@ -75,26 +75,26 @@ def show(node: SchemaNode, value: Value | None) -> str | None:
     return str(value)
 
 
-def _show_bytes(kind: str, value: bytes) -> str:
-    if kind in ("STRING", "ENUM", "JSON"):
+def _show_bytes(type_name: str, value: bytes) -> str:
+    if type_name in ("STRING", "ENUM", "JSON"):
         return value.decode("utf-8", "backslashreplace")
-    if kind == "UUID" and len(value) == 16:
+    if type_name == "UUID" and len(value) == 16:
         return str(UUID(bytes=value))
     return "0x" + value[:_MAX_BYTES].hex() + ("…" if len(value) > _MAX_BYTES else "")
 
 
-def _show_time(node: SchemaNode, kind: str, value: int) -> str:
+def _show_time(node: SchemaNode, type_name: str, value: int) -> str:
     # Comparison values count days, or nanoseconds whatever the column's unit is.
     try:
-        if kind == "DATE":
+        if type_name == "DATE":
             return (_EPOCH + timedelta(days=value)).isoformat()
         seconds, nanoseconds = divmod(value, 1_000_000_000)
         fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
-        if kind == "TIME":
+        if type_name == "TIME":
             return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     except OverflowError:
-        return f"{value} {'days' if kind == 'DATE' else 'ns'}"
+        return f"{value} {'days' if type_name == 'DATE' else 'ns'}"
     timestamp = node.logical_type.TIMESTAMP if node.logical_type is not None else None
     zone = "Z" if timestamp is not None and timestamp.isAdjustedToUTC else ""
     return moment.strftime("%Y-%m-%dT%H:%M:%S") + fraction + zone

@@ -101,13 +101,13 @@ def draw(picture: FilePicture, f: int, questions: tuple[Question, ...]) -> Marku
 def _lines(picture: FilePicture, groups: int) -> list[_Line]:
     shown = picture.row_groups[:groups]
     totals = [sum(group.chunks[c].compressed for group in shown) for c in range(len(picture.columns))]
-    kept = set(sorted(range(len(totals)), key=lambda c: -totals[c])[:_MAX_COLUMNS])
+    retained = set(sorted(range(len(totals)), key=lambda c: -totals[c])[:_MAX_COLUMNS])
     lines = []
     for c, column in enumerate(picture.columns):
-        if c in kept:
+        if c in retained:
             chunks = tuple(group.chunks[c] for group in shown)
             lines.append(_Line(column, tuple(chunk.compressed for chunk in chunks), chunks))
-    rest = [c for c in range(len(totals)) if c not in kept]
+    rest = [c for c in range(len(totals)) if c not in retained]
     if rest:
         sums = tuple(sum(group.chunks[c].compressed for c in rest) for group in shown)
         lines.append(_Line(f"{len(rest)} smaller columns", sums, None))

@@ -105,7 +105,7 @@ def _layer(
     return tag("g", *drawn, class_=f"layer q{q} f{f}")
 
 
-def box_shape(projection: Projection, box: Box, kind: str, text: str) -> Markup:
+def box_shape(projection: Projection, box: Box, class_name: str, text: str) -> Markup:
     """The box under a class, in two parts where it wraps; ``text`` shows when it is pointed at."""
     title = tag("title", *_lines(text))
     parts = []
@@ -122,7 +122,7 @@ def box_shape(projection: Projection, box: Box, kind: str, text: str) -> Markup:
                 height=number(height),
             )
         )
-    return tag("g", title, *parts, class_=kind)
+    return tag("g", title, *parts, class_=class_name)
 
 
 def _lines(text: str) -> list[Markup]:

@@ -26,7 +26,7 @@ def render(report: DemoReport) -> str:
         _summary(report),
         _question_menu(report) if report.questions and report.files else Markup(""),
         _agreements(report.agreements),
-        _notes(report.notes),
+        _remarks(report.notes),
         tag(
             "footer",
             "Written by pqext. The coast is a coarse drawing for orientation; boxes and sizes are the files' own.",
@@ -70,8 +70,8 @@ def _summary(report: DemoReport) -> Markup:
     return tag("section", tag("h2", "What each question read"), table(head, rows, frozenset({2, 3, 5})))
 
 
-def _share(part: int, whole: int) -> Markup:
-    percent = 100 * part / whole if whole else 0.0
+def _share(part: int, total: int) -> Markup:
+    percent = 100 * part / total if total else 0.0
     bar = tag("i", style=f"width:{percent:.1f}%")
     return tag("span", tag("b", bar), f" {percent:.0f} %", class_="share")
 
@@ -129,9 +129,9 @@ def _question_menu(report: DemoReport) -> Markup:
     return tag("section", *radios, tag("nav", *labels), stage, class_="asked")
 
 
-def _radio(identity: str, name: str, checked: str | None) -> Markup:
+def _radio(identity: str, name: str, is_checked: str | None) -> Markup:
     """A radio button; an empty element, so without an end tag."""
-    opening = tag("input", type="radio", name=name, id=identity, checked=checked)
+    opening = tag("input", type="radio", name=name, id=identity, checked=is_checked)
     return Markup(opening.removesuffix("</input>"))
 
 
@@ -181,7 +181,7 @@ def _agreements(agreements: tuple[Agreement, ...]) -> Markup:
     )
 
 
-def _notes(notes: tuple[str, ...]) -> Markup:
-    if not notes:
+def _remarks(remarks: tuple[str, ...]) -> Markup:
+    if not remarks:
         return Markup("")
-    return tag("section", tag("h2", "Notes"), tag("ul", join(tag("li", note) for note in notes)))
+    return tag("section", tag("h2", "Notes"), tag("ul", join(tag("li", note) for note in remarks)))

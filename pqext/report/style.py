@@ -14,7 +14,7 @@ def rows_as_lists(inside: str = "") -> str:
         ("td>span,tbody th>span", "min-width:0;overflow-wrap:anywhere"),
         ("td:has(>span:empty)", "display:none"),
     )
-    return "".join(f"{','.join(inside + one for one in of.split(','))}{{{rule}}}" for of, rule in rules)
+    return "".join(f"{','.join(inside + item for item in of.split(','))}{{{rule}}}" for of, rule in rules)
 
 
 SHEET = """

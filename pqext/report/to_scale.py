@@ -96,12 +96,15 @@ def render(page: LayoutPage) -> str:
     body = tag(
         "main",
         tag("header", tag("h1", page.title), tag("p", _ABOUT), facts),
-        _listed("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
-        tag("section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole), _kinds(page.kinds)),
+        _titled_list("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
+        tag(
+            "section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole),
+            _part_sizes(page.kinds),
+        ),
         tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),
         tag("section", tag("h2", "Row groups"), _row_groups(page.whole), join(_details(strip) for strip in page.strips),
             _undrawn(page.undrawn)),
-        _listed("Notes", page.notes, None),
+        _titled_list("Notes", page.notes, None),
         tag("footer", "Written by pqext."),
     )  # fmt: skip
     head = tag(
@@ -158,10 +161,10 @@ def _drawing(strip: Strip) -> Markup:
     sums: dict[str, int] = {}
     for part in strip.parts:
         sums[part.kind] = sums.get(part.kind, 0) + part.length
-    told = ", ".join(f"{SAID[kind]} {format_size(count)}" for kind, count in sums.items())
+    message = ", ".join(f"{SAID[kind]} {format_size(count)}" for kind, count in sums.items())
     return tag(
         "svg", *shapes, class_="scale", viewBox=f"0 0 {number(WIDTH)} 52", preserveAspectRatio="none", role="img",
-        aria_label=f"{strip.title}, drawn to scale: {told}",
+        aria_label=f"{strip.title}, drawn to scale: {message}",
     )  # fmt: skip
 
 
@@ -193,17 +196,17 @@ def _groups(parts: Iterable[Drawn], first: int, scale: float) -> list[Markup]:
     ]  # fmt: skip
 
 
-def _kinds(figures: Figures) -> Markup:
+def _part_sizes(figures: Figures) -> Markup:
     rows = [
-        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(SAID[kind])]), count, told,
-         _share(taken, figures.whole))
-        for kind, count, told, taken in figures.rows
+        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(SAID[kind])]), count, message,
+         _share(used, figures.whole))
+        for kind, count, message, used in figures.rows
     ]  # fmt: skip
     return _table((*figures.head, "share"), rows, frozenset({1, 2}))
 
 
-def _share(part: int, whole: int) -> Markup:
-    percent = 100 * part / whole if whole else 0.0
+def _share(part: int, total: int) -> Markup:
+    percent = 100 * part / total if total else 0.0
     bar = tag("b", tag("i", style=f"width:{percent:.1f}%"))
     return tag("span", bar, " ", f"{percent:.1f} %", class_="share")
 
@@ -212,7 +215,7 @@ def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
     if not sizes:
         return tag("p", "There are no data pages whose places are known.")
     most, all_of_them = max(count for _, count, _ in sizes), sum(count for _, count, _ in sizes)
-    rows = [(name, f"{count:,}", format_size(taken), _bar(count, most, all_of_them)) for name, count, taken in sizes]
+    rows = [(name, f"{count:,}", format_size(used), _bar(count, most, all_of_them)) for name, count, used in sizes]
     return _table(("data pages of", "pages", "bytes", "share of pages"), rows, frozenset({1, 2}))
 
 
@@ -221,16 +224,16 @@ def _bar(count: int, most: int, all_of_them: int) -> Markup:
     return tag("span", bar, f" {100 * count / all_of_them:.1f} %", class_="share wide")
 
 
-def _row_groups(whole: Strip) -> Markup:
-    if not whole.rows:
+def _row_groups(strip: Strip) -> Markup:
+    if not strip.rows:
         return tag("p", "The file has no row groups.")
-    return _table(whole.head, whole.rows, frozenset({1, 2, 3}))
+    return _table(strip.head, strip.rows, frozenset({1, 2, 3}))
 
 
 def _details(strip: Strip) -> Markup:
     numeric = frozenset(range(1, len(strip.head))) if len(strip.head) == 3 else frozenset({1, 2, 3, 6, 7})
-    told = _table(strip.head, strip.rows, numeric, strip.title if len(strip.head) > 3 else None)
-    return tag("details", tag("summary", strip.title), _drawing(strip), told)
+    message = _table(strip.head, strip.rows, numeric, strip.title if len(strip.head) > 3 else None)
+    return tag("details", tag("summary", strip.title), _drawing(strip), message)
 
 
 def _table(
@@ -243,14 +246,14 @@ def _undrawn(count: int) -> Markup:
     return tag("p", f"{with_noun(count, 'other row group')} without a drawing") if count else Markup("")
 
 
-def _listed(title: str, lines: tuple[str, ...], none: str | None) -> Markup:
+def _titled_list(title: str, lines: tuple[str, ...], none: str | None) -> Markup:
     if not lines:
         return Markup("") if none is None else tag("section", tag("h2", title), tag("p", none))
     return tag("section", tag("h2", title), tag("ul", join(tag("li", line) for line in lines)))
 
 
-def _class(kind: str) -> str:
-    return "k-" + kind.lower().replace(" ", "-")
+def _class(category: str) -> str:
+    return "k-" + category.lower().replace(" ", "-")
 
 
 def _sheet() -> str:

@@ -196,13 +196,13 @@ class IndexBuilder:
         return self.add_custom_index(Box(column))
 
     def add_variant_index(
-        self, column: str, path: str, type: str, kind: str = "minmax", **settings: Any
+        self, column: str, path: str, type: str, index_type: str = "minmax", **settings: Any
     ) -> IndexBuilder:
-        """Add an index of type ``kind``, as named in stores, on the value at a path within a VARIANT column."""
-        index_type = index_type_named(kind)
-        if index_type is None:
-            raise ValueError(f"unknown index type {kind!r}")
-        return self.add_custom_index(index_type(col(column).variant(path, type), **settings))
+        """Add an index of type ``index_type``, as named in stores, on the value at a path within a VARIANT column."""
+        index = index_type_named(index_type)
+        if index is None:
+            raise ValueError(f"unknown index type {index_type!r}")
+        return self.add_custom_index(index(col(column).variant(path, type), **settings))
 
     def add_variant_paths_index(self, column: str | Base) -> IndexBuilder:
         """Add an index of the paths in a VARIANT column (:class:`VariantPaths`)."""

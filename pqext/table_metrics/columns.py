@@ -200,5 +200,5 @@ def summarize(
 
 def leaf_shapes(file: ParquetFile) -> dict[int, LeafShape]:
     """Return the shapes of all leaves by column index."""
-    tops = (shape.of(node) for node in file.schema.root.children)
+    tops = (shape.from_node(node) for node in file.schema.root.children)
     return {leaf.node.leaf_start: leaf for top in tops for leaf in top.leaves()}

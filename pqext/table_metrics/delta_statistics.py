@@ -202,7 +202,7 @@ def delta(
         statistics = _Statistics(FileColumns(opened, exact))
         for node in root.children:
             if columns is None or node.name in columns:
-                statistics.add(shape.of(node))
+                statistics.add(shape.from_node(node))
         return DeltaStatistics(
             opened.num_rows, statistics.minimum, statistics.maximum, statistics.nulls, statistics.tight,
             opened.source.size,

@@ -70,7 +70,7 @@ def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
     ``CorruptFileError`` if two columns of the file have the same id.
     """
     table = None if schema is None else _table(schema)
-    top = [_field(shape.of(node), node.name) for node in file.schema.root.children]
+    top = [_field(shape.from_node(node), node.name) for node in file.schema.root.children]
     if not any(each.id is not None for each in _walk(top)):
         if table is None:
             _assign_numbers(top, count(1))

@@ -261,7 +261,7 @@ def _shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
 def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
     """Yield batches of unshredded variants of the column of ``node``; null if a parent struct is null."""
     nodes = file.schema.root.children
-    (top,) = (shape.of(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
+    (top,) = (shape.from_node(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
     for group in file.row_groups:
         for array in file.iter_stored(top, group.index, BATCH_ROWS):
             for name in node.path[1:]:

@@ -14,7 +14,14 @@ from pqext.core.base.errors import VariantError
 from pqext.core.format import predicate as questions
 from pqext.core.format.metadata import FieldRepetitionType, LogicalType, Type, VariantType
 from pqext.core.options.read_write import ReadOptions, WriteOptions
-from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage, StoredColumn
+from pqext.core.schema.annotations import (
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    ChunkFacts,
+    Storage,
+    StoredColumn,
+    WriteRecords,
+)
 from pqext.core.schema.facts import RowGroupFacts
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
@@ -73,15 +80,15 @@ class VariantHandler:
         With ``options.strict`` rows whose columns contradict each other raise ``VariantError``, either way, and so do
         metadata dictionaries that are flagged as sorted but are not.
         """
-        kept = _kept_shredded(storage.type, options)
+        retained = _kept_shredded(storage.type, options)
         try:
             if options.strict:
                 _check_sorted(storage)
-            whole = unshred(storage, strict=options.strict) if options.strict or not kept else None
+            whole = unshred(storage, strict=options.strict) if options.strict or not retained else None
         except VariantError as error:
             error.locate(column=node.dotted)
             raise
-        if not kept:
+        if not retained:
             return whole
         field = self.arrow_field(node, pa.field(node.name, storage.type), options)
         return _retyped(storage, field.type)
@@ -114,7 +121,7 @@ class VariantHandler:
         return shredding(choice).schema is None
 
     def to_storage(
-        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
+        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
     ) -> pa.Array:
         """Shred, re-shred or reconstruct ``array`` into the storage struct.
 
@@ -132,7 +139,7 @@ class VariantHandler:
 
     def chunk_facts(
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
-        notes: Notes,
+        records: WriteRecords,
     ) -> ChunkFacts:
         """Nothing."""
         return ChunkFacts()

@@ -29,7 +29,7 @@ class BinaryVariant:
             except TypeError:
                 made = "from_json takes JSON text" if isinstance(part, str) else "from_python takes objects"
                 raise TypeError(
-                    f"a Variant is made of the bytes of a value and of its metadata, not of a {type(part).__name__}: "
+                    f"a Variant needs the bytes of a value and of its metadata, not a {type(part).__name__}: "
                     f"Variant.{made}"
                 ) from None
         self.value = bytes(value)

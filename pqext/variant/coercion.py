@@ -75,9 +75,9 @@ def as_variants(values: Any) -> VariantLike:
         rows = []
         for row, value in enumerate(values):
             if value is not None and not isinstance(value, BinaryVariant):
-                found = type(value).__name__
+                result = type(value).__name__
                 raise TypeError(
-                    f"expected a variant array, but item {row} is a {found}; variant.from_python takes Python objects"
+                    f"expected a variant array, but item {row} is a {result}; variant.from_python takes Python objects"
                 )
             rows.append(None if value is None else {"metadata": value.metadata, "value": value.value})
         return pa.array(rows, variant_type())

@@ -65,7 +65,7 @@ def delete(array: VariantLike, path: str | Sequence[str | int], *, strict: bool 
     ['{"a":[1,2],"b":null}']
     """
     if not as_path(path, from_end=True):
-        raise ValueError("the whole value cannot be deleted; use pyarrow.compute.if_else to make rows null")
+        raise ValueError("the root value cannot be deleted; use pyarrow.compute.if_else to make rows null")
     return change(array, Action.ACTION_DELETE, path, None, strict=strict)
 
 

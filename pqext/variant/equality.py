@@ -38,14 +38,14 @@ def canonical(array: VariantLike) -> pa.StructArray | pa.ChunkedArray:
     True
     """
     array = as_variants(array)
-    found: list[pa.Array] = []
+    results: list[pa.Array] = []
     row = 0
     for chunk in struct_chunks(array):
-        found += _canonical(chunk, row)
+        results += _canonical(chunk, row)
         row += len(chunk)
     if isinstance(array, pa.ChunkedArray):
-        return pa.chunked_array(found, variant_type())
-    return one_array(found)
+        return pa.chunked_array(results, variant_type())
+    return one_array(results)
 
 
 def _canonical(chunk: pa.StructArray, first_row: int) -> list[pa.StructArray]:
@@ -113,12 +113,12 @@ def hash(array: VariantLike) -> pa.UInt64Array | pa.ChunkedArray:
     [3, 3]
     """
     array = as_variants(array)
-    found = []
+    results = []
     row = 0
     for chunk in struct_chunks(array):
         whole = VariantInput(unshred(chunk))
         rows, nulls, validity, hashes = edit(whole, 0, row, Action.ACTION_HASH, [], None, False, True)
         bitmap = pa.py_buffer(validity) if nulls else None
-        found.append(pa.Array.from_buffers(pa.uint64(), rows, [bitmap, pa.py_buffer(hashes)], nulls))
+        results.append(pa.Array.from_buffers(pa.uint64(), rows, [bitmap, pa.py_buffer(hashes)], nulls))
         row += len(chunk)
-    return pa.chunked_array(found, pa.uint64()) if isinstance(array, pa.ChunkedArray) else found[0]
+    return pa.chunked_array(results, pa.uint64()) if isinstance(array, pa.ChunkedArray) else results[0]

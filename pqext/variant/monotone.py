@@ -114,11 +114,11 @@ def _of_timestamp(leaf: pa.DataType, type: pa.DataType, timezone: str | None) ->
 
 def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift | None:
     """Return the shift of a local time (``zone`` is None) or an instant cast to ``type``; None if it is unchanged."""
-    found = None if timezone is None else find_timezone(timezone)
+    result = None if timezone is None else find_timezone(timezone)
     is_instant = pa.types.is_timestamp(type) and type.tz is not None
-    if found is None or is_instant == (zone is not None):
+    if result is None or is_instant == (zone is not None):
         return None
-    return found.to_instant if is_instant else found.to_local
+    return result.to_instant if is_instant else result.to_local
 
 
 def _shifted(shift: Shift, bound: int, upper: bool) -> int:

@@ -165,10 +165,10 @@ class _Evidence:
         """Can a typed value within some bounds satisfy the predicate? What the types decide is decided once."""
         if self.typed is None:
             return lambda bounds: False
-        cast, asked = self.cast, self.predicate.predicate
+        cast, requested = self.cast, self.predicate.predicate
         if cast is None:
             return lambda bounds: not bounds.all_null
-        return lambda bounds: not bounds.all_null and core_may_match(asked, cast.bounds(bounds))
+        return lambda bounds: not bounds.all_null and core_may_match(requested, cast.bounds(bounds))
 
 
 def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence | None:

@@ -17,8 +17,8 @@ class LossError(ValueError):
 
     def __init__(self, lost: str, advice: str = "overwrite=True allows it") -> None:
         self.lost = lost
-        told = f"{lost} cannot be read and would be lost, so the file is not replaced; write to another file"
-        super().__init__(f"{told}; {advice}")
+        message = f"{lost} cannot be read and would be lost, so the file is not replaced; write to another file"
+        super().__init__(f"{message}; {advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Rewritten:
         """The report as dictionaries, lists, strings, numbers and None, fit for JSON; rows ``stop`` are exclusive."""
         damage = [
             {
-                "row_group": one.row_group, "column": one.column, "start": one.start, "stop": one.stop,
-                "reason": one.error.message,
+                "row_group": item.row_group, "column": item.column, "start": item.start, "stop": item.stop,
+                "reason": item.error.message,
             }
-            for one in self.damage
+            for item in self.damage
         ]
         return {
             "rows": self.rows, "row_groups": self.row_groups, "invalid": self.invalid,
@@ -65,9 +65,9 @@ def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
     """A line for each piece of damage, and for the rest of a long list one."""
     lines = [
         escape_text(
-            f"{format_rows(one.start, one.stop)} of row group {one.row_group}"
-            f"{'' if one.column is None else ', column ' + one.column}: {one.error.message}"
+            f"{format_rows(item.start, item.stop)} of row group {item.row_group}"
+            f"{'' if item.column is None else ', column ' + item.column}: {item.error.message}"
         )
-        for one in damage[:most]
+        for item in damage[:most]
     ]
     return lines + ([f"and {len(damage) - most:,} more"] if len(damage) > most else [])

@@ -18,7 +18,7 @@ from pqext.core.base.progress import Progress
 from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import with_noun
 from pqext.core.footer.thrift_footer import FootedSource
-from pqext.core.footer.writing import form_of
+from pqext.core.footer.writing import footer_format_of
 from pqext.core.io.local_writers import exclude_appends
 from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.core.options.encryption import FileDecryption
@@ -105,11 +105,11 @@ def repair(
         >>> pqext.repair(bytes(data), "mended.parquet").rows
         50
     """
-    given, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
+    values, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     with catch_warnings():
         simplefilter("ignore", CorruptDataWarning)  # the result lists them
         return _rewrite(
-            source, dest, None, "equivalent", False, invalid_values, "skip", limits, read, progress, overwrite, given
+            source, dest, None, "equivalent", False, invalid_values, "skip", limits, read, progress, overwrite, values
         )
 
 
@@ -154,9 +154,9 @@ def reshred_file(
     An encrypted file requires ``encryption`` among the options, ``None`` to write plaintext.
     """
     check_coerce(coerce)
-    given, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
+    values, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     return _rewrite(
-        source, dest, schema, coerce, strict, invalid_values, on_corrupt, limits, read, progress, overwrite, given
+        source, dest, schema, coerce, strict, invalid_values, on_corrupt, limits, read, progress, overwrite, values
     )
 
 
@@ -215,7 +215,7 @@ def _rewrite(
     if invalid_values not in get_args(InvalidValues):
         raise ValueError(f"invalid_values must be 'raise' or 'null', not {invalid_values!r}")
     if "shredding" in options:
-        raise TypeError("the shredding is the schema argument, not an option")
+        raise TypeError("pass the shredding as the schema argument, not as an option")
     read = replace(read, on_corrupt=on_corrupt, invalid_values=invalid_values)
     with exclude_appends(source, dest), ExitStack() as stack:
         file = stack.enter_context(ParquetFile(source, read, limits=limits))
@@ -224,7 +224,7 @@ def _rewrite(
             raise ValueError(f"{_file_label(file)} is encrypted: {advice}")
         leaves, budget = [leaf for top in file.shapes[:1] for leaf in top.leaves()], file.budget()
         for index in range(len(file.row_groups)):
-            file.row_groups.checked(index, leaves, budget)
+            file.row_groups.get_within(index, leaves, budget)
         variant_types = {path: type for field in file.arrow_schema for path, type in _variants(field, field.name)}
         if not variant_types and schema is not None:
             advice = "use pqext convert --json COLUMN to parse JSON text"
@@ -236,7 +236,7 @@ def _rewrite(
         plan = storage.plan(new_schema, WriteOptions(shredding=job.shredding))
         preserved = options_of(file, storage.to_schema(plan))
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
-            preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else form_of(file.source)
+            preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows = groups = 0
         with ParquetWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **_SIZES, **options}) as writer:
             for group in range(len(file.row_groups)):

@@ -120,15 +120,15 @@ def find_timezone(name: str) -> TimeZone | None:
     (19800,)
     """
     if not isinstance(name, str):
-        raise TypeError(f"a time zone is a name such as 'Europe/Paris', not {type(name).__name__}")
+        raise TypeError(f"a time zone must be a name such as 'Europe/Paris', not {type(name).__name__}")
     if _UTC.fullmatch(name):
         return None
-    if found := _OFFSET.fullmatch(name):
-        hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:])
+    if match := _OFFSET.fullmatch(name):
+        hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
         offset = (hours * 60 + minutes) * 60 + seconds
         if minutes > 59 or seconds > 59 or offset > 18 * 3600:
             raise ValueError(f"time zone {name!r}: an offset lies between -18:00 and +18:00")
-        return TimeZone(name, (), (-offset if found[1] == "-" else offset,)) if offset else None
+        return TimeZone(name, (), (-offset if match[1] == "-" else offset,)) if offset else None
     try:
         data = _read(name)
         rules = zoneinfo.ZoneInfo.from_file(io.BytesIO(data), key=name)
@@ -157,7 +157,7 @@ def _join(data: bytes) -> tuple[list[int], list[int]]:
     """The transitions of a file in TZif of version 2 or later (RFC 9636), and the offsets around them."""
     counts = unpack_from(">4sc15x6l", data)
     if counts[0] != b"TZif" or counts[1] < b"2":
-        raise ValueError("not a file of a time zone in TZif 2")
+        raise ValueError("not a TZif 2 time zone file")
     is_utc, is_standard, leaps, times, types, characters = counts[2:]
     start = 44 + times * 5 + types * 6 + characters + leaps * 8 + is_standard + is_utc
     *_, times, types, _ = unpack_from(">4sc15x6l", data, start)
@@ -173,9 +173,9 @@ def _continued(
     """Return the transitions that change the offset, including those of the last rule up to the horizon."""
 
     def offset(second: int) -> int:
-        found = rules.fromutc((_EPOCH + timedelta(seconds=second)).replace(tzinfo=rules)).utcoffset()
-        assert found is not None
-        return found.days * 86_400 + found.seconds
+        result = rules.fromutc((_EPOCH + timedelta(seconds=second)).replace(tzinfo=rules)).utcoffset()
+        assert result is not None
+        return result.days * 86_400 + result.seconds
 
     last = max(seconds[-1] if seconds else 0, 0)
     samples: Sequence[int] = range(last + 1, _HORIZON + _STEP, _STEP)

@@ -96,10 +96,10 @@ def validate(
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
-    found = _first(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
-    if found is not None and on_fault == "raise":
-        raise found.error()
-    return found
+    result = _first(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
+    if result is not None and on_fault == "raise":
+        raise result.error()
+    return result
 
 
 def find_faults(
@@ -215,7 +215,7 @@ def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, 
 
     with Workers(threads, len(pieces)) as workers:
         faults_in_order = workers.map(look, *zip(*pieces, strict=True)) if pieces else iter(())
-        return next((found for found in faults_in_order if found is not None), None)
+        return next((result for result in faults_in_order if result is not None), None)
 
 
 def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructArray, CompiledSchema]]:
@@ -233,10 +233,10 @@ def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructAr
 def _first_in_values(
     start: int, chunk: pa.StructArray, max_depth: int, allow_unknown: bool
 ) -> VariantFault | None:
-    found = kernel.first_fault(VariantInput(chunk), max_depth, allow_unknown)
-    if found is None:
+    result = kernel.first_fault(VariantInput(chunk), max_depth, allow_unknown)
+    if result is None:
         return None
-    status, row, offset, in_metadata = found
+    status, row, offset, in_metadata = result
     if status == Fault.FAULT_MEMORY:
         faults.fail(status)
     return _fault(start + row, 0 if in_metadata else 1, offset, status, "")

@@ -108,10 +108,10 @@ class Variant(BinaryVariant):
 
         if isinstance(path, str) and not path.lstrip().startswith("$"):
             raise ValueError(f"a path starts with $, as in $.name or $[0]: write v[{excerpt(path)!r}] for a field")
-        found: Variant | None = self
+        result: Variant | None = self
         for step in as_path(path, from_end=True):
-            found = found._child(step) if found is not None else None
-        return found
+            result = result._child(step) if result is not None else None
+        return result
 
     def _child(self, step: str | int) -> Variant | None:
         basic = self._basic
@@ -152,14 +152,14 @@ class Variant(BinaryVariant):
         basic = self._basic
         if basic == BasicType.OBJECT:
             if not isinstance(key, str):
-                raise TypeError(f"an object's field is named by a string, not {type(key).__name__}")
-            found = self._field(key)
-            if found is None:
+                raise TypeError(f"fields of an object are named by strings, not {type(key).__name__}")
+            result = self._field(key)
+            if result is None:
                 raise KeyError(key)
-            return found
+            return result
         if basic == BasicType.ARRAY:
             if not isinstance(key, int):
-                raise TypeError(f"an array's element is numbered, not {type(key).__name__}")
+                raise TypeError(f"elements of an array are numbered, not named by {type(key).__name__}")
             container = self._container()
             index = key + len(container) if key < 0 else key
             if not 0 <= index < len(container):

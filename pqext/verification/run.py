@@ -175,7 +175,7 @@ def verify(
         True
     """
     if isinstance(checks, str) or isinstance(columns, str):
-        raise TypeError("checks and columns are lists of names")
+        raise TypeError("checks and columns must be lists of names")
     names = get_args(Check) if checks is None else tuple(checks)
     for name in names:
         if name not in CHECKS:
@@ -344,7 +344,7 @@ def _select_columns(file: ParquetFile, columns: Sequence[str] | None) -> list[Sh
     try:
         for node in file.schema.root.children:
             if names is None or node.name in names:
-                tops.append(shape.of(node))
+                tops.append(shape.from_node(node))
     except ParquetError as error:
         error.locate(path=file.path)
         raise

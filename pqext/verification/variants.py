@@ -71,17 +71,17 @@ def _readable(group: GroupShape, findings: Findings) -> Readable | None:
 
 def _paths(group: GroupShape, compiled: CompiledSchema) -> list[str]:
     """Return the path in the file's schema of the group of each node of the plan."""
-    found: list[Shape] = [group] * len(compiled.nodes)
+    result: list[Shape] = [group] * len(compiled.nodes)
     for index, node in enumerate(compiled.nodes):  # parents come before their children
-        held = found[index]
+        held = result[index]
         assert isinstance(held, GroupShape)
         typed = next((child for child in held.children if child.node.name == "typed_value"), None)
         if isinstance(typed, ListShape):
-            found[node.children[0]] = typed.element
+            result[node.children[0]] = typed.element
         elif isinstance(typed, GroupShape):
             for number, child in zip(node.children, typed.children, strict=True):
-                found[number] = child
-    return [held.node.dotted for held in found]
+                result[number] = child
+    return [held.node.dotted for held in result]
 
 
 def _check_rows(
@@ -237,7 +237,7 @@ def is_shredded_type(leaf: SchemaNode) -> bool:
         digits = {Type.INT32: 9, Type.INT64: 18, Type.BYTE_ARRAY: 38, Type.FIXED_LEN_BYTE_ARRAY: 38}
         precision, scale = logical.DECIMAL.precision, logical.DECIMAL.scale
         return physical in digits and 0 <= scale <= precision <= digits[physical]
-    return (physical, _kind(logical)) in _TABLE
+    return (physical, _type_name(logical)) in _TABLE
 
 
 _TABLE = {
@@ -249,7 +249,7 @@ _TABLE = {
 }  # fmt: skip
 
 
-def _kind(logical: LogicalType) -> str:
+def _type_name(logical: LogicalType) -> str:
     if logical.INTEGER is not None:
         return f"INT({logical.INTEGER.bitWidth}, {'signed' if logical.INTEGER.isSigned else 'unsigned'})"
     timed = logical.TIME or logical.TIMESTAMP
@@ -260,7 +260,7 @@ def _kind(logical: LogicalType) -> str:
 
 def _describe(node: SchemaNode) -> str:
     name = node.physical_type.name if node.physical_type is not None else "a group"
-    return f"{name} {_kind(node.logical_type)}" if node.logical_type is not None else name
+    return f"{name} {_type_name(node.logical_type)}" if node.logical_type is not None else name
 
 
 def _fault(node: SchemaNode, rule: str, message: str) -> Fault:

@@ -362,7 +362,7 @@ def test_of_two_that_make_one_file_at_once_one_succeeds(tmp_path: Path, monkeypa
         first = pqext.ParquetWriter(path, SECOND.schema, append=True)
         _append(path, SECOND)
         first.write_table(SECOND)
-        with pytest.raises(FileExistsError, match="another writer has created this file"):
+        with pytest.raises(FileExistsError, match="another writer created this file"):
             first.close()
         assert pq.read_table(path).equals(SECOND)
         assert [entry.name for entry in tmp_path.iterdir()] == ["new.parquet"]

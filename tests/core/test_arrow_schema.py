@@ -316,7 +316,7 @@ def test_a_damaged_note_gives_a_table_or_a_warning(data: st.DataObject) -> None:
 @pytest.mark.parametrize("text", ["", "!", "é", "AAAA", "/////w==", "A" * 40, "\udcff"], ids=ascii)
 def test_a_note_that_is_none_is_passed_over_with_a_warning(text: str) -> None:
     data = noted(written(pa.table({"d": pa.array([1], pa.duration("s"))})), text)
-    with pytest.warns(AnnotationWarning, match="ARROW:schema is passed over"):
+    with pytest.warns(AnnotationWarning, match="ARROW:schema is ignored"):
         assert read(data)["d"].to_pylist() == [1]
     assert read(data, arrow_schema=False)["d"].to_pylist() == [1]
 
@@ -324,7 +324,7 @@ def test_a_note_that_is_none_is_passed_over_with_a_warning(text: str) -> None:
 def test_a_column_that_cannot_be_what_the_note_says_is_read_plainly_with_a_warning() -> None:
     data = written(pa.table({"a": ["x"], "b": pa.array([1], pa.duration("s"))}))
     wrong = noted(data, note_of(pa.schema([("a", pa.duration("s")), ("b", pa.duration("s"))])))
-    with pytest.warns(AnnotationWarning, match="column 'a' .*passed over: 'a' holds bytes"):
+    with pytest.warns(AnnotationWarning, match="column 'a' .*ignored: 'a' holds bytes"):
         found = read(wrong)
     assert found.schema.types == [pa.string(), pa.duration("s")]
 

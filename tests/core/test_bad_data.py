@@ -34,7 +34,7 @@ class Fault:
 
 FAULTS: dict[str, Fault | None] = {
     # Its pages call themselves index pages, which would be passed over: the column would have no values.
-    "ARROW-GH-41317.parquet": Fault(CorruptFileError, "a data page that calls itself type 1", "timestamp_us_no_tz"),
+    "ARROW-GH-41317.parquet": Fault(CorruptFileError, "a data page has page type 1", "timestamp_us_no_tz"),
     "ARROW-GH-41321.parquet": Fault(CorruptFileError, "", ""),
     "ARROW-GH-43605.parquet": None,
     "ARROW-GH-45185.parquet": Fault(CorruptFileError, "", ""),
@@ -43,9 +43,9 @@ FAULTS: dict[str, Fault | None] = {
     ),
     "ARROW-RS-GH-6229-DICTHEADER.parquet": Fault(CorruptFileError, "a page of -", ""),
     "ARROW-RS-GH-6229-LEVELS.parquet": Fault(
-        CorruptFileError, "pages hold more values than the column chunk claims", "outer.list.item.c"
+        CorruptFileError, "pages hold more values than the column chunk states", "outer.list.item.c"
     ),
-    "PARQUET-1481.parquet": Fault(UnsupportedError, "Handle has physical type -7, which is not known", "Handle"),
+    "PARQUET-1481.parquet": Fault(UnsupportedError, "Handle has unknown physical type -7", "Handle"),
 }
 """Every file that the folder has had, with its fault; ``None`` for one that reads."""
 

@@ -231,7 +231,7 @@ def test_extensions_and_unknown_fields_are_refused_dropped_or_kept() -> None:
             assert file.extensions == before.extensions
             assert file.row_groups[0].metadata.columns[0].unknown == before.row_groups[0].metadata.columns[0].unknown
             assert file.read() == pa.concat_tables([numbers(0)] * 2)
-    with pytest.raises(ValueError, match="extensions must be one of refuse, drop, keep"):
+    with pytest.raises(ValueError, match="extensions must be one of reject, drop, keep"):
         joined(plain, extensions="maybe")
 
 
@@ -282,10 +282,10 @@ def test_nothing_is_left_of_what_cannot_be_joined(tmp_path: Path) -> None:
         with pytest.raises(pqext.ParquetError, match=message):
             pqext.concatenate([good, bad], dest)
         assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ValueError, match="nothing to concatenate"):
+    with pytest.raises(ValueError, match="no files to concatenate"):
         pqext.concatenate([], dest)
     for one in (good, str(dest)):
-        with pytest.raises(TypeError, match="sources is a list of files"):
+        with pytest.raises(TypeError, match="sources must be a list of files"):
             pqext.concatenate(one, dest)
 
 

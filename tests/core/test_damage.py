@@ -215,10 +215,10 @@ def test_a_data_page_whose_type_is_damaged_moves_no_rows(version: int) -> None:
     index = pqext.open(out.getvalue()).row_groups[0].chunk(1).offset_index
     assert index is not None
     damaged[index.page_locations[0].offset + 1] = 14  # the type, as zigzag: 7
-    with pytest.warns(UserWarning, match="calls itself type 7"):
+    with pytest.warns(UserWarning, match="a data page has page type 7"):
         read = pqext.open(bytes(damaged), pqext.ReadOptions(on_corrupt="skip")).read().to_pylist()
     assert all(row in table.to_pylist() for row in read)
-    with pytest.raises(pqext.CorruptFileError, match="calls itself type 7"):
+    with pytest.raises(pqext.CorruptFileError, match="a data page has page type 7"):
         pqext.open(bytes(damaged)).read()
 
 

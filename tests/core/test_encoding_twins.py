@@ -268,7 +268,7 @@ def test_the_two_packings_of_the_specification_differ_as_it_shows() -> None:
 
 
 def test_bit_packed_levels_beyond_the_page_or_the_highest_are_refused() -> None:
-    with pytest.raises(CorruptFileError, match="leave their page"):
+    with pytest.raises(CorruptFileError, match="exceed their page"):
         bit_packed.decode_levels(view(b"\0"), 5, 3)
     with pytest.raises(CorruptFileError, match="a level above 2"):
         bit_packed.decode_levels(view(b"\xff"), 4, 2)

@@ -88,12 +88,12 @@ def test_several_extensions_in_one_place_become_a_container() -> None:
     [
         ({"nowhere": b""}, "'nowhere', which is neither a metadata path nor one of a, b, n.x"),
         ({"n": b""}, "'n', which is neither"),
-        ({"row_groups[9]": b""}, r"'row_groups\[9\]' is no place in this file's metadata"),
-        ({"row_groups[0].num_rows": b""}, "there is no structure 'num_rows'"),
-        ({"row_groups[0].columns": b""}, "there is no structure 'columns'"),
-        ({"row_groups[0].a b": b""}, "'a b' is no field"),
-        ({"schema[0].unknown": b""}, "there is no structure 'unknown'"),
-        ({"file": b"", "row_groups[0].fields[0]": b""}, "there is no structure 'fields'"),
+        ({"row_groups[9]": b""}, r"unknown metadata path 'row_groups\[9\]'"),
+        ({"row_groups[0].num_rows": b""}, "the file has no structure 'num_rows'"),
+        ({"row_groups[0].columns": b""}, "the file has no structure 'columns'"),
+        ({"row_groups[0].a b": b""}, "'a b' is not a field"),
+        ({"schema[0].unknown": b""}, "the file has no structure 'unknown'"),
+        ({"file": b"", "row_groups[0].fields[0]": b""}, "the file has no structure 'fields'"),
     ],
 )
 def test_a_place_that_is_not_there_is_refused_by_name(

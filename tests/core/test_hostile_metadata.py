@@ -201,9 +201,9 @@ REFUSED: dict[str, tuple[Callable[[FileMetaData], Any], str]] = {
     "a row group too many": (
         lambda m: m.row_groups.append(RowGroup(columns=[], total_byte_size=0, num_rows=5)), "0 column chunks",
     ),
-    "too few children": (add_root(1), "1 elements that belong to no group"),
-    "too many children": (add_root(3), "fewer children than it claims"),
-    "children without number": (add_root((1 << 31) - 1), "fewer children than it claims"),
+    "too few children": (add_root(1), "1 elements outside any group"),
+    "too many children": (add_root(3), "fewer children than its num_children"),
+    "children without number": (add_root((1 << 31) - 1), "fewer children than its num_children"),
     "a negative number of children": (add_root(-1), "neither a type nor children"),
     "no elements": (lambda m: m.schema.clear(), "no root"),
     "the root alone": (lambda m: setattr(m, "schema", [SchemaElement(name="r", num_children=1)]), "fewer children"),

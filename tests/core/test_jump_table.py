@@ -282,7 +282,7 @@ def test_a_table_of_fewer_fields_is_ignored_with_a_warning() -> None:
     longer = thrift[:-1] + b"\x08\xc8\x01\x03abc\0"  # field 100
     changed = with_footer(file, append_extension(longer, footer[-1 - FRAME_BYTES - _size(footer) : -1]))
     assert outcome(changed, "text") == (SMALL["text"].to_pylist(), True)
-    with pytest.warns(DamagedIndexWarning, match="one of another footer"):
+    with pytest.warns(DamagedIndexWarning, match="belongs to another footer"):
         assert pqext.open(changed).metadata.unknown
 
 

@@ -64,7 +64,7 @@ def taken_apart(kind: dremel.Type, rows: list[Any]) -> tuple[pa.Array, shape.Sha
     # A slice, so that every array has an offset.
     array = pa.array([*rows[:1], *rows], field.type).slice(len(rows[:1]))
     (stored,) = storage.plan(pa.schema([field]), WriteOptions())
-    top = shape.of(storage.to_schema([stored]).root.children[0])
+    top = shape.from_node(storage.to_schema([stored]).root.children[0])
     return array, top, list(disassemble(top, array))
 
 
@@ -127,7 +127,7 @@ def test_an_element_before_any_list_is_refused() -> None:
 def test_a_null_in_a_field_that_is_not_nullable_is_refused_with_its_name() -> None:
     field = pa.field("c", pa.struct([pa.field("x", pa.int64(), False)]), True)
     (stored,) = storage.plan(pa.schema([field]), WriteOptions())
-    top = shape.of(storage.to_schema([stored]).root.children[0])
+    top = shape.from_node(storage.to_schema([stored]).root.children[0])
     hidden = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(field.type), mask=pa.array([False, True]))
     assert [column.values.to_pylist() for column in disassemble(top, hidden)] == [[1]]
     shown = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(field.type))

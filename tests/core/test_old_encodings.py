@@ -65,7 +65,7 @@ def test_the_level_encoding_of_a_column_without_levels_means_nothing() -> None:
 
 
 def test_bit_packed_levels_that_leave_their_page_are_refused() -> None:
-    with pytest.raises(CorruptFileError, match="levels leave their page"):
+    with pytest.raises(CorruptFileError, match="levels exceed their page"):
         read(optional([1] * 100, stored=b"\xff" * 12, claimed=12))
 
 

@@ -273,8 +273,8 @@ def test_byte_arrays_compare_as_bytes_or_as_numbers(pages: list[list[bytes]], si
 @given(st.binary(max_size=12), st.integers(1, 8))
 def test_shortened_bytes_bound_what_they_stand_for(value: bytes, size: int) -> None:
     for leaf in (LeafType(Type.BYTE_ARRAY), LeafType(Type.BYTE_ARRAY, logical=LogicalType(JSON=JsonType()))):
-        low, low_exact = statistics.cut(leaf, value, size)
-        high, high_exact = statistics.raise_cut(leaf, value, size)
+        low, low_exact = statistics.truncate_lower(leaf, value, size)
+        high, high_exact = statistics.truncate_upper(leaf, value, size)
         assert low <= value <= high
         assert (low == value) == low_exact
         assert (high == value) == high_exact
@@ -291,7 +291,7 @@ def test_shortened_text_is_text(value: str, size: int) -> None:
         raw = value.encode()
     except UnicodeEncodeError:
         return
-    low, high = statistics.cut(leaf, raw, size)[0], statistics.raise_cut(leaf, raw, size)[0]
+    low, high = statistics.truncate_lower(leaf, raw, size)[0], statistics.truncate_upper(leaf, raw, size)[0]
     assert low.decode() <= value
     assert low <= raw <= high
     assert high.decode() or not raw

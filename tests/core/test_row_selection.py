@@ -145,7 +145,7 @@ def test_a_scan_reads_the_pages_that_may_match() -> None:
     with pqext.open(data) as file:
         assert pqext.read_table(data, filter=condition).equals(file.read().slice(320, 10))
     (task,) = pqext.scan(data, ["s"], condition).plan(pages=True)
-    assert task.kept == (1,)
+    assert task.kept_row_groups == (1,)
     assert (task.rows_kept, task.row_groups[1].rows) == (2 * PAGE, [range(2 * PAGE)])
     assert task.bytes_kept < task.row_groups[1].num_bytes / 4
     text = pqext.scan(data, ["s"], condition).explain()
@@ -233,7 +233,7 @@ def test_row_ranges_are_sets_of_rows(first: list[range], second: list[range], co
     queue = RowQueue(one)
     parts = []
     while part := queue.take(count):
-        queue.give_back(part)
+        queue.push_back(part)
         assert rows(queue.take(count)) == rows(part)
         parts.append(part)
     assert [row for part in parts for row in rows(part)] == rows(one)

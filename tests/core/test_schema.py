@@ -51,7 +51,7 @@ def stored(elements: list[SchemaElement]) -> Sequence[SchemaElement]:
 
 
 def field(*elements: SchemaElement) -> pa.Field:
-    (top,) = (shape.of(node) for node in tree(*elements).root.children)
+    (top,) = (shape.from_node(node) for node in tree(*elements).root.children)
     return top.field(ReadOptions())
 
 
@@ -157,7 +157,7 @@ def test_lists_and_maps_of_every_age_are_understood(elements: list[SchemaElement
     ("elements", "message"),
     [
         ([], "fewer children"),
-        ([leaf("a", REQUIRED), leaf("b", REQUIRED)], "belong to no group"),
+        ([leaf("a", REQUIRED), leaf("b", REQUIRED)], "elements outside any group"),
         ([group("a", REQUIRED, 5), leaf("b", REQUIRED)], "fewer children"),
         ([group("a", REQUIRED, 0)], "neither a type nor children"),
         ([group("a", REQUIRED, -3)], "neither a type nor children"),

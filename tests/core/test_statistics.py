@@ -121,8 +121,8 @@ TEXT_TYPES = {
 @given(text=st.text(BOUNDARIES, min_size=1, max_size=12), size=st.integers(1, 12))
 def test_shortened_text_is_utf8_of_at_most_the_size_asked_for(member: str, text: str, size: int) -> None:
     leaf, bound = LeafType(Type.BYTE_ARRAY, None, TEXT_TYPES[member]), text.encode()
-    low, exact_low = statistics.cut(leaf, bound, size)
-    high, exact_high = statistics.raise_cut(leaf, bound, size)
+    low, exact_low = statistics.truncate_lower(leaf, bound, size)
+    high, exact_high = statistics.truncate_upper(leaf, bound, size)
     assert low <= bound <= high
     assert (exact_low, exact_high) == (low == bound, high == bound)
     for shortened in (low, high):
@@ -139,7 +139,7 @@ def test_truncated_maximum_ends_with_the_next_character_of_the_same_length(code:
     later = (chr(number) for number in range(code + 1, 0x110000) if not 0xD800 <= number <= 0xDFFF)
     following = next(later, "")
     expected = "b" + following if len(following.encode()) == size else "c"
-    high, is_exact = statistics.raise_cut(leaf, f"b{character}z".encode(), 1 + size)
+    high, is_exact = statistics.truncate_upper(leaf, f"b{character}z".encode(), 1 + size)
     assert (high.decode(), is_exact) == (expected, False)
 
 

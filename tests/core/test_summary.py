@@ -149,8 +149,8 @@ def test_an_option_allows_files_anywhere_or_none(folder: Path) -> None:
     with_path(folder, "../table/a.parquet")
     assert pqext.open(summary, REST(external_files="any")).read(row_groups=[1]).equals(WHOLE.slice(20, 20))
     with_path(folder, "a.parquet")
-    with pytest.raises(pqext.UnsupportedError, match='external_files is "refuse"'):
-        pqext.open(summary, REST(external_files="refuse")).read()
+    with pytest.raises(pqext.UnsupportedError, match='external_files is "reject"'):
+        pqext.open(summary, REST(external_files="reject")).read()
     with pytest.raises(pqext.UnsupportedError, match="not opened by a path"):
         pqext.open(summary.read_bytes()).read()
     with pytest.raises(ValueError, match="external_files must be"):
@@ -225,7 +225,7 @@ def test_what_cannot_be_summarised_is_refused(folder: Path, tmp_path: Path) -> N
         ([tmp_path / "outside.parquet"], ValueError, "does not lie in"),
         ([folder / "_metadata"], pqext.UnsupportedError, "lies in another file"),
         ([], ValueError, "no files to concatenate"),
-        (str(folder / "a.parquet"), TypeError, "paths is a list"),
+        (str(folder / "a.parquet"), TypeError, "paths must be a list"),
     ]
     for paths, error, message in cases:
         with pytest.raises(error, match=message):

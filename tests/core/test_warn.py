@@ -39,10 +39,10 @@ def test_warnings_of_annotations_name_the_file_and_the_line(tmp_path: Path) -> N
     with pytest.warns(AnnotationWarning, match="DATE cannot annotate INT64") as batches:
         list(pqext.open(path).iter_batches(batch_rows=1))
     pqext.write_table(pa.table({"g": [b""]}), path, key_value_metadata={"geo": "no JSON"})
-    with pytest.warns(AnnotationWarning, match="the metadata 'geo' is passed over") as opened:
+    with pytest.warns(AnnotationWarning, match="the metadata 'geo' is ignored") as opened:
         pqext.open(path)
     pqext.write_table(pa.table({"a": [1]}), path, arrow_schema=False, key_value_metadata={"ARROW:schema": "no base64"})
-    with pytest.warns(AnnotationWarning, match="ARROW:schema is passed over") as noted:
+    with pytest.warns(AnnotationWarning, match="ARROW:schema is ignored") as noted:
         _ = pqext.open(path).arrow_schema
     for found in (read, batches, opened, noted):
         assert [str(warning.message).startswith(f"{path}: ") for warning in found] == [True] * len(found)

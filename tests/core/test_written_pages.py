@@ -321,9 +321,9 @@ def test_bounds_of_tables_of_pages_are_those_of_pages(kind: str, page: int, star
     physical = pa.concat_arrays([pa.array([dense[0].as_py()] * start, arrow), dense])[start:] if len(dense) else dense
     order = to_write(leaf)
     cuts = split_pages(len(values), page, None, len(values), None, flags, 1, len(dense))
-    found = statistics.of_cuts(order, statistics.form_of(order), physical, cuts)
+    found = statistics.of_boundaries(order, statistics.kernel_of(order), physical, cuts)
     expected = statistics.of_pages(order, physical, cuts.starts("values"))
-    assert statistics.form_of(order) is not None
+    assert statistics.kernel_of(order) is not None
     assert list(found.minima) == list(expected.minima)
     assert list(found.maxima) == list(expected.maxima)
     assert found.nan_counts == expected.nan_counts

@@ -57,7 +57,7 @@ class Temperatures:
     def looks_at_data(self, choice: Any) -> bool:
         return False
 
-    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: Any, notes: Any) -> pa.Array:
+    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: Any, records: Any) -> pa.Array:
         kelvin = pc.add(array, CELSIUS) if storage.field.metadata[b"unit"] == b"celsius" else array
         return pc.round(pc.multiply(kelvin, 10.0)).cast(pa.int64()).cast(pa.string()).cast(pa.binary())
 

@@ -202,7 +202,7 @@ def test_what_stands_on_datasets_works() -> None:
 
 def test_what_would_pass_by_the_scan_is_refused() -> None:
     dataset = SCAN.to_dataset()
-    with pytest.raises(NotImplementedError, match="narrow the scan"):
+    with pytest.raises(NotImplementedError, match="to the scan of pqext"):
         dataset.filter(F("a") > 1)
     with pytest.raises(NotImplementedError):
         dataset.get_fragments()

@@ -89,7 +89,7 @@ def test_row_groups_of_one_equal_value_are_skipped_where_columns_must_differ() -
     write_table(rows, sink, row_group_rows=2)
     for text in ("a <> b", "b <> a", "not (a = b)"):
         scan = pqext.scan(sink.getvalue()).filter(from_sql(text))
-        assert [len(task.kept) for task in scan.plan()] == [2]
+        assert [len(task.kept_row_groups) for task in scan.plan()] == [2]
         assert scan.count() == len(duckdb.sql(f"FROM rows WHERE {text}").fetchall()) == 3
 
 

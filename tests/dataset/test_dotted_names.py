@@ -53,11 +53,11 @@ def test_filters_on_a_dotted_name_ask_about_the_column(path: Path, filter: Any) 
 def test_field_of_the_struct_is_reached_by_its_path(path: Path, filter: Any) -> None:
     scan = pqext.scan(path, filter=filter)
     assert scan.to_table()["n"].to_pylist() == rows_of_duckdb(path, "a.b > 10") == [0, 1]
-    assert sum(len(task.kept) for task in scan.plan()) == 2
+    assert sum(len(task.kept_row_groups) for task in scan.plan()) == 2
 
 
 def test_dotted_name_skips_by_the_statistics_of_the_column(path: Path) -> None:
-    assert sum(len(task.kept) for task in pqext.scan(path, filter="a.b > 2").plan()) == 1
+    assert sum(len(task.kept_row_groups) for task in pqext.scan(path, filter="a.b > 2").plan()) == 1
 
 
 def test_columns_of_the_result_are_those_of_filters(path: Path) -> None:

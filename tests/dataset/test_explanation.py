@@ -81,7 +81,7 @@ def test_of_many_files_and_row_groups_the_first_ones_are_told(tmp_path: Path) ->
     assert text.count(".parquet: 1 of 1 row group") == 20
     assert text.endswith("and 10 more files: 10 of 10 row groups, 100 of 100 rows, " + text.rsplit(", ", 1)[1])
     assert "reads 30 of 30 row groups" in text
-    assert scan.explain(shown=None).count(".parquet: 1 of 1 row group") == 30
+    assert scan.explain(max_entries=None).count(".parquet: 1 of 1 row group") == 30
     assert (len(explained(scan)["files"]), explained(scan)["files_not_shown"]) == (20, 10)
     groups = stored(NUMBERS, row_group_rows=10)
     told = pqext.scan(groups).filter(col("a") < 0).explain()
@@ -93,7 +93,7 @@ def test_a_limit_is_told_and_wrong_forms_are_refused() -> None:
     scan = pqext.scan(stored(NUMBERS)).limit(10, offset=5)
     assert "\n  limit: 10 rows after 5 rows\n" in scan.explain()
     assert explained(scan)["limit"] == 10
-    with pytest.raises(ValueError, match="form is 'text' or 'json', not 'xml'"):
+    with pytest.raises(ValueError, match="format is 'text' or 'json', not 'xml'"):
         scan.explain("xml")  # type: ignore[arg-type]
 
 

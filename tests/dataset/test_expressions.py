@@ -123,7 +123,7 @@ def test_what_is_no_expression_does_not_combine() -> None:
             combine()
     with pytest.raises(TypeError, match="not with a condition"):
         col("a") == A  # noqa: B015
-    with pytest.raises(TypeError, match="takes a list"):
+    with pytest.raises(TypeError, match="requires a list"):
         col("a").isin("abc")
     with pytest.raises(TypeError, match="expected an expression"):
         Not(col("a"))  # type: ignore[arg-type]

@@ -200,11 +200,11 @@ def test_told_facts_give_the_plan_of_the_file(filter: Expression, data: bytes) -
         numbers = file.read(["n"])["n"]
         told = told_of(file, {"n": frozenset(numbers.to_pylist())})
         known: FileFacts = file
-        expected = list(FilePlanner(known, ReadOptions(), ["s"], (), filter).row_groups(pages=True, places=True))
+        expected = list(FilePlanner(known, ReadOptions(), ["s"], (), filter).row_groups(pages=True, ranges=True))
         bound = bind(filter, file.schema)
         verdicts = [(prune_reason(bound, group), rows_that_may_match(bound, group)) for group in file.row_groups]
     facts: FileFacts = told
-    assert list(FilePlanner(facts, ReadOptions(), ["s"], (), filter).row_groups(pages=True, places=True)) == expected
+    assert list(FilePlanner(facts, ReadOptions(), ["s"], (), filter).row_groups(pages=True, ranges=True)) == expected
     assert [(prune_reason(bound, group), rows_that_may_match(bound, group)) for group in facts.row_groups] == verdicts
     assert any(rows != [range(1000)] for _, rows in verdicts)
 
@@ -221,7 +221,7 @@ def test_facts_made_up_plan_a_file_that_is_not_there(data: bytes) -> None:
     facts = Told(None, schema, [Group(0, 100, schema, leaves)])
 
     def plan(filter: Expression) -> Any:
-        (found,) = FilePlanner(facts, ReadOptions(), ["n"], (), filter).row_groups(pages=True, places=True)
+        (found,) = FilePlanner(facts, ReadOptions(), ["n"], (), filter).row_groups(pages=True, ranges=True)
         return found
 
     assert plan(col("n") > 19).prune_reason == "n > 19 is true of no row: values lie between 0 and 19"

@@ -152,7 +152,7 @@ def test_a_summary_plans_all_files_from_one_footer(tmp_path: Path) -> None:
         pq.write_table(pa.table({"a": [number]}), tmp_path / f"{number:02}.parquet")
     pqext.write_summary(sorted(tmp_path.glob("*.parquet")), tmp_path)
     found = pqext.scan(tmp_path / "_metadata", filter=col("a") == 7)
-    assert [row for row, task in enumerate(found.plan()) if task.kept] == [7]
+    assert [row for row, task in enumerate(found.plan()) if task.kept_row_groups] == [7]
     assert found.to_table()["a"].to_pylist() == [7]
     (tmp_path / "07.parquet").unlink()
     with pytest.raises(CorruptFileError, match=r"07\.parquet"):

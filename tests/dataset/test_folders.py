@@ -26,7 +26,7 @@ def tree(root: Path, *names: str) -> Path:
 def unfinished(root: Path, new: tuple[str, ...], old: tuple[str, ...]) -> Path:
     folder = root / (COMMIT + JOB)
     folder.mkdir(exist_ok=True)
-    (folder / JOURNAL).write_bytes(Journal(new, tuple(Old.of(name, str(root / name)) for name in old)).dump())
+    (folder / JOURNAL).write_bytes(Journal(new, tuple(Old.from_path(name, str(root / name)) for name in old)).dump())
     return folder
 
 

@@ -18,7 +18,15 @@ import pytest
 from pqext.core.format.metadata import SchemaElement, Type
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.dataset.expressions import Constant, col
-from pqext.dataset.expressions.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
+from pqext.dataset.expressions.literals import (
+    ValueType,
+    canonical,
+    key,
+    to_value,
+    value_text,
+    value_type_of_arrow,
+    value_type_of_node,
+)
 from pqext.dataset.notations.json_text import from_json, to_json
 
 
@@ -111,26 +119,26 @@ KINDS = {
 @pytest.mark.parametrize("literal", KINDS)
 def test_kinds_do_not_mix(kind: str, literal: str) -> None:
     if kind == literal:
-        to_value(KINDS[literal], Kind(kind), "c")
+        to_value(KINDS[literal], ValueType(kind), "c")
         return
     with pytest.raises(TypeError, match=f"column c holds {kind} values"):
-        to_value(KINDS[literal], Kind(kind), "c")
+        to_value(KINDS[literal], ValueType(kind), "c")
 
 
 def test_values_have_the_form_that_statistics_have() -> None:
-    assert to_value("é", Kind("string"), "c") == b"\xc3\xa9"
-    assert to_value(date(1970, 1, 2), Kind("date"), "c") == 1
-    assert to_value(date(1970, 1, 2), Kind("timestamp"), "c") == 86_400 * 10**9
-    assert to_value(datetime(1969, 12, 31, 23, 59, 59, 999_999), Kind("timestamp"), "c") == -1000
-    assert to_value(datetime(1970, 1, 1, tzinfo=UTC), Kind("timestamp", True), "c") == 0
-    assert to_value(pa.scalar(7, pa.timestamp("ns")), Kind("timestamp"), "c") == 7
-    assert to_value(time(0, 0, 1), Kind("time"), "c") == 10**9
-    assert to_value(UUID(int=1), Kind("uuid"), "c") == bytes(15) + b"\x01"
-    assert to_value(2**70, Kind("integer"), "c") == 2**70
-    assert to_value(Decimal("1.5"), Kind("integer"), "c") == Decimal("1.5")
-    assert to_value(1.1, Kind("decimal"), "c") == Decimal("1.1")
-    assert to_value(1.1, Kind("float"), "c") == 1.1
-    assert to_value(float("inf"), Kind("decimal"), "c") == float("inf")
+    assert to_value("é", ValueType("string"), "c") == b"\xc3\xa9"
+    assert to_value(date(1970, 1, 2), ValueType("date"), "c") == 1
+    assert to_value(date(1970, 1, 2), ValueType("timestamp"), "c") == 86_400 * 10**9
+    assert to_value(datetime(1969, 12, 31, 23, 59, 59, 999_999), ValueType("timestamp"), "c") == -1000
+    assert to_value(datetime(1970, 1, 1, tzinfo=UTC), ValueType("timestamp", True), "c") == 0
+    assert to_value(pa.scalar(7, pa.timestamp("ns")), ValueType("timestamp"), "c") == 7
+    assert to_value(time(0, 0, 1), ValueType("time"), "c") == 10**9
+    assert to_value(UUID(int=1), ValueType("uuid"), "c") == bytes(15) + b"\x01"
+    assert to_value(2**70, ValueType("integer"), "c") == 2**70
+    assert to_value(Decimal("1.5"), ValueType("integer"), "c") == Decimal("1.5")
+    assert to_value(1.1, ValueType("decimal"), "c") == Decimal("1.1")
+    assert to_value(1.1, ValueType("float"), "c") == 1.1
+    assert to_value(float("inf"), ValueType("decimal"), "c") == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -145,37 +153,37 @@ def test_values_have_the_form_that_statistics_have() -> None:
 )
 def test_instants_and_wall_clock_times_do_not_mix(literal: Any, utc: bool) -> None:
     with pytest.raises(TypeError, match="column c holds timestamp"):
-        to_value(literal, Kind("timestamp", utc), "c")
+        to_value(literal, ValueType("timestamp", utc), "c")
 
 
 def test_a_datetime_is_no_date() -> None:
     with pytest.raises(TypeError, match="column c holds date values"):
-        to_value(datetime(2020, 1, 1), Kind("date"), "c")
+        to_value(datetime(2020, 1, 1), ValueType("date"), "c")
 
 
 @pytest.mark.parametrize(
     ("type", "kind"),
     [
-        (pa.uint8(), Kind("integer")),
-        (pa.float16(), Kind("float")),
-        (pa.decimal256(50, 3), Kind("decimal")),
-        (pa.dictionary(pa.int8(), pa.binary()), Kind("binary")),
-        (pa.run_end_encoded(pa.int16(), pa.bool_()), Kind("boolean")),
-        (pa.uuid(), Kind("uuid")),
-        (pa.binary(16), Kind("uuid")),
-        (pa.binary(15), Kind("binary")),
-        (pa.binary_view(), Kind("binary")),
-        (pa.timestamp("s", "Asia/Tokyo"), Kind("timestamp", True)),
-        (pa.timestamp("s"), Kind("timestamp")),
-        (pa.null(), Kind("null")),
+        (pa.uint8(), ValueType("integer")),
+        (pa.float16(), ValueType("float")),
+        (pa.decimal256(50, 3), ValueType("decimal")),
+        (pa.dictionary(pa.int8(), pa.binary()), ValueType("binary")),
+        (pa.run_end_encoded(pa.int16(), pa.bool_()), ValueType("boolean")),
+        (pa.uuid(), ValueType("uuid")),
+        (pa.binary(16), ValueType("uuid")),
+        (pa.binary(15), ValueType("binary")),
+        (pa.binary_view(), ValueType("binary")),
+        (pa.timestamp("s", "Asia/Tokyo"), ValueType("timestamp", True)),
+        (pa.timestamp("s"), ValueType("timestamp")),
+        (pa.null(), ValueType("null")),
         (pa.list_(pa.int8()), None),
         (pa.struct([]), None),
-        (pa.duration("s"), Kind("duration", unit="s")),
+        (pa.duration("s"), ValueType("duration", unit="s")),
     ],
     ids=str,
 )
-def test_arrow_types_have_kinds(type: pa.DataType, kind: Kind | None) -> None:
-    assert kind_of_arrow(type) == kind
+def test_arrow_types_have_kinds(type: pa.DataType, kind: ValueType | None) -> None:
+    assert value_type_of_arrow(type) == kind
 
 
 def test_groups_have_no_kind() -> None:
@@ -187,18 +195,18 @@ def test_groups_have_no_kind() -> None:
             SchemaElement(name="y", type=Type.DOUBLE, repetition_type=0),
         ]
     )
-    assert kind_of_node(schema.root.children[0]) is None
-    assert kind_of_node(schema.root.children[1]) == Kind("float")
+    assert value_type_of_node(schema.root.children[0]) is None
+    assert value_type_of_node(schema.root.children[1]) == ValueType("float")
 
 
 def test_values_read_as_literals() -> None:
-    assert value_text(b"\xc3\xa9", Kind("string")) == "'é'"
-    assert value_text(b"\xff", Kind("string")) == r"b'\xff'"
-    assert value_text(1, Kind("date")) == "1970-01-02"
-    assert value_text(10**12, Kind("date")) == "1000000000000"
-    assert value_text(1000, Kind("timestamp", True)) == "1970-01-01 00:00:00.000001+00:00"
-    assert value_text(10**9, Kind("time")) == "00:00:01"
-    assert value_text(b"\x01", Kind("uuid")) == "01"
+    assert value_text(b"\xc3\xa9", ValueType("string")) == "'é'"
+    assert value_text(b"\xff", ValueType("string")) == r"b'\xff'"
+    assert value_text(1, ValueType("date")) == "1970-01-02"
+    assert value_text(10**12, ValueType("date")) == "1000000000000"
+    assert value_text(1000, ValueType("timestamp", True)) == "1970-01-01 00:00:00.000001+00:00"
+    assert value_text(10**9, ValueType("time")) == "00:00:01"
+    assert value_text(b"\x01", ValueType("uuid")) == "01"
     assert value_text(1.5, None) == "1.5"
 
 

@@ -100,11 +100,11 @@ def test_row_groups_and_pages_without_nan_are_not_read(kind: pa.DataType, order:
     data = written(table, row_group_rows=1000, page_rows=100, float_order=order)
     query = scan(data, ["row"], col("f").is_nan())
     (task,) = query.plan(pages=True)
-    assert task.kept == (1,)
+    assert task.kept_row_groups == (1,)
     assert task.row_groups[1].rows == [range(200, 300)]
     assert query.to_table().to_pydict() == {"row": [1234]}
     assert "row group 0 skipped: f == nan is true of no row: no value is NaN" in query.explain()
-    assert scan(data, ["row"], ~col("f").is_nan()).plan()[0].kept == (0, 1, 2, 3)
+    assert scan(data, ["row"], ~col("f").is_nan()).plan()[0].kept_row_groups == (0, 1, 2, 3)
 
 
 @pytest.mark.spec("statistics.nan-count.pruning")
@@ -112,7 +112,7 @@ def test_without_nan_count_every_row_group_is_read(tmp_path: Path) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"f": [1.0, NAN, 2.0, 3.0]}), sink, row_group_size=2, write_page_index=True)
     query = scan(sink.getvalue(), None, col("f").is_nan())
-    assert query.plan(pages=True)[0].kept == (0, 1)
+    assert query.plan(pages=True)[0].kept_row_groups == (0, 1)
     assert query.count() == 1
 
 
@@ -122,7 +122,7 @@ def test_the_counts_of_duckdb_serve(tmp_path: Path) -> None:
     source = "select case when i = 5000 then 'nan'::double else i end f from range(8192) t(i)"
     duckdb.sql(f"copy ({source}) to '{path}' (row_group_size 2048)")
     query = scan(path, None, col("f").is_nan())
-    assert query.plan()[0].kept == (2,)
+    assert query.plan()[0].kept_row_groups == (2,)
     assert query.count() == 1
 
 

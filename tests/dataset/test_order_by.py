@@ -228,7 +228,7 @@ def test_memory_is_bounded_by_the_limit(events: str) -> None:
 
 def test_errors_name_the_argument(events: str) -> None:
     scan = pqext.scan(events)
-    with pytest.raises(TypeError, match="order_by takes columns"):
+    with pytest.raises(TypeError, match="order_by accepts columns"):
         scan.order_by()
     with pytest.raises(TypeError, match="not 5"):
         scan.order_by(5)
@@ -262,5 +262,5 @@ def test_geometries_have_no_order(tmp_path: Path) -> None:
 def test_the_plan_states_the_order(events: str) -> None:
     scan = pqext.scan(events).order_by("mag", descending=True).limit(5)
     assert "order: mag descending" in repr(scan)
-    assert "  order: mag descending\n  limit: 5 rows\n" in scan.explain(shown=0)
-    assert "20 of 20 row groups" in scan.explain(shown=0)
+    assert "  order: mag descending\n  limit: 5 rows\n" in scan.explain(max_entries=0)
+    assert "20 of 20 row groups" in scan.explain(max_entries=0)

@@ -128,14 +128,14 @@ def test_no_more_is_looked_at_than_is_allowed(
 def test_who_reads_an_outline_looks_at_what_it_left_aside(sources: tuple[str, ...], looks: list[str]) -> None:
     filter, _ = QUESTIONS["both"]
     (outline,) = planner(sources[:1], filter).plan(True, 0)
-    assert outline.kept == tuple(range(GROUPS))
+    assert outline.kept_row_groups == tuple(range(GROUPS))
     assert not any(plan.stages for plan in outline.row_groups)
     with pqext.open(sources[0]) as file:
         detailed = planner(sources[:1], filter).complete(outline, file)
         assert {"pages", "filter"} == set(looks)
         assert {plan.rows_read for plan in detailed.row_groups} == {10}
         part = Task(outline.path, outline.row_groups[2:4], None, outline.footer_crc, True)
-        assert planner(sources[:1], filter).complete(part, file).kept == (2, 3)
+        assert planner(sources[:1], filter).complete(part, file).kept_row_groups == (2, 3)
         assert planner(sources[:1], filter).complete(detailed, file) is detailed
 
 
@@ -144,7 +144,7 @@ def test_an_outline_that_is_run_or_of_another_file_is_refused(sources: tuple[str
     one = planner(sources[:1], filter)
     (outline,) = one.plan(True, 0)
     with pqext.open(sources[0]) as file:
-        with pytest.raises(ValueError, match="row group 0 is read in no stage"):
+        with pytest.raises(ValueError, match="row group 0 is not read in any stage"):
             list(ScanExecutor(one).planned_batches(outline.row_groups, file, 100))
         group = replace(outline.row_groups[0], index=GROUPS)
         with pytest.raises(ValueError, match=f"it has a row group {GROUPS}, the file {GROUPS} row groups"):
@@ -163,7 +163,7 @@ def test_outlines_pass_over_damaged_row_groups_on_demand(tmp_path: Path) -> None
         lenient = pqext.scan(path, filter=filter, on_corrupt="skip")._planner
         for looks in (0, 1, 256):
             (task,) = lenient.plan(True, looks)
-            assert task.kept == (0, 1, 2)
+            assert task.kept_row_groups == (0, 1, 2)
             with pqext.open(path, on_corrupt="skip") as file, pytest.warns(CorruptDataWarning, match="are skipped"):
                 found = read(lenient, task, file)
             assert pa.Table.from_batches(found)["number"].to_pylist() == [*range(ROWS), *range(2 * ROWS, 3 * ROWS)]

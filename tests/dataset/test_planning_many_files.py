@@ -69,7 +69,7 @@ def test_footers_of_a_late_store_are_fetched_side_by_side_and_planned_in_order(p
     store = Late()
     tasks = pqext.scan(paths, filter=col("id") == 777, filesystem=store).plan()
     assert [task.path for task in tasks] == [f"late://{path.lstrip('/')}" for path in paths]
-    assert [number for number, task in enumerate(tasks) if task.kept] == [77]
+    assert [number for number, task in enumerate(tasks) if task.kept_row_groups] == [77]
     assert 4 <= store.most <= 16  # requests in flight together
     assert store.answered <= 3 * FILES
 

@@ -131,8 +131,8 @@ def test_columns_of_one_name_keep_their_places() -> None:
     [
         ({"variants": "text"}, "variants must be 'binary', 'json' or 'python', not 'text'"),
         ({"geometry": "geojson"}, "geometry must be 'wkb', 'wkt' or 'shapely', not 'geojson'"),
-        ({"variants": "python"}, "variants='python' makes Python objects, which Arrow does not hold"),
-        ({"geometry": "shapely"}, "geometry='shapely' makes Python objects, which Arrow does not hold"),
+        ({"variants": "python"}, "variants='python' creates Python objects, which Arrow cannot represent"),
+        ({"geometry": "shapely"}, "geometry='shapely' creates Python objects, which Arrow cannot represent"),
     ],
 )
 def test_formats_that_a_table_does_not_have_are_errors(path: Path, formats: Any, message: str) -> None:

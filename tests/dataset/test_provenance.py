@@ -84,9 +84,9 @@ def test_values_within_variants_have_row_numbers_too(tmp_path: Path) -> None:
 def test_names_that_are_taken_and_filters_on_numbers_are_refused(folder: Path) -> None:
     with pytest.raises(ValueError, match="column 'a' is in the file"):
         pqext.read_table(folder, include_file_paths="a")
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         pqext.read_table(folder, include_file_paths="x", include_row_numbers="x")
     with pytest.raises(ValueError, match="is numbered while reading"):
         pqext.read_table(folder, filter=col("r") > 1, include_row_numbers="r")
-    with pytest.raises(ValueError, match="damage is passed over"):
+    with pytest.raises(ValueError, match="corrupt pages are skipped"):
         pqext.read_table(folder, on_corrupt="skip", include_row_numbers="r")

@@ -206,8 +206,8 @@ NESTED = pa.table({"total": [1], "s": [{"x": 1}], "l": [[{"x": 1}]], "m": MAP})
         (col("total") > "1", TypeError, "column total holds integer values, which do not compare with '1'"),
         (col("total").isin([1, "1"]), TypeError, "column total holds integer"),
         (col("total").variant("$.a", "int64") > 1, TypeError, "column total is not a VARIANT"),
-        (col("total").intersects((0, 0, 1, 1)), TypeError, "column total holds no geometries"),
-        (col("s").within((0, 0, 1, 1)), TypeError, "column s holds no geometries"),
+        (col("total").intersects((0, 0, 1, 1)), TypeError, "column total contains no geometries"),
+        (col("s").within((0, 0, 1, 1)), TypeError, "column s contains no geometries"),
     ],
     ids=str,
 )

@@ -105,13 +105,13 @@ def test_a_plan_says_what_is_read_and_why_the_rest_is_not(folder: Path) -> None:
     tasks = scan(folder, columns=["b"], filter=(col("a") >= 15) & (col("a") < 22)).plan()
     assert [task.path for task in tasks] == [str(folder / "part-0.parquet"), str(folder / "part-1.parquet")]
     first, second = tasks
-    assert (first.kept, first.total, first.rows_kept, first.rows_total) == ((1, 2), 5, 20, 50)
+    assert (first.kept_row_groups, first.total, first.rows_kept, first.rows_total) == ((1, 2), 5, 20, 50)
     assert first.reasons == {
         0: "a >= 15 is true of no row: values lie between 0 and 9",
         3: "a < 22 is true of no row: values lie between 30 and 39",
         4: "a < 22 is true of no row: values lie between 40 and 49",
     }
-    assert (second.kept, second.bytes_kept) == ((), 0)
+    assert (second.kept_row_groups, second.bytes_kept) == ((), 0)
     chunks = [
         pq.read_metadata(first.path).row_group(group).column(column).total_compressed_size
         for group in range(5)
@@ -131,7 +131,7 @@ def test_only_what_is_planned_is_read(folder: Path) -> None:
             for group in range(footer.num_row_groups):
                 for leaf in range(footer.num_columns):
                     chunk = footer.row_group(group).column(leaf)
-                    if group not in task.kept or chunk.path_in_schema not in ("a", "b"):
+                    if group not in task.kept_row_groups or chunk.path_in_schema not in ("a", "b"):
                         start = chunk.dictionary_page_offset or chunk.data_page_offset
                         file.seek(start)
                         file.write(b"\xff" * chunk.total_compressed_size)

@@ -67,7 +67,7 @@ def test_a_folder_may_move_and_a_file_may_not_vanish(tmp_path: Path) -> None:
     shutil.copytree(root, moved)
     assert seen(moved) == ["b.parquet", "y=1/a.parquet"]
     (root / "b.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"b\.parquet: the log of a streaming sink in .* is not there"):
+    with pytest.raises(FileNotFoundError, match=r"b\.parquet: the log of a streaming sink in .* does not exist"):
         seen(root)
 
 

@@ -90,7 +90,7 @@ def cells(tmp_path: Path) -> Path:
 def test_boxes_refuse_row_groups(cells: Path, expression: Expression, row_groups: tuple[int, ...], rows: int) -> None:
     query = scan(cells, ["row"], expression)
     (task,) = query.plan()
-    assert task.kept == row_groups
+    assert task.kept_row_groups == row_groups
     assert query.count() == rows
 
 
@@ -106,5 +106,5 @@ def test_geometries_in_plain_binary_columns_are_tried_row_by_row(tmp_path: Path)
     path = tmp_path / "plain.parquet"
     write_table(pa.table({"g": geo.from_points([1.0, 5.0], [1.0, 5.0]).storage}), path, row_group_rows=1)
     query = scan(path, filter=col("g").intersects((0, 0, 2, 2)))
-    assert query.plan()[0].kept == (0, 1)
+    assert query.plan()[0].kept_row_groups == (0, 1)
     assert query.count() == 1

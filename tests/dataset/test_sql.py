@@ -143,7 +143,7 @@ REFUSED = [
     ("st_within(g, st_geomfromwkb(9999999999))", "WKB is written", 14),
     ("b = 2 and a rlike 1", "operator is not under", 13),
     ("b = 2 and a in (1, b)", "not columns", 20), ("variant_get(a, '$.b', 'int') = 1", "try_variant_get", 1),
-    ("a = 1e999", "beyond every double", None), ("a = '-1e999'::double", "beyond every double", 5),
+    ("a = 1e999", "exceeds the range of double", None), ("a = '-1e999'::double", "exceeds the range of double", 5),
 ]  # fmt: skip
 
 

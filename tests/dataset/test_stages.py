@@ -357,7 +357,7 @@ def test_columns_of_one_name_are_read_in_one_stage(small: None) -> None:
     twice = pa.Table.from_arrays([TABLE["k"], TABLE["s"], TABLE["s"]], names=["k", "s", "s"])
     content = stored(twice)
     with pqext.open(content) as file:
-        plan = next(FilePlanner(file, file.options, None, (), col("k") == 3).row_groups(pages=True, places=False))
+        plan = next(FilePlanner(file, file.options, None, (), col("k") == 3).row_groups(pages=True, ranges=False))
     assert len(plan.stages) == 1
 
 

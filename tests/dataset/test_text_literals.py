@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.dataset.expressions.literals import Kind, to_value
+from pqext.dataset.expressions.literals import ValueType, to_value
 
 DATES = st.dates().map(date.isoformat)
 TIMES = st.tuples(
@@ -33,20 +33,20 @@ def _duckdb(text: str, type: str, function: str) -> Any:
 @pytest.mark.spec("querying.text-literals")
 @given(DATES)
 def test_dates_are_those_that_duckdb_reads(text: str) -> None:
-    assert to_value(text, Kind("date"), "a") == (_duckdb(text, "date", "") - date(1970, 1, 1)).days
+    assert to_value(text, ValueType("date"), "a") == (_duckdb(text, "date", "") - date(1970, 1, 1)).days
 
 
 @pytest.mark.spec("querying.text-literals")
 @given(TIMES)
 def test_times_of_day_are_those_that_duckdb_reads(text: str) -> None:
-    assert to_value(text, Kind("time"), "a") == _duckdb(text, "time_ns", "epoch_ns")
+    assert to_value(text, ValueType("time"), "a") == _duckdb(text, "time_ns", "epoch_ns")
 
 
 @pytest.mark.spec("querying.text-literals")
 @given(IN_NANOSECONDS, st.sampled_from("T "), TIMES)
 def test_timestamps_are_those_that_duckdb_reads(day: str, between: str, clock: str) -> None:
     for text in (day, day + between + clock):
-        assert to_value(text, Kind("timestamp"), "a") == _duckdb(text, "timestamp_ns", "epoch_ns")
+        assert to_value(text, ValueType("timestamp"), "a") == _duckdb(text, "timestamp_ns", "epoch_ns")
 
 
 @pytest.mark.spec("querying.text-literals")
@@ -54,7 +54,7 @@ def test_timestamps_are_those_that_duckdb_reads(day: str, between: str, clock: s
 def test_instants_are_those_that_duckdb_reads(day: str, clock: time, zone: str) -> None:
     text = f"{day}T{clock.isoformat('microseconds')}"
     read = _duckdb(text + zone, "timestamptz", "epoch_us") * 1000
-    assert to_value(text + zone, Kind("timestamp", True), "a") == read
+    assert to_value(text + zone, ValueType("timestamp", True), "a") == read
 
 
 DAYS = [date(2026, 5, 1) + timedelta(days=n) for n in range(8)]
@@ -111,7 +111,7 @@ def test_text_asks_what_a_typed_literal_asks_and_skips_as_much(
     for filter in (text, written, typed):
         scan = pqext.scan(file, ["id"], filter)
         assert scan.to_table()["id"].to_pylist() == ids
-        assert sum(len(task.kept) for task in scan.plan()) == groups
+        assert sum(len(task.kept_row_groups) for task in scan.plan()) == groups
 
 
 def test_folders_of_days_are_asked_with_text(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_text_compares_with_uuids_as_in_duckdb_and_skips_row_groups(text: str, t
     expected = [found for (found,) in duckdb.sql(f"select u from '{path}' where {text}").fetchall()]
     scan = pqext.scan(path, filter=text)
     assert scan.to_table()["u"].to_pylist() == expected
-    assert sum(len(task.kept) for task in scan.plan()) == len(expected)
+    assert sum(len(task.kept_row_groups) for task in scan.plan()) == len(expected)
 
 
 def test_text_that_is_no_uuid_is_refused_with_the_form_of_one(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def events(tmp_path: Path) -> Path:
 def test_leaves_refuse_row_groups(events: Path, expression: Expression, row_groups: tuple[int, ...], rows: int) -> None:
     query = scan(events, ["row"], expression)
     (task,) = query.plan()
-    assert task.kept == row_groups
+    assert task.kept_row_groups == row_groups
     assert query.count() == rows
 
 
@@ -245,7 +245,7 @@ def test_a_condition_reads_the_columns_of_its_path_and_no_others(
         (col("v") == b"", TypeError, "column v does not compare with literals"),
         (col("v.metadata") == b"", TypeError, r"column v\.metadata lies inside v, a VARIANT"),
         (col("row").variant("$.a", "int64").is_null(), TypeError, "column row is not a VARIANT"),
-        (col("v").intersects((0, 0, 1, 1)), TypeError, "column v holds no geometries"),
+        (col("v").intersects((0, 0, 1, 1)), TypeError, "column v contains no geometries"),
     ],
     ids=str,
 )

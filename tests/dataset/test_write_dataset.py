@@ -234,7 +234,7 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for folder in (tmp_path / "file", tmp_path / "file" / "within" / "it"):
         for mode in ("error", "ignore", "append", "overwrite"):
-            with pytest.raises(UnsupportedError, match=r"a file lies in the place.*remove it.*\[file .*/file\]"):
+            with pytest.raises(UnsupportedError, match=r"is an existing file.*remove the file.*\[file .*/file\]"):
                 pqext.write_dataset(TABLE, folder, mode=mode)
     assert (tmp_path / "file").read_text() == "mine"
 
@@ -292,7 +292,7 @@ def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
         ({"partition_by": TABLE.schema.names}, ValueError, "names all columns"),
         ({"partition_overwrite": "dynamic", "mode": "overwrite"}, ValueError, "name their columns in partition_by"),
         ({"max_records_per_file": 0}, ValueError, "must be positive"),
-        ({"partition_by": 5}, TypeError, "partition_by is the name of a column or a list of names, not 5"),
+        ({"partition_by": 5}, TypeError, "partition_by must be the name of a column or a list of names, not 5"),
         ({"partition_by": [5]}, TypeError, "not \\[5\\]"),
         ({"shredding": "auto"}, TypeError, r"shredding=\{.column.: .infer.\}"),
         ({"compresion": "zstd"}, TypeError, "did you mean 'compression'"),
@@ -305,7 +305,7 @@ def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
         pqext.write_dataset({"x": [1.5], "id": [1]}, folder, "x")
     with pytest.raises(InvalidValueError, match=r"a date that names a folder is outside the years 1 to 9999.*column x"):
         pqext.write_dataset({"x": pa.array([1 << 30], pa.int32()).cast(pa.date32()), "id": [1]}, folder, "x")
-    with pytest.raises(TypeError, match="folder is a path or a URL, not BytesIO"):
+    with pytest.raises(TypeError, match="folder must be a path or a URL, not BytesIO"):
         pqext.write_dataset(TABLE, __import__("io").BytesIO())
     with pytest.raises(UnsupportedError, match="memory://"):
         pqext.write_dataset(TABLE, "memory://folder/out")

@@ -215,12 +215,12 @@ def test_answers_show_the_number_asked_about_and_fields_of_the_schema() -> None:
     threshold = Threshold("$.mag", 5.0)
 
     def names(chosen: bool, threshold: Threshold | None = threshold) -> list[str]:
-        return [one.name for one in derive.shown(ddl, threshold, ("$.x", "$.y"), chosen=chosen)]
+        return [one.name for one in derive.choose_fields(ddl, threshold, ("$.x", "$.y"), chosen=chosen)]
 
     assert names(chosen=False) == ["mag", "name", "in.deep", "k"]
     assert names(chosen=True) == ["mag", "k", "name", "in.deep"]
     assert names(chosen=True, threshold=None) == ["mag", "k", "name", "in.deep"]
-    assert derive.shown("VARIANT", None, (), chosen=False) == ()
+    assert derive.choose_fields("VARIANT", None, (), chosen=False) == ()
 
 
 def test_answers_are_the_same_however_their_numbers_are_written() -> None:

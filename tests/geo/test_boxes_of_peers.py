@@ -229,7 +229,7 @@ class TestFilesOfDuckDB:
         for window, groups in (((-152, 38, -148, 42), {0}), ((-3, -3, 3, 3), {1}), ((100, -50, -140, 50), {0, 2})):
             question = pqext.col("g").intersects(window)
             (task,) = pqext.scan(path, filter=question).plan()
-            assert set(task.kept) == groups
+            assert set(task.kept_row_groups) == groups
             west, south, east, north = window
             spans = [(west, east)] if west <= east else [(west, 400), (-400, east)]
             parts = shapely.MultiPolygon([shapely.box(low, south, high, north) for low, high in spans])

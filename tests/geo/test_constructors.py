@@ -79,7 +79,7 @@ def test_a_geoseries_is_not_relabelled() -> None:
 
 def test_geoarrow_keeps_crs_and_edges_of_the_extension_type() -> None:
     series = geopandas.GeoSeries([POINT], crs=5070)
-    with pytest.raises(ValueError, match="not a layout"):
+    with pytest.raises(ValueError, match="not a GeoArrow layout"):
         geo.from_geoarrow(pa.array([b""]))
     extension = geo.as_extension(pa.table(
         [series.to_wkb().to_list()], schema=pa.schema([geo.geometry_field("g", 4267, "spherical")])

@@ -46,7 +46,7 @@ def test_a_table_becomes_a_frame_with_its_crs() -> None:
 
 @pytest.mark.parametrize("geometry", [None, "id", "gone"])
 def test_a_table_without_the_geometry_is_refused(geometry: str | None) -> None:
-    with pytest.raises(ValueError, match=r"the table has no geometry column: geo\.from_wkt"):
+    with pytest.raises(ValueError, match=r"the table has no geometry column; create one with geo\.from_wkt"):
         geo.to_geopandas(pa.table({"id": [1]}), geometry)
     twice = pa.table([geo.from_shapely(SHAPES)] * 2, pa.schema([geo.geometry_field("g")] * 2))
     with pytest.raises(ValueError, match="columns of different names"):

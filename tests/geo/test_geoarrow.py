@@ -217,7 +217,7 @@ def test_values_that_do_not_fit_are_named_with_their_row() -> None:
         written(marked(pa.array([1]), "geoarrow.wkt"))
     with pytest.raises(TypeError, match="from_geoarrow"):
         geo.bounds(open_ring)
-    with pytest.raises(ValueError, match="not a layout of GeoArrow"):
+    with pytest.raises(ValueError, match="not a GeoArrow layout"):
         from_geoarrow(open_ring)
 
 

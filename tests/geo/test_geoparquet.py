@@ -347,7 +347,7 @@ class TestReading:
         ],
     )  # fmt: skip
     def test_metadata_that_is_none_is_passed_over_with_a_warning(self, text: str) -> None:
-        with pytest.warns(AnnotationWarning, match="the metadata 'geo' is passed over"):
+        with pytest.warns(AnnotationWarning, match="the metadata 'geo' is ignored"):
             file = pqext.open(self.plain(text))
         assert types.type_of(file.arrow_schema.field("g")) is None
         assert len(file.read()) == 1
@@ -368,7 +368,7 @@ class TestReading:
         schema = pqext.open(written(table(), geoparquet=False)).schema
         text = json.dumps({"columns": {"g": {"encoding": "WKB", **value}}} if isinstance(value, dict) else value)
         try:
-            found = geoparquet_types.adopted(text, schema.root.child, {})
+            found = geoparquet_types.assigned_types(text, schema.root.child, {})
         except GeometryError:
             pass
         else:

@@ -343,7 +343,7 @@ class TestBesideOthers:
 
 class TestCopied:
     @pytest.mark.spec("geo.page_boxes.moved")
-    @pytest.mark.parametrize("extensions", ["refuse", "drop", "keep"])
+    @pytest.mark.parametrize("extensions", ["reject", "drop", "keep"])
     def test_boxes_are_right_in_a_file_made_of_several(self, extensions: Any) -> None:
         first, second = written(points(50)), written(points(30), page_rows=10)
         out = io.BytesIO()

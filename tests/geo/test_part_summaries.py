@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pqext import geo
 from pqext.core.base.errors import GeometryError
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.schema.annotations import Notes
+from pqext.core.schema.annotations import WriteRecords
 from pqext.geo.annotation import HANDLER
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
@@ -153,8 +153,8 @@ def test_a_summary_is_noted_of_what_is_written_as_it_is() -> None:
     options = WriteOptions()
     for array, noted in ((points, 1), (points[1:], 1), (points.dictionary_encode(), 1), (null, 0), (ewkb, 0)):
         field = geo.geometry_field("g").with_type(array.type)
-        notes = Notes()
+        notes = WriteRecords()
         stored = HANDLER.to_storage(field, HANDLER.storage(field, "g", None, options), array, options, notes)
-        summed = list(notes.of(Summary))
+        summed = list(notes.of_type(Summary))
         assert len(summed) == noted
         assert all(note.is_of(*columns(stored)) for note in summed)

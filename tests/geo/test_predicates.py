@@ -187,7 +187,7 @@ def test_a_query_box_must_make_sense(box: Any) -> None:
 
 
 def test_a_query_must_be_a_box_or_a_geometry_and_the_operation_known() -> None:
-    with pytest.raises(TypeError, match=r"a query is a box or a shapely geometry, one, not str; shapely\.from_wkt"):
+    with pytest.raises(TypeError, match=r"a query must be a box or a shapely geometry, not str; shapely\.from_wkt"):
         SpatialPredicate("intersects", "POINT (0 0)")
     for several in ([shapely.Point(0, 0)], np.array([shapely.Point(0, 0)] * 4)):
         with pytest.raises(TypeError, match="a query box is four numbers"):

@@ -106,7 +106,7 @@ def test_rows_have_one_order_and_it_is_no_lists() -> None:
     with pytest.raises(ValueError, match="'hilbert' or 'zorder', not 'peano'"):
         written(table, geometry={"geom": {"order": "peano"}})
     lists = pa.table({"l": pa.array([[value] for value in table["geom"].to_pylist()], pa.list_(pa.binary()))})
-    with pytest.raises(ValueError, match=r"'l\.list\.element' lies in a list"):
+    with pytest.raises(ValueError, match=r"'l\.list\.element' is inside a list"):
         written(lists, geometry={"l.list.element": order})
     with pytest.raises(GeometryError):
         written(pa.table({"geom": [b"none"]}), geometry={"geom": order})

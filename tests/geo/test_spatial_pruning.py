@@ -217,7 +217,7 @@ def test_boxes_leave_out_nothing_when_they_are_not_trusted() -> None:
     data = file_of([shapely.Point(x, 0) for x in range(16)])
     (trusting,) = scan(data, filter=G.intersects((100, 0, 101, 1))).plan(pages=True)
     (wary,) = scan(data, filter=G.intersects((100, 0, 101, 1)), trust_statistics=False).plan(pages=True)
-    assert (trusting.kept, wary.kept) == ((), (0, 1))
+    assert (trusting.kept_row_groups, wary.kept_row_groups) == ((), (0, 1))
     assert all(group.rows is None or sum(map(len, group.rows)) == group.num_rows for group in wary.row_groups)
     with pytest.raises(TypeError, match="trust_statistics must be a bool"):
         scan(data, trust_statistics="yes")

@@ -284,7 +284,7 @@ def test_a_box_of_a_footer_that_page_boxes_leave_is_no_fact() -> None:
     [
         (documents(['{"n": 1}']), "is VARIANT: index the values at a path"),
         (points([(0, 0)]), "has geometries: use a Box index"),
-        (objects([[1]], type=pa.list_(pa.int64())), "no least and no greatest"),
+        (objects([[1]], type=pa.list_(pa.int64())), "no minimum and maximum"),
     ],
 )
 def test_a_least_value_of_what_has_no_order_is_refused(found: list[bytes], words: str) -> None:

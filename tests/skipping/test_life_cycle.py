@@ -143,7 +143,7 @@ def test_parameters_that_parts_do_not_share_do_not_count(tmp_path: Path) -> None
     without_nan = pa.table(
         {"obj_name": [cells[0]["obj_name"]], "x_minmax_1": pa.array([{"min": 1.0, "max": 1.0}], kind)}
     )
-    about = StoreMetadata(4, str(tmp_path / "t"), None, (), (IndexColumn.of("minmax", ["x"]),))
+    about = StoreMetadata(4, str(tmp_path / "t"), None, (), (IndexColumn.create("minmax", ["x"]),))
     write_part(str(tmp_path / "store" / "part-1.parquet"), without_nan, about)
     shutil.rmtree(tmp_path / "store" / "_pqext")
     found = pqext.scan(tmp_path / "t", filter=pqext.col("x") > 5, skipping=tmp_path / "store").to_table()

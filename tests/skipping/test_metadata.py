@@ -213,9 +213,9 @@ def test_parts_that_contradict_each_other_are_refused_with_both_files(other: Sto
 
 
 def test_an_index_is_a_value() -> None:
-    one = IndexColumn.of("minmax", ["n.A"], {"p": "1"})
+    one = IndexColumn.create("minmax", ["n.A"], {"p": "1"})
     assert one == pickle.loads(pickle.dumps(one)) == IndexColumn("n$#$a_minmax_5", "minmax", ("n.A",), {"p": "1"})
-    assert len({one, IndexColumn.of("minmax", ["n.A"], {"p": "1"})}) == 1
+    assert len({one, IndexColumn.create("minmax", ["n.A"], {"p": "1"})}) == 1
     with pytest.raises(TypeError):
         one.params["p"] = "2"  # type: ignore[index]
 

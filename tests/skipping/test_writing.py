@@ -33,8 +33,9 @@ PARAMS = {"io.xskipper.index.bloom.fpp": "0.1", "io.xskipper.index.bloom.ndv": "
 def store(keys: tuple[str | None, str | None] = (None, None), *, plaintext: bool = False) -> StoreMetadata:
     """A store of three indexes, two of which may have keys."""
     indexes = (
-        IndexColumn.of("minmax", ["N.temp"], key=keys[0]), IndexColumn.of("bloomfilter", ["city"], PARAMS, keys[1]),
-        IndexColumn.of("valuelist", ["city"]),
+        IndexColumn.create("minmax", ["N.temp"], key=keys[0]),
+        IndexColumn.create("bloomfilter", ["city"], PARAMS, keys[1]),
+        IndexColumn.create("valuelist", ["city"]),
     )  # fmt: skip
     encryption = StoreEncryption("", "k1", plaintext) if keys != (None, None) else None
     return StoreMetadata(4, "/tables/weather", encryption, ("Dt",), indexes)
@@ -194,7 +195,7 @@ def test_cells_of_every_type_come_back(data: st.DataObject, tmp_path_factory: py
     count = data.draw(st.integers(0, 5))
     drawn = [[data.draw(st.none() | values) for _ in range(2)] for _ in range(count)]
     metadata = StoreMetadata(
-        4, "t", None, ("p",), (IndexColumn.of("minmax", ["a"]), IndexColumn.of("valuelist", ["a"]))
+        4, "t", None, ("p",), (IndexColumn.create("minmax", ["a"]), IndexColumn.create("valuelist", ["a"]))
     )
     table = pa.table({
         "obj_name": pa.array([f"o#{at}" for at in range(count)], pa.string()),

@@ -155,7 +155,7 @@ def test_two_saves_at_a_time_both_happen(tmp_path: Path) -> None:
 
 def test_files_that_others_add_beside_an_unfinished_save_stay(base: Path) -> None:
     staged = base / f"{commit.TEMPORARY}{JOB}"
-    names = [commit.Old.of(name, str(base / name)) for name in ("b.parquet", "data", "k=1/c.pq")]
+    names = [commit.Old.from_path(name, str(base / name)) for name in ("b.parquet", "data", "k=1/c.pq")]
     (staged / JOURNAL).write_bytes(commit.Journal(tuple(NAMES), tuple(names)).dump())
     staged.rename(base / f"{COMMIT}{JOB}")
     put(base / "part-from-spark.parquet", 7)

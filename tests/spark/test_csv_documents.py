@@ -206,7 +206,7 @@ def test_csv_is_ingested_with_its_other_columns(spark: Any, tmp_path: Path) -> N
     packed.write_bytes(gzip.compress((tmp_path / "rows.csv").read_bytes()))
     out = str(tmp_path / "out")
     done = ingest_json(
-        spark, str(packed.parent), out, "n INT", form="csv", column="event", on_error="null", error_column="why",
+        spark, str(packed.parent), out, "n INT", format="csv", column="event", on_error="null", error_column="why",
         csv={"document": "doc", "columns": {"id": "int", "day": "date"}}, bad_lines_file=True,
     )
     assert (done.rows, done.bad_lines, done.schema) == (50, 1, "STRUCT<n: INT>")
@@ -221,5 +221,5 @@ def test_csv_is_ingested_with_its_other_columns(spark: Any, tmp_path: Path) -> N
     assert why.endswith("rows.csv.gz, row 9, byte 1: the text ends within a value")
     with open(str(done.bad_lines_file)) as side:
         assert json.loads(side.read())["raw"] == "{"
-    with pytest.raises(ValueError, match='needs form="csv"'):
+    with pytest.raises(ValueError, match='needs format="csv"'):
         ingest_json(spark, str(packed), out, csv={"document": "doc"})

@@ -182,7 +182,7 @@ def test_a_plan_tells_what_a_read_will_touch(quakes: Path, quakes_file: Path) ->
     assert str(plan).startswith(f"reads {plan.row_groups} of 35 row groups")
     slices = plan.slices(1 << 20)
     read = [group.index for part in slices for task in part.tasks for group in task.row_groups]
-    assert read == list(plan.tasks[0].kept)
+    assert read == list(plan.tasks[0].kept_row_groups)
 
 
 @pytest.mark.parametrize("sizes", [[300 << 10] * 5, [5 << 18] * 7, [10, 3 << 20, 10, 10], [0, 0, 0]])

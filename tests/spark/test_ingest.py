@@ -95,11 +95,11 @@ def test_documents_over_many_lines_and_files_of_every_codec_are_read_whole(spark
     (source / "a.json").write_text('[{"n": 1,\n "m": 2},\n {"n": 3}]')
     (source / "b.json.bz2").write_bytes(bz2.compress(b'{"n":\n 4}\n{"n": 5}'))
     (source / "c.json.zst").write_bytes(pa.compress(b'{"n": 6}\n', "zstd", asbytes=True))
-    ingest_json(spark, str(source), str(tmp_path / "out"), form="auto")
+    ingest_json(spark, str(source), str(tmp_path / "out"), format="auto")
     assert sorted(one["n"] for one in values(tmp_path / "out")) == [1, 3, 4, 5, 6]
     (source / "d.json.gz").write_bytes(gzip.compress(b'{"n": 7}\n' * 1000)[:-9])
     with pytest.raises(CorruptFileError, match=r"Truncated compressed stream \[file .*d\.json\.gz"):
-        ingest_json(spark, str(source), str(tmp_path / "out"), form="auto")
+        ingest_json(spark, str(source), str(tmp_path / "out"), format="auto")
     assert len(values(tmp_path / "out")) == 5
 
 
@@ -144,12 +144,12 @@ def test_a_side_file_tells_of_each_bad_line(spark: Any, tmp_path: Path) -> None:
         assert all(one["file"] == str(source) for one in told)
         assert told[0]["message"].endswith("in.json, line 2, byte 5: the text ends within a value")
         assert len([*out.glob("_pqext_bad_lines-*")]) == 1
-    done = ingest_json(spark, str(source), str(out), None, made, on_error="skip", mode="overwrite", form="auto")
+    done = ingest_json(spark, str(source), str(out), None, made, on_error="skip", mode="overwrite", format="auto")
     assert (done.bad_lines_file, [*out.glob("_pqext_bad_lines-*")]) == (None, [])
     multi = tmp_path / "multi.json"
     multi.write_text('[{"n":\n 1},\n {"n": x},\n {"n": 3}]')
     done = ingest_json(
-        spark, str(multi), str(out), form="auto", on_error="null", bad_lines_file=True, mode="overwrite"
+        spark, str(multi), str(out), format="auto", on_error="null", bad_lines_file=True, mode="overwrite"
     )
     assert done.bad_lines_file is not None
     (one,) = [json.loads(line) for line in Path(done.bad_lines_file).read_text().splitlines()]
@@ -286,6 +286,6 @@ def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) 
         ingest_json(spark, source, out, partition_by=["$.a[0]"])
     with pytest.raises(TypeError, match=r"column 'x' of type double cannot name folders"):
         ingest_json(spark, source, out, partition_by={"x": ("$.x", "double")})
-    with pytest.raises(ValueError, match=r"a file lies in the place of a folder to write into"):
+    with pytest.raises(ValueError, match=r"the folder to write is an existing file"):
         ingest_json(spark, source, source)
     assert not (tmp_path / "out").exists()

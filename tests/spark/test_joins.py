@@ -188,13 +188,13 @@ def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
     even = spark.range(0, 40_000, numPartitions=8)
     uneven = even.where("id < 100 OR id >= 35000")
     again: list[Any] = []
-    collect = Whole.of
+    collect = Whole.collect
 
     def of(df: Any) -> Whole:
         again.append(df)
         return collect(df)
 
-    monkeypatch.setattr(Whole, "of", of)
+    monkeypatch.setattr(Whole, "collect", of)
     for df, most, is_again in ((even, 40_000 * 8, False), (even, 40_000 * 8 - 1, False), (uneven, 50_000, True)):
         again.clear()
         found, size = Whole.within(df, most)
@@ -280,7 +280,7 @@ def test_what_cannot_be_joined_is_told_before_any_task(
 def test_sides_of_different_kinds_and_systems_are_told(frames: tuple[Any, Any, Any, Any]) -> None:
     left, _, _, _ = frames
     elsewhere = left.select(F.st_setsrid("geom", F.lit(3857)).alias("geom"))
-    with pytest.raises(ValueError, match=r"EPSG:3857: bring one"):
+    with pytest.raises(ValueError, match=r"EPSG:3857: transform one"):
         spatial_join(left, elsewhere)
     globe = left.select(F.st_geogfromwkb(F.st_asbinary("geom")).alias("geog"))
     with pytest.raises(TypeError, match="GEOMETRY and 'geog' on the right GEOGRAPHY"):

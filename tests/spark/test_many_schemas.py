@@ -90,7 +90,7 @@ def test_union_of_names_that_differ_in_case_follows_the_session(spark: Any, tmp_
     for number, name in enumerate(("a", "A")):
         pq.write_table(pa.table({"id": [number], name: [10 + number]}), tmp_path / f"{number}.parquet")
     path = str(tmp_path)
-    different = r"'a' and 'A' differ in case alone.*caseSensitive=true"
+    different = r"'a' and 'A' differ only in case.*caseSensitive=true"
     with pytest.raises(PySparkException, match=different):
         read(spark, path, schema="union")
     with pytest.raises(PySparkException, match=different):
@@ -113,6 +113,6 @@ def test_fields_that_differ_in_case_are_named_by_their_path(tmp_path: Path, name
         table = pa.table({name[0]: pa.array([struct if "." in name[2:] else struct[0]])})
         pq.write_table(table, tmp_path / f"{number}.parquet")
     options = {"path": str(tmp_path), "schema": "union"}
-    with pytest.raises(ValueError, match=f"'{names[0]}' and '{names[1]}' differ in case alone"):
+    with pytest.raises(ValueError, match=f"'{names[0]}' and '{names[1]}' differ only in case"):
         Query.from_options(options)
     assert Query.from_options(options | {"case_sensitive": "true"}).schema().names == [names[0][0]]

@@ -112,5 +112,5 @@ def test_fields_that_differ_in_case_alone_are_not_merged() -> None:
         (pa.list_(lower), pa.list_(upper), r"c\.\w+"),
         (pa.map_(pa.string(), lower), pa.map_(pa.string(), upper), r"c\.\w+\.\w+"),
     ):
-        with pytest.raises(SchemaMismatchError, match=rf"columns '{path}\.a' and '{path}\.A' differ in case alone"):
+        with pytest.raises(SchemaMismatchError, match=rf"columns '{path}\.a' and '{path}\.A' differ only in case"):
             widened(pa.schema([("c", one)]), pa.schema([("c", two)]), "f", "g")

@@ -74,8 +74,8 @@ def test_documents_that_span_lines_name_the_forms(spark: Any, tmp_path: Path) ->
     for call in (lambda: read_json(spark, str(path)).collect(), lambda: ingest_json(spark, str(path), target)):
         told = _message(call)
         assert 'line 1, byte 1: the text ends within a value; an array or a document that spans lines needs' in told
-        assert 'ingest_json(form="array") or form="documents"' in told
-    assert ingest_json(spark, str(path), target, form="array").rows == 5
+        assert 'ingest_json(format="array") or format="documents"' in told
+    assert ingest_json(spark, str(path), target, format="array").rows == 5
     packed = tmp_path / "lines.ndjson.xz"
     packed.write_bytes(lzma.compress("".join(json.dumps(one) + "\n" for one in documents).encode()))
     assert read_json(spark, str(packed)).count() == 5

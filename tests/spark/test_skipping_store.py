@@ -125,7 +125,7 @@ def test_java_deserialises_the_cells_that_are_written(spark: Any) -> None:
 
 @pytest.mark.spec("store.row", "store.index.nullable")
 def test_spark_reads_a_part_that_is_written(spark: Any, tmp_path: Path) -> None:
-    indexes = (IndexColumn.of("minmax", ["t"]), IndexColumn.of("valuelist", ["c"]))
+    indexes = (IndexColumn.create("minmax", ["t"]), IndexColumn.create("valuelist", ["c"]))
     table = pa.table({
         "obj_name": ["/a#1", "/b#2"], "virtual_p": pa.array([1, None], pa.int32()),
         "t_minmax_1": pa.array([{"min": 1.5, "max": 2.5}, None], pa.struct({"min": pa.float64(), "max": pa.float64()})),

@@ -134,5 +134,5 @@ def test_other_checkpoints_are_refused(text: str) -> None:
 
 def test_no_save_is_durable() -> None:
     assert write_options({"durable": "false"})["durable"] is False
-    with pytest.raises(ValueError, match="those of tasks wait for the commit"):
+    with pytest.raises(ValueError, match="the commit publishes files of tasks"):
         write_options({"durable": "true"})

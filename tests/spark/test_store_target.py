@@ -344,7 +344,7 @@ def test_what_does_not_suit_the_folder_is_refused(options: dict[str, Any]) -> No
     with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt is not named as a Parquet file"):
         target.check(True, append_check(lambda: b""))
     target._bucket.put(f"data/out/{NOTE}", b"{")
-    with pytest.raises(CorruptFileError, match="the note of a job that is not finished is damaged"):
+    with pytest.raises(CorruptFileError, match="the record of an unfinished job is damaged"):
         clean(URL, storage_options=options)
 
 
@@ -361,7 +361,7 @@ SOUND = {"version": 1, "job": JOB, "uploads": {}, "small": {}, "old": [], "after
 )
 def test_a_note_that_no_job_has_written_is_refused_before_anything_is_done(change: dict[str, Any]) -> None:
     assert StoreJournal.load(json.dumps(SOUND | {"old": ["/a//b.parquet"]}).encode(), "note").old == ("/a//b.parquet",)
-    with pytest.raises(CorruptFileError, match="the note of a job that is not finished is damaged"):
+    with pytest.raises(CorruptFileError, match="the record of an unfinished job is damaged"):
         StoreJournal.load(json.dumps(SOUND | change).encode(), "note")
 
 
@@ -373,7 +373,7 @@ def test_a_note_that_no_job_has_written_is_refused_before_anything_is_done(chang
     ],
 )
 def test_a_url_with_credentials_or_without_a_bucket_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match=r"pass them as storage_options|names no bucket") as told:
+    with pytest.raises(ValueError, match=r"pass them as storage_options|has no bucket") as told:
         StoreTarget(url, {"access_key": "a", "secret_key": "b"} if url.startswith("s3") else {})
     assert "word-of-secret" not in str(told.value)
 

@@ -111,7 +111,7 @@ def test_files_that_are_gone_and_offsets_that_are_none_are_told(tmp_path: Path) 
         stream.partitions(start, end)
     assert Files([str(tmp_path)], None, StreamOptions(ignore_missing_files=True)).partitions(start, end) == []
     for wrong in ({}, {"version": 1, "files": 2, "seen": end["seen"]}, {"version": 1, "files": 1, "seen": "?"}):
-        with pytest.raises(ValueError, match="the checkpoint holds an offset that is none of this source"):
+        with pytest.raises(ValueError, match="the checkpoint contains an offset of another source"):
             stream.latestOffset(wrong, None)
     assert Files([str(tmp_path / "later")], None, StreamOptions()).latestOffset(start, None) == start
     with pytest.raises(ValueError, match="option maxFilesPerTrigger is a positive number, not '0'"):
@@ -223,7 +223,7 @@ def test_what_does_not_suit_a_stream_is_refused(tmp_path: Path) -> None:
         )
     for damaged in ("{", '{"batch": 1e999}', '{"batch": 1.5}', '{"batch": "1"}'):
         (tmp_path / f"_pqext_streamed-{QUERY}.json").write_text(damaged)
-        with pytest.raises(CorruptFileError, match="the note of a stream is damaged"):
+        with pytest.raises(CorruptFileError, match="the record of a stream is damaged"):
             run(options, 1, [2], "c")
 
 

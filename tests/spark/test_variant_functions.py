@@ -183,7 +183,7 @@ def test_wrong_arguments_are_told_at_once() -> None:
         P.variant_merge("v", "p")
     with pytest.raises(ValueError, match="path"):
         P.variant_set("v", "a.b", 1)
-    with pytest.raises(ValueError, match="whole value"):
+    with pytest.raises(ValueError, match="root value"):
         P.variant_delete("v", "$")
 
 

@@ -64,7 +64,7 @@ def test_the_writer_coerces_as_it_is_told() -> None:
     ("choice", "message"),
     [
         ({"shema": "a INT"}, "unknown shredding option 'shema'; did you mean 'schema'"),
-        ({"schema": "a INT", "max_fields": 3}, "'max_fields' is for schemas that are inferred"),
+        ({"schema": "a INT", "max_fields": 3}, "'max_fields' applies to inferred schemas only"),
         ({"coerce": "same"}, "coerce is one of 'equivalent', 'exact', 'json', not 'same'"),
         ({"min_frequency": 2}, "min_frequency lies between 0 and 1"),
         ({"mixed": "untyped"}, "mixed is one of"),

@@ -171,7 +171,7 @@ def test_strict_names_the_first_row_that_the_path_does_not_fit() -> None:
 
 
 def test_what_cannot_be_done_is_refused() -> None:
-    with pytest.raises(ValueError, match="whole value cannot be deleted"):
+    with pytest.raises(ValueError, match="root value cannot be deleted"):
         variant.delete(rows_of(), "$")
     with pytest.raises(ValueError, match=r"variant\.explode"):
         variant.set(rows_of(), "$.b[*]", 1)

@@ -38,7 +38,7 @@ def test_batches_of_any_size_give_the_whole_file_once(
 ) -> None:
     content = b"\n".join(lines) + (b"\n" if ends else b"")
     expected = [line.decode().strip() for line in lines if line.strip()]
-    assert texts(io.BytesIO(content), form="lines", batch_bytes=batch_bytes, threads=threads) == expected
+    assert texts(io.BytesIO(content), format="lines", batch_bytes=batch_bytes, threads=threads) == expected
 
 
 @settings(max_examples=share(0.5))
@@ -160,7 +160,7 @@ def test_fields_that_begin_later_in_the_sample_are_inferred(form: Any, tmp_path:
     documents = [json.dumps({"id": i} | ({"late": i} if i >= 50 else {})) for i in range(1000)]
     source = tmp_path / "events.json"
     source.write_text("\n".join(documents) if form == "lines" else f"[{','.join(documents)}]")
-    batch = next(iter(variant.read_json(source, shredding="infer", form=form)))
+    batch = next(iter(variant.read_json(source, shredding="infer", format=form)))
     assert [field.name for field in batch.column(0).type.field("typed_value").type] == ["id", "late"]
 
 

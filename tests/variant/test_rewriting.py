@@ -24,7 +24,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.footer.thrift_footer import serialise_footer
-from pqext.core.footer.writing import form_of
+from pqext.core.footer.writing import footer_format_of
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FORMATS, FooterFormat
@@ -439,7 +439,7 @@ def test_the_form_of_the_footer_is_kept(footer: FooterFormat, tmp_path: Path) ->
     pqext.write_table(pa.table({"n": range(100)}), tmp_path / "in.parquet", footer=footer)
     pqext.repair(tmp_path / "in.parquet", tmp_path / "out.parquet")
     with open_source(tmp_path / "out.parquet") as source:
-        assert form_of(source) == footer
+        assert footer_format_of(source) == footer
     assert pqext.read_table(tmp_path / "out.parquet")["n"].to_pylist() == list(range(100))
 
 

@@ -119,8 +119,8 @@ def test_a_type_name_can_name_a_field() -> None:
         ("a DECIMAL(40,1)", "up to 38 digits"),
         ("a DECIMAL(5,6)", "scale from 0 to the precision"),
         ("a DECIMAL(x)", "position 10: expected a number"),
-        ("a INT(3)", "takes no arguments"),
-        ("a TIME(7)", "takes no arguments"),
+        ("a INT(3)", "accepts no arguments"),
+        ("a TIME(7)", "accepts no arguments"),
         ("a INT NOT", "expected NULL"),
         ("a INT COMMENT b", "expected the text"),
         ("a INT, a STRING", "duplicate field 'a'"),
@@ -164,7 +164,7 @@ def test_a_name_alone_is_answered_with_how_a_field_is_written() -> None:
 
 
 def test_names_are_text_that_utf8_can_hold() -> None:
-    with pytest.raises(ValueError, match="no form in UTF-8"):
+    with pytest.raises(ValueError, match="cannot be encoded as UTF-8"):
         shredding_schema("`a\ud800` INT")
     assert str(shredding_schema("`` INT, `a``b` INT")) == "STRUCT<``: INT, `a``b`: INT>"
 

@@ -287,7 +287,7 @@ def test_what_is_no_array_or_path_is_a_type_error(wrong: Any) -> None:
         with pytest.raises(TypeError, match="expected"):
             ask(wrong)
     if not isinstance(wrong, str | list):
-        with pytest.raises(TypeError, match="a path is"):
+        with pytest.raises(TypeError, match="a path must be"):
             Variant.from_json("1").get(wrong)
 
 

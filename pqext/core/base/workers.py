@@ -188,7 +188,7 @@ class Workers:
 
     def _check_process(self) -> None:
         if self._forks != _forks:
-            raise RuntimeError("the process was forked while this iterator was in use: create it again in the child")
+            raise RuntimeError("this iterator was created before a fork; create a new iterator in the child process")
 
     def _finish(self, future: Future[T]) -> T:
         self._check_process()

@@ -96,7 +96,7 @@ class AesKey:
         return f"<AesKey of {self._aes.key_size} bits>"
 
     def __reduce__(self) -> str:
-        raise TypeError("keys in use are not pickled")
+        raise TypeError("keys in use cannot be pickled")
 
 
 def module_length(prefix: Bytes, left: int, most: int) -> int:
@@ -118,7 +118,7 @@ def _length(length: int) -> bytes:
 
 
 def _body(module: Bytes, least: int) -> Bytes:
-    """A module without its length, which must be that of the bytes at hand."""
+    """Return a module without its length field, after checking that it states the length of ``module``."""
     length = int.from_bytes(module[:LENGTH_BYTES].tobytes(), "little")
     if length != len(module) - LENGTH_BYTES or length < least:
         raise EncryptionError(

@@ -61,10 +61,10 @@ class Algorithm(NamedTuple):
     prefix_is_supplied: bool
 
     @classmethod
-    def of(cls, stored: EncryptionAlgorithm) -> Algorithm:
+    def from_footer(cls, stored: EncryptionAlgorithm) -> Algorithm:
         """Raises ``UnsupportedError`` for an algorithm that is not known."""
         if stored.member is None:
-            raise UnsupportedError("the file is encrypted by an algorithm that is not known", feature="encryption")
+            raise UnsupportedError("the file is encrypted with an unknown algorithm", feature="encryption")
         fields = stored.AES_GCM_V1 or stored.AES_GCM_CTR_V1
         assert fields is not None
         return cls(
@@ -74,17 +74,17 @@ class Algorithm(NamedTuple):
 
 
 class FileDecryptor:
-    """Decrypts one file, with what ``decryption`` knows of its keys.
+    """Decrypts one file with the keys of ``decryption``.
 
-    ``key_metadata`` is that of the footer key. ``authentic`` tells whether the footer's content was proved:
-    decrypted, or its signature verified.
+    ``key_metadata`` belongs to the footer key. ``authentic`` is true if the footer was decrypted or its signature was
+    verified.
     """
 
     def __init__(
         self, algorithm: EncryptionAlgorithm, key_metadata: bytes | None, decryption: FileDecryption | None,
         path: str | None,
     ) -> None:
-        self.algorithm = Algorithm.of(algorithm)
+        self.algorithm = Algorithm.from_footer(algorithm)
         self.authentic = False
         self._key_metadata = key_metadata
         self._decryption = decryption
@@ -98,8 +98,8 @@ class FileDecryptor:
         """The AAD's part for the whole file. Raises ``EncryptionError`` when the prefix is not the one expected."""
         if not self.algorithm.file_unique:
             raise EncryptionError(
-                "the file has no identifier (aad_file_unique), so nothing ties its encrypted modules to it; DuckDB "
-                "writes such files, which are outside the format and which it alone reads"
+                "the file has no identifier (aad_file_unique), which binds encrypted modules to their file; DuckDB "
+                "writes files without it, and only DuckDB reads them"
             )
         expected = self._decryption.aad_prefix_of(self._path) if self._decryption is not None else None
         stored = self.algorithm.aad_prefix or None
@@ -161,15 +161,15 @@ class FileDecryptor:
         """The key of an encrypted column chunk, ``None`` when the reader does not have it."""
         crypto = chunk.crypto_metadata
         if crypto is None or crypto.member is None:
-            raise UnsupportedError("the column's key is kept in a way that is not known", feature="encryption")
+            raise UnsupportedError("the column's crypto metadata is of an unknown type", feature="encryption")
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None:
             return self.footer_key
         if self._decryption is None:
             return None
-        given = key_for(path, self._decryption.column_keys)
-        if given is not None:
-            return self._given.setdefault(given, AesKey(given))
+        arguments = key_for(path, self._decryption.column_keys)
+        if arguments is not None:
+            return self._given.setdefault(arguments, AesKey(arguments))
         return self._retrieve(own.key_metadata, f"the key of column {path!r}")
 
     def chunk(self, chunk: ColumnChunk, path: str, row_group: int, column: int) -> ChunkDecryptor | None:
@@ -181,8 +181,8 @@ class FileDecryptor:
             keys = self._decryption.column_keys if self._decryption is not None else {}
             if not self.authentic and key_for(path, keys) is not None:
                 raise EncryptionError(
-                    "the column is plaintext although a key was given for it, and the footer that says so is not "
-                    "verified: give the footer key too, or no key for this column",
+                    "a key was passed for a column that is plaintext according to a footer that is not verified; pass "
+                    "the footer key too, or no key for this column",
                     column=path,
                 )
             return None
@@ -252,7 +252,7 @@ class FileDecryptor:
 
 
 def _bound(decryption: FileDecryption | None, path: str | None) -> KeyRetriever | None:
-    """The key retriever, that of the file at ``path`` where it makes one for each file."""
+    """Return the key retriever; if ``decryption`` creates one per file, the one for the file at ``path``."""
     retriever = decryption.key_retriever if decryption is not None else None
     for_file = getattr(retriever, "for_file", None)
     return for_file(path) if for_file is not None else retriever

@@ -118,7 +118,7 @@ class FileEncryptor:
         if choice.key is None and self.footer_is_encrypted:
             return
         if chunk.meta_data is None:
-            raise ValueError("a column chunk without metadata")
+            raise ValueError("a column chunk has no metadata")
         if chunk.unknown and not self.footer_is_encrypted:
             raise EncryptionError(
                 "the chunk of an encrypted column has an extension, which a plaintext footer would show: "
@@ -152,20 +152,20 @@ class FileEncryptor:
 
     def _algorithm(self) -> EncryptionAlgorithm:
         prefix, stored = self._aad.prefix, self._encryption.store_aad_prefix
-        kept = prefix if prefix and stored else None
+        retained = prefix if prefix and stored else None
         supply = True if prefix and not stored else None
         unique = self._aad.file_unique
         if self._encryption.algorithm == "AES_GCM_V1":
-            gcm = AesGcmV1(aad_prefix=kept, aad_file_unique=unique, supply_aad_prefix=supply)
+            gcm = AesGcmV1(aad_prefix=retained, aad_file_unique=unique, supply_aad_prefix=supply)
             return EncryptionAlgorithm(AES_GCM_V1=gcm)
-        ctr = AesGcmCtrV1(aad_prefix=kept, aad_file_unique=unique, supply_aad_prefix=supply)
+        ctr = AesGcmCtrV1(aad_prefix=retained, aad_file_unique=unique, supply_aad_prefix=supply)
         return EncryptionAlgorithm(AES_GCM_CTR_V1=ctr)
 
     def _key_of(self, path: str, source: str | None) -> ColumnKey | None:
-        found: ColumnKey | None = key_for(path, self._encryption.column_keys)
-        if found is None and source is not None:
-            found = key_for(source, self._encryption.column_keys)
-        return ColumnKey() if found is None and self._encryption.encrypt_columns == "all" else found
+        result: ColumnKey | None = key_for(path, self._encryption.column_keys)
+        if result is None and source is not None:
+            result = key_for(source, self._encryption.column_keys)
+        return ColumnKey() if result is None and self._encryption.encrypt_columns == "all" else result
 
     def _cipher(self, key: bytes) -> AesKey:
         # One a key, for as long as the user's object lives, so that its encryptions are counted together.

@@ -28,7 +28,7 @@ from pqext.core.io.sink import Sink
 from pqext.core.io.source import Source
 from pqext.core.schema.annotations import extension_name
 
-Unknown = Literal["refuse", "drop", "keep"]
+Unknown = Literal["reject", "drop", "keep"]
 
 
 def concatenate(
@@ -36,7 +36,7 @@ def concatenate(
     dest: Any,
     *,
     key_value_metadata: Merge | Mapping[str, str] = "merge",
-    extensions: Unknown = "refuse",
+    extensions: Unknown = "reject",
     limits: Limits = DEFAULT_LIMITS,
 ) -> int:
     """Concatenate Parquet files of one schema into ``dest``, a path or a binary file object; returns its rows.
@@ -46,8 +46,8 @@ def concatenate(
     that column are dropped. ``key_value_metadata``: ``"merge"`` keeps all pairs, with the value of the first file that
     has the key, ``"first"`` keeps the first file's, ``"equal"`` requires equal pairs, and a mapping replaces them.
     ``extensions`` applies to extensions and to unknown fields, which may contain offsets that become wrong:
-    ``"refuse"`` raises, ``"drop"`` removes them, ``"keep"`` copies those of the row groups, and the first file's in the
-    footer, unchanged. Boxes of pages (:mod:`pqext.geo.page_boxes`) are known, and always preserved.
+    ``"reject"`` raises, ``"drop"`` removes them, ``"keep"`` copies them unchanged from the row groups and from the
+    footer of the first file. Boxes of pages (:mod:`pqext.geo.page_boxes`) are known, and always preserved.
 
     Raises ``ValueError`` if the files do not fit together, ``UnsupportedError`` for files with encrypted parts or
     with chunks in other files, and ``CorruptFileError`` for corrupt footers; no file then remains at ``dest``.
@@ -55,11 +55,11 @@ def concatenate(
     if extensions not in get_args(Unknown):
         raise ValueError(f"extensions must be one of {', '.join(get_args(Unknown))}, not {extensions!r}")
     if isinstance(sources, (str, bytes)):
-        raise TypeError("sources is a list of files")
+        raise TypeError("sources must be a list of files")
     job = _Concatenation(key_value_metadata, extensions, limits)
     inputs = list(sources)
     if not inputs:
-        raise ValueError("there is nothing to concatenate")
+        raise ValueError("no files to concatenate")
     with Sink(dest) as sink:
         sink.write(MAGIC)
         for source in inputs:
@@ -93,7 +93,7 @@ class _Concatenation:
         footer = plain_footer(source, self._limits)
         metadata = footer.metadata
         if self._unknown != "keep" and any(_unknown(struct) for struct in _all(metadata)):
-            if self._unknown == "refuse":
+            if self._unknown == "reject":
                 raise UnsupportedError(
                     "the metadata has an extension or a field that is not known, which might hold offsets: "
                     'pass extensions="drop" or extensions="keep"',
@@ -109,24 +109,24 @@ class _Concatenation:
         shift = sink.offset - len(MAGIC)
         self._merge.forget_foreign_bounds(metadata, [group.columns for group in groups])
         for group in groups:
-            found = [self._take_indexes(chunk, source, shift, footer.offset) for chunk in group.columns]
+            results = [self._take_indexes(chunk, source, shift, footer.offset) for chunk in group.columns]
             for chunk in group.columns:
                 _move(chunk, shift, footer.offset)
             if group.file_offset:
                 group.file_offset = _moved(group.file_offset, shift, footer.offset)
             group.ordinal = len(self._groups) if len(self._groups) < 1 << 15 else None
             self._groups.append(group)
-            self._indexes.append(found)
+            self._indexes.append(results)
         copy_bytes(source, len(MAGIC), end, sink)
 
     def finish(self, sink: Sink) -> FileMetaData:
         """Write the page indexes; returns the footer."""
         for group in self._indexes:
-            for one in group:
-                one.chunk.column_index_offset, one.chunk.column_index_length = _write(sink, one.column)
+            for item in group:
+                item.chunk.column_index_offset, item.chunk.column_index_length = _write(sink, item.column)
         for group in self._indexes:
-            for one in group:
-                one.chunk.offset_index_offset, one.chunk.offset_index_length = _write(sink, one.offset)
+            for element in group:
+                element.chunk.offset_index_offset, element.chunk.offset_index_length = _write(sink, element.offset)
         return self._merge.finish(self._groups)
 
     def _take_indexes(self, chunk: ColumnChunk, source: Source, shift: int, end: int) -> _Indexes:
@@ -158,7 +158,7 @@ def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
             f"a column chunk lies in another file, {chunk.file_path!r}", feature="concatenating summary files"
         )
     if chunk.meta_data is None:
-        raise CorruptFileError("a column chunk without metadata")
+        raise CorruptFileError("a column chunk has no metadata")
     return chunk.meta_data
 
 
@@ -204,22 +204,22 @@ def _forget(struct: Struct) -> None:
     if type(struct).is_union:
         set_extension(struct, None, replace=True)
     else:
-        kept = _parts(struct)[0]
+        retained = _parts(struct)[0]
         struct.unknown = ()
-        add_entries(struct, kept)
+        add_entries(struct, retained)
 
 
 def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
     """The parts of a chunk's extension that stay valid when the chunk is moved, and whether it has others."""
     stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
     try:
-        found = None if stored is None else extension_parts(stored)
+        result = None if stored is None else extension_parts(stored)
     except (CorruptFileError, UnsupportedError):
-        found = None
-    if found is None:
+        result = None
+    if result is None:
         return {}, bool(struct.unknown)
-    kept = {uuid: payload for uuid, payload in found.items() if extension_name(uuid) is not None}
-    return kept, len(kept) < len(found) or len(struct.unknown) > 1
+    retained = {uuid: payload for uuid, payload in result.items() if extension_name(uuid) is not None}
+    return retained, len(retained) < len(result) or len(struct.unknown) > 1
 
 
 def _all(struct: Struct) -> Iterator[Struct]:

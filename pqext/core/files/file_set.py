@@ -30,10 +30,10 @@ def verify_file_set(
 
     Raises ``EncryptionError`` that lists missing, foreign and duplicate files.
     """
-    wanted = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
-    if len(set(wanted)) != len(wanted) or b"" in wanted:
+    requested = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
+    if len(set(requested)) != len(requested) or b"" in requested:
         raise ValueError("prefixes must differ from each other, and none may be empty")
-    found: dict[bytes, Any] = {}
+    result: dict[bytes, Any] = {}
     faults: list[str] = []
     hidden: list[tuple[str, Any]] = []
 
@@ -58,23 +58,23 @@ def verify_file_set(
         except EncryptionError as error:
             faults.append(f"{name}: {error.message}")
             continue
-        if prefix in found:
+        if prefix in result:
             faults.append(f"{name}: another file has its AAD prefix {prefix!r}")
-        elif prefix in wanted:
-            found[prefix] = source
+        elif prefix in requested:
+            result[prefix] = source
         else:
             faults.append(f"{name}: its AAD prefix {prefix!r} is not one of the set's")
     for name, source in hidden:
-        for prefix in [one for one in wanted if one not in found]:
+        for prefix in [item for item in requested if item not in result]:
             try:
                 proves(source, prefix)
             except EncryptionError:
                 continue
-            found[prefix] = source
+            result[prefix] = source
             break
         else:
             faults.append(f"{name}: none of the AAD prefixes that are left is its own")
-    faults += [f"no file has the AAD prefix {prefix!r}" for prefix in wanted if prefix not in found]
+    faults += [f"no file has the AAD prefix {prefix!r}" for prefix in requested if prefix not in result]
     if faults:
         raise EncryptionError("the files are not the set expected: " + "; ".join(faults))
-    return found
+    return result

@@ -17,7 +17,7 @@ from pqext.core.files.summary_files import NotedFile, add_note
 from pqext.core.footer.merge import FooterMerge, Merge
 from pqext.core.footer.rewrite import plain_footer
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
-from pqext.core.footer.writing import form_of
+from pqext.core.footer.writing import footer_format_of
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource
@@ -36,27 +36,27 @@ def write_summary(
     not read. Size and modification time of each file and the CRC of its footer are recorded, so that a scan of the
     folder uses the metadata of unchanged files from ``_metadata``; not if writers differ, or a file has only a
     FlatBuffers footer. ``key_value_metadata`` is as for :func:`pqext.concatenate`. Extensions and unknown fields of row
-    groups are preserved, since their offsets stay valid in their files; those of the footers are dropped.
+    groups are preserved, since their offsets stay valid in their files. In footers they are dropped.
 
     Raises ``ValueError`` if a file is elsewhere or the schemas differ, and ``UnsupportedError`` for files with
     encrypted parts or with chunks in other files.
     """
     if isinstance(paths, (str, bytes)):
-        raise TypeError("paths is a list of paths")
+        raise TypeError("paths must be a list of paths")
     root = os.path.realpath(os.fsdecode(folder))
     merge = FooterMerge(key_value_metadata)
     groups: list[RowGroup] = []
     files: dict[str, NotedFile] = {}
     writers: set[str | None] = set()
     is_alike = True
-    for given in paths:
-        path = os.fsdecode(given)
+    for arguments in paths:
+        path = os.fsdecode(arguments)
         try:
             relative = os.path.relpath(os.path.realpath(path), root)
         except ValueError:  # on another drive
             relative = os.pardir
         if relative.split(os.sep)[0] == os.pardir or os.path.isabs(relative):
-            raise ValueError(f"{path} does not lie in {os.fsdecode(folder)}, from where the summary would name it")
+            raise ValueError(f"{path} does not lie in {os.fsdecode(folder)}, the folder of the summary")
         name = str(PurePosixPath(*relative.split(os.sep)))
         with PathSource(path) as source:
             try:
@@ -67,7 +67,7 @@ def write_summary(
                 foreign = merge.forget_foreign_bounds(metadata, [group.columns for group in named])
                 groups += named
                 writers.add(metadata.created_by)
-                is_noted = form_of(source) != "flatbuffers" and not foreign and name not in files
+                is_noted = footer_format_of(source) != "flatbuffers" and not foreign and name not in files
                 is_alike = is_alike and is_noted and len(writers) == 1
                 crc = crc32(footer.raw.data)
                 files[name] = NotedFile(*source.stamp, metadata.key_value_metadata, footer.length, crc)

@@ -137,16 +137,16 @@ class Summary:
             raise NotByFileError("it is encrypted")
         self._all = self.metadata.row_groups
         index = self._all.untouched if isinstance(self._all, LazyStructs) else None
-        found = None if index is None else read_row_group_files(index)
-        if found is None:
-            raise NotByFileError("it has row groups that do not lie in one file each")
-        self._rows = found[1]
-        self._starts = found[2]
+        result = None if index is None else read_row_group_files(index)
+        if result is None:
+            raise NotByFileError("it has row groups that span several files")
+        self._rows = result[1]
+        self._starts = result[2]
         self.groups: dict[str, list[int]] = {}
-        for position, name in enumerate(found[0]):
+        for position, name in enumerate(result[0]):
             self.groups.setdefault(name.decode("utf-8", "surrogateescape"), []).append(position)
         if not all(map(is_plain_path, self.groups)):
-            raise NotByFileError("it names files that do not lie below its folder")
+            raise NotByFileError("it names files outside its folder")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[str, Limits]]:
         return Summary, (self.path, self._limits)  # the copy reads the file again
@@ -159,9 +159,9 @@ class Summary:
     @cached_property
     def records(self) -> dict[str, NotedFile] | None:
         """The recorded files; None without a record, or if they contradict the summary's files or rows."""
-        found = read_record(self.metadata)
-        is_whole = found is not None and self.groups.keys() <= found.keys()
-        return found if is_whole and self.metadata.num_rows == sum(self._rows) else None
+        record = read_record(self.metadata)
+        is_whole = record is not None and self.groups.keys() <= record.keys()
+        return record if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
     def contradiction(self) -> CorruptFileError | None:
         """An impossible statement of the summary: negative rows, missing rows, or a repeated row group."""
@@ -189,19 +189,19 @@ class Summary:
         """
         resolver = FileResolver(self.path, "folder")
         try:
-            found = os.stat(location)
+            result = os.stat(location)
         except (OSError, ValueError) as error:
             raise CorruptFileError(
                 f"the column chunk's file {name!r} cannot be opened: {error}", path=self.path
             ) from None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(result.st_mode):
             raise CorruptFileError(f"the column chunk's file {name!r} is not a regular file", path=self.path)
-        stamp, file = (found.st_size, found.st_mtime_ns), (self.records or {}).get(name)
-        if file is not None and file.size != found.st_size:
-            message = f"it has {found.st_size} bytes where {escape_text(self.path)} records {file.size}"
+        stamp, file = (result.st_size, result.st_mtime_ns), (self.records or {}).get(name)
+        if file is not None and file.size != result.st_size:
+            message = f"it has {result.st_size} bytes where {escape_text(self.path)} records {file.size}"
             raise self._changed(message, location)
         if file is None:
-            is_sure = found.st_mtime_ns < self._mtime_ns
+            is_sure = result.st_mtime_ns < self._mtime_ns
         else:
             is_sure = file.stamp == stamp and self._shows_changes(file)
         source = self._source(name, location, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
@@ -213,10 +213,10 @@ class Summary:
         """Return the file ``name`` at ``location``; None if it differs from the record in the summary."""
         file = (self.records or {}).get(name)
         try:
-            found = os.stat(location)
+            result = os.stat(location)
         except (OSError, ValueError):
             return None
-        if file is None or (found.st_size, found.st_mtime_ns) != file.stamp or not stat.S_ISREG(found.st_mode):
+        if file is None or (result.st_size, result.st_mtime_ns) != file.stamp or not stat.S_ISREG(result.st_mode):
             return None
         if not self._shows_changes(file):
             return None
@@ -249,12 +249,12 @@ class Summary:
         if file is not None:
             try:
                 start = source.size - TRAILER_BYTES - file.footer_bytes
-                found = crc32(source.read(start, file.footer_bytes).data)
+                result = crc32(source.read(start, file.footer_bytes).data)
             except CorruptFileError:
-                found = -1
-            if found != file.footer_crc:
+                result = -1
+            if result != file.footer_crc:
                 raise self._changed(f"its footer differs from the one that {escape_text(self.path)} records", location)
-            return found
+            return result
         own = read_footer(source, self._limits)
         if own.decryptor is not None or _differ(_RowGroups(self._all, positions), own.metadata.row_groups):
             raise self._changed(f"its footer says otherwise than {escape_text(self.path)}", location)
@@ -270,11 +270,11 @@ _ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data
 _BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
 
 
-def _differ(listed: Sequence[RowGroup], own: Sequence[RowGroup]) -> bool:
+def _differ(summarized: Sequence[RowGroup], own: Sequence[RowGroup]) -> bool:
     """Whether a summary and a file list different row groups, or the summary bounds values differently."""
-    if len(listed) != len(own):
+    if len(summarized) != len(own):
         return True
-    pairs = zip(sorted(listed, key=_start), sorted(own, key=_start), strict=True)
+    pairs = zip(sorted(summarized, key=_start), sorted(own, key=_start), strict=True)
     return any(
         left.num_rows != right.num_rows or len(left.columns) != len(right.columns)
         or any(map(_are_different, left.columns, right.columns)) for left, right in pairs
@@ -295,12 +295,12 @@ def _are_different(left: ColumnChunk, right: ColumnChunk) -> bool:
         (first, second, ("bloom_filter_offset", "geospatial_statistics")),
         (first.statistics, second.statistics, _BOUNDS),
     )
-    return any(_says_more(listed, own, name) for listed, own, names in pairs for name in names)
+    return any(_adds_field(summarized, own, name) for summarized, own, names in pairs for name in names)
 
 
-def _says_more(listed: object, own: object, name: str) -> bool:
+def _adds_field(summarized: object, own: object, name: str) -> bool:
     """Whether a summary has a field value that the file lacks. It may omit optional ones."""
-    value = getattr(listed, name, None)
+    value = getattr(summarized, name, None)
     return value is not None and value != getattr(own, name, None)
 
 

@@ -142,10 +142,10 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
             at += 15  # the next frame ends before the last byte of this one
             position, length = start + at + 1, 0
             while position:  # follow the chain as long as it is valid
-                found, before, length = _ending_at(source, position, limits)
+                result, before, length = _ending_at(source, position, limits)
                 left -= length
-                if found is not None:
-                    yield found
+                if result is not None:
+                    yield result
                 if before is None or left <= 0:
                     break
                 position = before
@@ -202,8 +202,8 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
         left -= length
         try:
             if is_flat:
-                found = read_alone(source, limits, start + at + 4)
-                metadata, raw, stop = found.complete, found.raw, length
+                alone = read_alone(source, limits, start + at + 4)
+                metadata, raw, stop = alone.complete, alone.raw, length
             else:
                 raw = source.read(position, length)
                 metadata, stop = decode(FileMetaData, raw, limits=limits, base=position, path=source.path)

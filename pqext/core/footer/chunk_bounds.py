@@ -22,10 +22,10 @@ def bounds_at(
     location: Location, leaves: int, leaf: SchemaNode, orders: Sequence[ColumnOrder] | None
 ) -> tuple[int, Bounds] | None:
     """Return the rows of a row group of ``leaves`` leaves and the bounds of one; None if anything is unusual."""
-    found = read_statistics(*location, leaves, leaf.stored_place, Statistics.plan)
-    if found is None:
+    result = read_statistics(*location, leaves, leaf.stored_place, Statistics.plan)
+    if result is None:
         return None
-    rows, values, stored = found
+    rows, values, stored = result
     at = leaf.leaf_start
     return rows, proven(leaf, stored, values, rows, orders[at] if orders and at < len(orders) else None)
 

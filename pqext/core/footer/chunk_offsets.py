@@ -55,23 +55,23 @@ class ChunkRanges:
 
     def repeated_groups(self) -> dict[int, list[int]]:
         """Return the positions of repeated row groups, by the first row group with the same ranges."""
-        found: dict[int, list[int]] = {}
+        result: dict[int, list[int]] = {}
         for group, first in enumerate(self._first):
             if first != group and any(extent != _NOWHERE for extent in self._laid[group].extents):
-                found.setdefault(first, []).append(group)
-        return found
+                result.setdefault(first, []).append(group)
+        return result
 
     @cached_property
     def repeated_starts(self) -> frozenset[Place]:
         """Chunks that begin at the offset of an earlier chunk of the file."""
         starts: set[int] = set()
-        found = []
+        results = []
         for group, laid in enumerate(self._laid):
             for leaf, (start, stop) in enumerate(laid.extents):
                 if start < stop and start in starts:
-                    found.append((group, leaf))
+                    results.append((group, leaf))
                 starts.add(start)
-        return frozenset(found)
+        return frozenset(results)
 
     def _joins(self, group: int, leaf: int) -> bool:
         """Whether the chunk begins where the preceding one ends, or ends where the following bytes begin.
@@ -101,13 +101,13 @@ class ChunkRanges:
     @cached_property
     def _laid(self) -> list[_Laid]:
         """Layouts of all row groups; empty for one with corrupt metadata."""
-        found = []
+        results = []
         for number in range(len(self._metadata.row_groups)):
             laid = _Laid()
             with suppress(CorruptFileError, UnsupportedError):
                 laid = _laid_out(peeked(self._metadata.row_groups, number))
-            found.append(laid)
-        return found
+            results.append(laid)
+        return results
 
     @cached_property
     def _first(self) -> list[int]:
@@ -125,15 +125,15 @@ class ChunkRanges:
             for leaf, extent in enumerate(self._laid[group].extents)
             if extent[0] < extent[1]
         )
-        found: dict[Place, Place] = {}
+        result: dict[Place, Place] = {}
         reached, furthest = -1, (-1, -1)
         for (start, stop), place in chunks:
             if start < reached:
-                found[place] = furthest
-                found.setdefault(furthest, place)
+                result[place] = furthest
+                result.setdefault(furthest, place)
             if stop > reached:
                 reached, furthest = stop, place
-        return found
+        return result
 
 
 def _laid_out(group: RowGroup) -> _Laid:

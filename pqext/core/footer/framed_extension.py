@@ -30,15 +30,15 @@ def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> byt
             raise CorruptFileError(f"the file ends in {tail[-4:]!r} instead of {MAGIC!r}", path=opened.path)
         footer_bytes = int.from_bytes(tail[-TRAILER_BYTES:-4], "little")
         # The stop byte of FileMetaData is between the extension and the trailer.
-        found = tail[: -TRAILER_BYTES - 1]
+        result = tail[: -TRAILER_BYTES - 1]
         whole = min(footer_bytes, opened.size - len(MAGIC) - TRAILER_BYTES) - 1
-        if len(found) < FRAME_BYTES or whole < FRAME_BYTES or tail[-TRAILER_BYTES - 1] or found[-16:] != uuid.bytes:
+        if len(result) < FRAME_BYTES or whole < FRAME_BYTES or tail[-TRAILER_BYTES - 1] or result[-16:] != uuid.bytes:
             return None
-        size = payload_size(found, whole, uuid)
+        size = payload_size(result, whole, uuid)
         if size > limits.footer_bytes:
             raise LimitError(f"extension {uuid} has {size} bytes, more than footer_bytes={limits.footer_bytes}")
         start = opened.size - tail_bytes - size
-        return checked_payload(opened.read(start, size).tobytes(), found[:4], uuid)
+        return checked_payload(opened.read(start, size).tobytes(), result[:4], uuid)
     except (CorruptFileError, LimitError) as error:
         error.locate(path=opened.path)
         raise

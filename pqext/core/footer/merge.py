@@ -68,8 +68,8 @@ class FooterMerge:
                 raise ValueError(f"the schema of {named} differs from the first one: {difference}")
             if legacy_leaves(metadata) != self._calendars:
                 raise UnsupportedError(
-                    f"dates or instants of {named} use another Spark calendar or time zone than those of the "
-                    "first file: write it again, with the values that pqext reads",
+                    f"dates or instants of {named} use another Spark calendar or time zone than the first file; "
+                    "rewrite it with the values that pqext reads",
                     feature="joining files in Spark's legacy calendar",
                 )
             if self._policy == "equal" and pairs != self._pairs:
@@ -92,17 +92,17 @@ class FooterMerge:
         These are bounds in another order, and bounds of byte arrays from a writer whose bounds readers distrust, which
         they recognise only by its name. Returns whether there were any.
         """
-        found = self._foreign_orders(metadata)
+        result = self._foreign_orders(metadata)
         doubted = set()
         if not has_valid_byte_array_bounds(metadata.created_by):
             types = [element.type for element in metadata.schema[1:] if not element.num_children]
             doubted = {at for at, type in enumerate(types) if type in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)}
         for group in columns:
-            for index in found:
+            for index in result:
                 _forget_bounds(group[index])
             for index in doubted:
                 _forget_bounds(group[index], deprecated=True)
-        return bool(found or doubted)
+        return bool(result or doubted)
 
     def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
         """The columns whose bounds in this file have another meaning than the merged footer will declare."""
@@ -161,7 +161,7 @@ class FooterMerge:
 
     def _of_all(self, pair: KeyValue) -> KeyValue:
         """``pair`` of some files, as far as it holds for the rows of all files."""
-        values = [found.get(pair.key) for found in self._described]
+        values = [result.get(pair.key) for result in self._described]
         handler = describer(pair.key) if any(values) else None
         if handler is None:
             return pair
@@ -198,7 +198,7 @@ def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     message = difference(from_elements(mine), from_elements(theirs), "the first one")
     if message is not None:
         return message
-    unlike = next((one for one, same in zip(mine[1:], theirs[1:], strict=False) if one != same), mine[0])
+    unlike = next((item for item, same in zip(mine[1:], theirs[1:], strict=False) if item != same), mine[0])
     return f"column {escape_text(str(unlike.name))!r} is described by other fields of the schema"
 
 

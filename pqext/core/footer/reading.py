@@ -58,9 +58,9 @@ def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[Fi
     if path is None:  # bytes in memory must not outlive their owner
         return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits
-    found = _kept.get(path)
-    if found is not None and found.about == about and equal_bytes(found.raw, raw):
-        return _copy(found.metadata), found.end
+    result = _kept.get(path)
+    if result is not None and result.about == about and equal_bytes(result.raw, raw):
+        return _copy(result.metadata), result.end
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
     if metadata.encryption_algorithm is None:
         _kept.limit = CACHE.limit
@@ -137,9 +137,9 @@ def read_footer(
     source.add_metadata(offset)
     is_plain = trailer[4:] == MAGIC and decryption is None
     if by_table is not None and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
-        found = by_table(source, offset, length, limits, tail)
-        if found is not None:
-            return found
+        result = by_table(source, offset, length, limits, tail)
+        if result is not None:
+            return result
     if length + TRAILER_BYTES <= tail_bytes:
         raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
     else:

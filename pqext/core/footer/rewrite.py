@@ -15,7 +15,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.footer.writing import tail, without_copies
-from pqext.core.format.extension.paths import listed, structures_at
+from pqext.core.format.extension.paths import list_extensions, structures_at
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode, encode
@@ -43,12 +43,12 @@ def rewrite_footer(
     removed; other formats of ``footer`` create new ones.
 
     Raises ``ValueError`` or ``TypeError`` if the changed metadata is invalid or its row groups contradict its schema,
-    ``CorruptFileError`` if those of the file do, ``UnsupportedError`` for files with any encryption, which would
-    require the key, and ``BlockingIOError`` if a writer is appending to ``source``, which is to be replaced.
+    ``CorruptFileError`` if the metadata of the file does, ``UnsupportedError`` for encrypted files, which would require
+    the key, and ``BlockingIOError`` if a writer is appending to the ``source`` to be replaced.
     """
     check_format(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
-        raise TypeError("dest is required; only a file given by its path can be rewritten in place")
+        raise TypeError("dest is required unless source is a path, whose file is then replaced")
     target = source if dest is None else dest
     with exclude_appends(source, target):
         warning = _rewritten(source, change, target, footer, limits)
@@ -62,16 +62,16 @@ def _rewritten(
 ) -> str | None:
     """Write the result to ``target``; returns a warning about the second footer, if any."""
     with open_input(source) as opened:
-        found = plain_footer(opened, limits)
-        changed = None if change is None else change(found.metadata)
+        result = plain_footer(opened, limits)
+        changed = None if change is None else change(result.metadata)
         try:
-            serialised = _serialise(found.metadata if changed is None else changed, limits)
+            serialised = _serialise(result.metadata if changed is None else changed, limits)
         except ValueError:
-            _refuse_contradictions(opened, limits)  # in the original footer
+            _check_consistency(opened, limits)  # in the original footer
             raise
         ending, warning = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(target) as sink:
-            copy_bytes(opened, 0, found.offset, sink)
+            copy_bytes(opened, 0, result.offset, sink)
             sink.write(ending)
             if opened is not source:
                 opened.close()  # Windows cannot replace an open file
@@ -92,7 +92,7 @@ def open_input(source: Any) -> Iterator[Source]:
             opened.close()
 
 
-def _refuse_contradictions(source: Source, limits: Limits) -> None:
+def _check_consistency(source: Source, limits: Limits) -> None:
     try:
         _serialise(plain_footer(source, limits).metadata, limits)
     except ValueError as error:
@@ -102,7 +102,7 @@ def _refuse_contradictions(source: Source, limits: Limits) -> None:
 
 def drop_extensions(metadata: FileMetaData) -> None:
     """Remove every extension from the metadata; unknown fields stay."""
-    for place, _ in list(listed(metadata, None)):
+    for place, _ in list(list_extensions(metadata, None)):
         for struct in structures_at(metadata, place):
             set_extension(struct, None, replace=True)
 

@@ -81,10 +81,10 @@ class ColumnWindows:
         at = row_group % WINDOW
         first = row_group - at
         columns = self._columns  # another thread may replace it
-        found = columns.get((column, first))
-        if found is None:
-            found = columns[column, first] = self._chunks(column, first, min(first + WINDOW, self.row_groups))
-        return found, at
+        result = columns.get((column, first))
+        if result is None:
+            result = columns[column, first] = self._chunks(column, first, min(first + WINDOW, self.row_groups))
+        return result, at
 
     def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
         """Return a list with the column chunk, and its position; None if the footer was read completely, or corrupt."""
@@ -104,10 +104,10 @@ class ColumnWindows:
 def build_list(struct_type: type[_L], count: int, parts: Sequence[bytes], limits: Limits, path: str | None) -> _L:
     """Build a structure with only a list of ``count`` serialised structures, checked for completeness."""
     data = b"".join((b"\x19\xfc", uleb(count), *parts, b"\x00"))
-    found, end = decode(struct_type, data, limits=limits, path=path)
+    result, end = decode(struct_type, data, limits=limits, path=path)
     if end != len(data):
         raise CorruptFileError("the footer's structures are not at the expected offsets")
-    return found
+    return result
 
 
 class IndexedStructs(LazyStructs[_T]):
@@ -142,14 +142,14 @@ class IndexedStructs(LazyStructs[_T]):
 
     @property
     def _index(self) -> StructIndex:  # type: ignore[override]
-        found = self._complete
-        assert isinstance(found, LazyStructs)
-        return found._index
+        result = self._complete
+        assert isinstance(result, LazyStructs)
+        return result._index
 
     def __len__(self) -> int:
         return self._count
 
-    def _one(self, position: int) -> _T:
+    def _struct_at(self, position: int) -> _T:
         if not -self._count <= position < self._count:
             raise IndexError(f"no element {position} in a list of {self._count}")
         position %= self._count
@@ -162,10 +162,10 @@ class IndexedStructs(LazyStructs[_T]):
             return [self[i] for i in range(*position.indices(len(self)))]
         if position < 0:
             position += self._count
-        found = self._decoded.get(position)
-        if found is None:
-            found = self._decoded[position] = self._one(position)
-        return found
+        result = self._decoded.get(position)
+        if result is None:
+            result = self._decoded[position] = self._struct_at(position)
+        return result
 
     @property
     def rows(self) -> int | None:
@@ -174,8 +174,8 @@ class IndexedStructs(LazyStructs[_T]):
 
     def peek(self, position: int) -> _T:
         """Return an element without caching it."""
-        found = self._decoded.get(position)
-        return self._one(position) if found is None else found
+        result = self._decoded.get(position)
+        return self._struct_at(position) if result is None else result
 
     def __iter__(self) -> Iterator[_T]:
         for position in range(self._count):
@@ -192,8 +192,8 @@ class IndexedStructs(LazyStructs[_T]):
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
         """Return the list and position of an element, as ``untouched`` does."""
-        found = self.untouched
-        return None if found is None else (found, position)
+        result = self.untouched
+        return None if result is None else (result, position)
 
 
 def peeked(structures: Sequence[_T], position: int) -> _T:

@@ -41,7 +41,7 @@ def without_copies(metadata: FileMetaData) -> FileMetaData:
     return plain
 
 
-def form_of(source: Source) -> FooterFormat:
+def footer_format_of(source: Source) -> FooterFormat:
     """Return the format of a file's footer, according to its last bytes, without validation."""
     last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
     if last[-4:] == b"PAR3":

@@ -1,4 +1,4 @@
-"""Writer names in files: pqext's own, and those of old writers whose files need workarounds."""
+"""Writer names in files: pqext, and old writers whose files need workarounds."""
 
 from __future__ import annotations
 

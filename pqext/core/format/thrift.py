@@ -30,7 +30,7 @@ T = TypeVar("T", bound="Struct")
 
 
 class Field(NamedTuple):
-    """A declared field: ``type`` is a scalar's name, an enum or a structure; that of the elements if ``is_list``."""
+    """A declared field: ``type``, for lists of the elements, is the name of a scalar, an enum or a structure."""
 
     id: int
     name: str

@@ -28,10 +28,10 @@ from pqext.core.schema.statistics import (
     PageExtremes,
     bounds_of,
     bounds_of_values,
-    cut,
     is_cuttable,
     nulls_beside,
-    raise_cut,
+    truncate_lower,
+    truncate_upper,
 )
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def column_index(
                 minima[page] = maxima[page] = b""
     lows, highs = cast("list[bytes]", minima), cast("list[bytes]", maxima)
     if is_cuttable(order.leaf):
-        lows = [low if len(low) <= bound_bytes else cut(order.leaf, low, bound_bytes)[0] for low in lows]
+        lows = [low if len(low) <= bound_bytes else truncate_lower(order.leaf, low, bound_bytes)[0] for low in lows]
         highs = [
-            high if len(high) <= bound_bytes else raise_cut(order.leaf, high, bound_bytes)[0] for high in highs
+            high if len(high) <= bound_bytes else truncate_upper(order.leaf, high, bound_bytes)[0] for high in highs
         ]
     boundary = BoundaryOrder.ASCENDING if boundaries.count < 2 else _boundary_order(order, lows, highs, boundaries)
     return page_index_kernel.column_index(boundaries, lows, highs, boundary, definition, repetition, pages.nan_counts)
@@ -134,9 +134,9 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
         step = len(started) // len(rows)
         parts = [started[at : at + step] for at in range(0, len(started), step)]
         if rows != [sum(part) if pages.is_flat else part[0] for part in parts]:
-            raise CorruptFileError("the level histograms of the column index are of other rows than its offset index")
+            raise CorruptFileError("the level histograms of the column index do not match the rows of its offset index")
         if pages.is_flat and counts and list(counts) != [sum(part[:-1]) for part in parts] and min(counts) >= 0:
-            raise CorruptFileError("the level histograms of the column index are of other nulls than it counts")
+            raise CorruptFileError("the level histograms of the column index do not match its null counts")
     numbers = pages.numbers
     if numbers is not None:
         lows: list[Value | None] = [numbers.minimum.min().item()] if len(pages) else []
@@ -145,8 +145,8 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
         held = [bounds for bounds in pages.bounds if not bounds.all_null]
         lows, highs = [bounds.minimum for bounds in held], [bounds.maximum for bounds in held]
     sides = ((exact[0], chunk.minimum, lows, COMPARE["<="]), (exact[1], chunk.maximum, highs, COMPARE[">="]))
-    for known, bound, found, reaches in sides:
-        if known and bound is not None and None not in found and not any(reaches(one, bound) for one in found):
+    for known, bound, result, reaches in sides:
+        if known and bound is not None and None not in result and not any(reaches(item, bound) for item in result):
             raise CorruptFileError("the bounds of the column index are narrower than the chunk's statistics")
 
 
@@ -164,8 +164,8 @@ class PageLocations:
         start, stop = chunk[0], chunk[0] + chunk[1]
         if not 0 <= start <= stop < 1 << 62 or not 0 <= num_rows < 1 << 62:
             return None
-        found = read_page_locations(raw, start, stop, num_rows)
-        return None if found is None else cls(*found)
+        page_locations = read_page_locations(raw, start, stop, num_rows)
+        return None if page_locations is None else cls(*page_locations)
 
     @classmethod
     def from_index(cls, index: OffsetIndex) -> PageLocations:
@@ -359,9 +359,9 @@ class IndexedPages(Sequence[Bounds]):
 
     def matching(self, predicate: Predicate) -> list[int]:
         """Return the pages, in order, that may contain a value satisfying ``predicate``; no other page does."""
-        found = None if self.numbers is None else self.numbers.matching(predicate)
-        if found is not None:
-            return found
+        result = None if self.numbers is None else self.numbers.matching(predicate)
+        if result is not None:
+            return result
         return [page for page, bounds in enumerate(self.bounds) if may_match(predicate, bounds)]
 
 

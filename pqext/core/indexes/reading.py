@@ -34,9 +34,9 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.orders import of_column
 from pqext.core.schema.statistics import is_cuttable
 
-Wanted = list[tuple[Source, Range]]
+IndexRanges = list[tuple[Source, Range]]
 
-_NOBODY: tuple[Gathering | None, Wanted | None] = None, None
+_NOBODY: tuple[Gathering | None, IndexRanges | None] = None, None
 _local = threading.local()
 """The ranges being recorded by each thread, and their file."""
 T = TypeVar("T", bound=Struct)
@@ -49,29 +49,29 @@ class Gathering:
     """Decides whether this thread reads the indexes of a file or records their locations, and caches fetched ones."""
 
     @property
-    def wanted(self) -> Wanted | None:
+    def recorded_ranges(self) -> IndexRanges | None:
         """The list that records requested indexes, which then count as unknown; None: they are read."""
-        owner, wanted = getattr(_local, "noting", _NOBODY)
-        return wanted if owner is self else None
+        owner, ranges = getattr(_local, "recording", _NOBODY)
+        return ranges if owner is self else None
 
-    def fetch(self, source: Source, ask: Callable[[], object]) -> None:
-        """Fetch in one pass the indexes that ``ask`` requests, from this file or from other files that it refers to."""
-        with self.noting() as wanted:
-            ask()
-        if wanted:
-            read_many(wanted, is_metadata=True)
-            source.add_metadata_ranges(wanted)
+    def fetch(self, source: Source, request: Callable[[], object]) -> None:
+        """Fetch in one pass the indexes that ``request`` needs, from this file or other files it refers to."""
+        with self.recording() as ranges:
+            request()
+        if ranges:
+            read_many(ranges, is_metadata=True)
+            source.add_metadata_ranges(ranges)
 
     @contextmanager
-    def noting(self) -> Iterator[Wanted]:
+    def recording(self) -> Iterator[IndexRanges]:
         """Record the indexes that this thread requests instead of reading them, until the context exits."""
-        wanted: Wanted = []
-        before = getattr(_local, "noting", _NOBODY)
-        _local.noting = self, wanted
+        ranges: IndexRanges = []
+        before = getattr(_local, "recording", _NOBODY)
+        _local.recording = self, ranges
         try:
-            yield wanted
+            yield ranges
         finally:
-            _local.noting = before
+            _local.recording = before
 
 
 class DamagedIndexWarning(UserWarning):
@@ -120,7 +120,7 @@ class IndexReader:
         self._indexes: dict[tuple[int, _IndexType], Any] = {}
         self._raw: dict[int, Any] = {}
         self._pages: dict[int, IndexedPages | None] = {}
-        self._places: dict[int, IndexedPages | None] = {}
+        self._locations: dict[int, IndexedPages | None] = {}
         self._is_ignored = False
 
     def column_index(self, chunk: IndexedChunk) -> ColumnIndex | None:
@@ -148,7 +148,7 @@ class IndexReader:
 
         Corrupt indexes raise on access.
         """
-        wanted: list[tuple[IndexedChunk, _IndexType, tuple[int, int]]] = []
+        missing: list[tuple[IndexedChunk, _IndexType, tuple[int, int]]] = []
         for chunk in chunks:
             for index_type in index_types:
                 leaf = chunk.node.leaf_start
@@ -156,14 +156,14 @@ class IndexReader:
                     with suppress(CorruptFileError, LimitError):
                         place = self._location(chunk, index_type)
                         if place is not None:
-                            wanted.append((chunk, index_type, place))
-        if (ranges := self._gathering.wanted) is not None:
-            ranges += [(chunk.source(self._source), place) for chunk, _, place in wanted]
+                            missing.append((chunk, index_type, place))
+        if (ranges := self._gathering.recorded_ranges) is not None:
+            ranges += [(chunk.source(self._source), place) for chunk, _, place in missing]
             return
-        places = [(chunk.source(self._source), place) for chunk, _, place in wanted]
+        places = [(chunk.source(self._source), place) for chunk, _, place in missing]
         data = read_many(places, is_metadata=True)
         self._source.add_metadata_ranges(places)
-        for (chunk, index_type, place), raw in zip(wanted, data, strict=True):
+        for (chunk, index_type, place), raw in zip(missing, data, strict=True):
             with suppress(CorruptFileError, LimitError):
                 if index_type is OffsetIndex:
                     self._raw[chunk.node.leaf_start] = raw  # decoded on access
@@ -175,31 +175,31 @@ class IndexReader:
         if self._is_ignored:
             return None
         leaf = chunk.node.leaf_start
-        if self._gathering.wanted is not None and leaf not in self._pages:
+        if self._gathering.recorded_ranges is not None and leaf not in self._pages:
             self.load([chunk])
             return None
         if leaf not in self._pages:
             self._pages[leaf] = self._cached(chunk, (ColumnIndex, OffsetIndex))
         return self._pages[leaf]
 
-    def places(self, chunk: IndexedChunk) -> IndexedPages | None:
+    def located_pages(self, chunk: IndexedChunk) -> IndexedPages | None:
         """Return the chunk's pages without their bounds, unless the bounds were read already."""
         if self._is_ignored:
             return None
         leaf = chunk.node.leaf_start
         if leaf in self._pages:
             return self._pages[leaf]
-        if self._gathering.wanted is not None and leaf not in self._places:
+        if self._gathering.recorded_ranges is not None and leaf not in self._locations:
             self.load([chunk], (OffsetIndex,))
             return None
-        if leaf not in self._places:
-            self._places[leaf] = self._cached(chunk, (OffsetIndex,))
-        return self._places[leaf]
+        if leaf not in self._locations:
+            self._locations[leaf] = self._cached(chunk, (OffsetIndex,))
+        return self._locations[leaf]
 
     def _cached(self, chunk: IndexedChunk, index_types: Sequence[_IndexType]) -> IndexedPages | None:
         try:
             self.load([chunk], index_types)
-            offsets = self._page_locations(chunk) or self.offset_index(chunk)
+            offsets = self.page_locations(chunk) or self.offset_index(chunk)
             columns = self.column_index(chunk) if ColumnIndex in index_types else None
             if offsets is None:
                 return None
@@ -221,7 +221,7 @@ class IndexReader:
             self.pass_over("a page index", error)
             return None
 
-    def _page_locations(self, chunk: IndexedChunk) -> PageLocations | None:
+    def page_locations(self, chunk: IndexedChunk) -> PageLocations | None:
         """The page locations of a loaded offset index, if the fast parser accepts it."""
         raw = self._raw.get(chunk.node.leaf_start)
         if raw is None:
@@ -248,18 +248,18 @@ class IndexReader:
         """Whether the chunk may satisfy ``predicate`` by its Bloom filter; a corrupt one is ignored with a warning."""
         if not is_equality(predicate) or chunk.node.calendar is not None:  # the filter has stored values
             return True
-        if (ranges := self._gathering.wanted) is not None:
+        if (ranges := self._gathering.recorded_ranges) is not None:
             self._note_filter(chunk, ranges)
             return True
         try:
-            found = chunk.bloom_filter
+            result = chunk.bloom_filter
         except MissingKeyError:
             return True
         except (CorruptFileError, LimitError) as error:
             self.pass_over("a Bloom filter", error)
             return True
         # A filter without a bit set is of no values, or was never filled in.
-        return found is None or may_contain(predicate, found.might_contain) or found.is_empty
+        return result is None or may_contain(predicate, result.might_contain) or result.is_empty
 
     def pass_over(self, name: str, error: ParquetError) -> None:
         """Ignore ``name`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
@@ -281,7 +281,7 @@ class IndexReader:
         pages = None if leaf is None else self._pages.get(leaf)
         return pages is not None and pages.has_bounds
 
-    def _note_filter(self, chunk: IndexedChunk, ranges: Wanted) -> None:
+    def _note_filter(self, chunk: IndexedChunk, ranges: IndexRanges) -> None:
         """Record the location of the chunk's filter, if it is known and will be read."""
         with suppress(MissingKeyError, CorruptFileError, LimitError):
             about, source = chunk.metadata, chunk.source(self._source)

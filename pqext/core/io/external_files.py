@@ -15,7 +15,7 @@ from pqext.core.io.source import PathSource, Source, Span, changed_file_error
 
 T = TypeVar("T")
 
-ExternalFiles = Literal["folder", "any", "refuse"]
+ExternalFiles = Literal["folder", "any", "reject"]
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[/\\]")
 """Start of an absolute path, a drive or a URL."""
 
@@ -50,7 +50,7 @@ class FileResolver:
     Args:
         path: Path of the summary file; None if it was not opened by a path.
         allowed: ``"folder"`` accepts files in that folder and below it, after following links; ``"any"`` also accepts
-            absolute paths and ``..``; ``"refuse"`` accepts no files.
+            absolute paths and ``..``; ``"reject"`` accepts no files.
         usage: Counts the bytes read from the files.
     """
 
@@ -63,8 +63,8 @@ class FileResolver:
     def source(self, file_path: str) -> Source:
         """Return the source of the file at ``file_path``.
 
-        Raises ``UnsupportedError`` if the reader's option ``external_files`` forbids it, ``CorruptFileError`` if
-        there is no file.
+        Raises ``UnsupportedError`` if the reader's option ``external_files`` forbids it, ``CorruptFileError`` if the
+        file does not exist.
         """
         source = self._sources.get(file_path)
         return source if source is not None else self._sources.setdefault(file_path, _ExternalSource(self, file_path))
@@ -80,8 +80,8 @@ class FileResolver:
             ) from None
 
     def _resolve(self, file_path: str) -> str:
-        if self._allowed == "refuse":
-            raise self._forbidden(file_path, 'external_files is "refuse"')
+        if self._allowed == "reject":
+            raise self._forbidden(file_path, 'external_files is "reject"')
         if self._path is None:
             raise self._forbidden(file_path, "the file that names it was not opened by a path")
         if not file_path or "\0" in file_path:

@@ -127,7 +127,7 @@ class Sink:
             self._dest.retain()
 
     def abandon(self) -> str | None:
-        """Stop writing but leave the unfinished file; return its path, or None if there is no such file."""
+        """Stop writing but leave the unfinished file; return its path, or None if no file was created."""
         if isinstance(self._dest, _NewFile) and not isinstance(self._dest, _AppendedFile):
             return self._dest.abandon()
         self.abort()
@@ -209,7 +209,7 @@ class _Stream:
                 if count is None and not isinstance(self._stream, io.RawIOBase):
                     break
                 if not count:
-                    raise BlockingIOError(errno.EAGAIN, "the file object accepts no more bytes: it must be blocking")
+                    raise BlockingIOError(errno.EAGAIN, "the file object did not accept all bytes: it must be blocking")
                 rest = rest[count:]
 
     def flush(self) -> None:
@@ -278,7 +278,7 @@ class _NewFile:
                 batch = rest[done : done + _VECTOR_BUFFERS]
                 count = os.writev(self._file.fileno(), batch) if hasattr(os, "writev") else self._file.write(batch[0])
                 if not count:
-                    raise OSError(errno.EIO, "the file system accepts no more bytes")
+                    raise OSError(errno.EIO, "the file system did not accept all bytes")
                 # A disk that is nearly full, or a signal, ends a call early.
                 while done < len(rest) and count >= len(rest[done]):
                     count -= len(rest[done])
@@ -347,7 +347,7 @@ class _AppendedFile(_NewFile):
 
     def _check_identity(self) -> None:
         if not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
-            raise BlockingIOError(errno.EAGAIN, "the file was replaced by another file: append again")
+            raise BlockingIOError(errno.EAGAIN, "the file was replaced by another file; append again")
 
     def _check_size(self) -> None:
         """Raise ``BlockingIOError`` if another program has written to the file or truncated it, and leave it as is."""
@@ -394,7 +394,7 @@ def _rename_new(temporary: str, path: str) -> None:
         else:
             os.unlink(temporary)
     except FileExistsError:
-        raise FileExistsError(errno.EEXIST, "another writer has created this file: append again") from None
+        raise FileExistsError(errno.EEXIST, "another writer created this file; append again") from None
 
 
 def _remove_checksum_file(path: str) -> None:
@@ -404,15 +404,15 @@ def _remove_checksum_file(path: str) -> None:
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
-def _truncate(file: io.FileIO, ends: list[int], process: int) -> None:
+def _truncate(file: io.FileIO, sizes: list[int], process: int) -> None:
     """Truncate a file to its previous size after the append was aborted or garbage collected.
 
-    A file whose size is outside ``ends`` was changed by another program and stays.
+    A file whose size is outside ``sizes`` was changed by another program and stays.
     """
     with suppress(OSError):
         if os.getpid() == process:
-            if ends[0] < os.fstat(file.fileno()).st_size <= ends[1]:
-                os.ftruncate(file.fileno(), ends[0])
+            if sizes[0] < os.fstat(file.fileno()).st_size <= sizes[1]:
+                os.ftruncate(file.fileno(), sizes[0])
             unlock(file)
         file.close()
 

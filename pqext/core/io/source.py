@@ -56,7 +56,7 @@ class Source(ABC):
     batched_bytes = 1 << 62
     """Longer ranges are not fetched together with others, but on demand, by the thread that needs them."""
     summary_name = ""
-    """Value of ``file_path`` by which a summary file refers to this file."""
+    """Value of ``file_path`` for this file in a summary file."""
     is_opened = True
 
     def __init__(self, path: str | None, size: int, owned: _Closable | None = None) -> None:
@@ -358,7 +358,7 @@ class PathSource(Source):
         return results
 
     def _read_short(self, ranges: Sequence[Range]) -> list[Bytes]:
-        """Read ranges of some kilobytes, many of which make up a footer."""
+        """Read many ranges of some kilobytes each, as for footers."""
         started, number = perf_counter(), self._file.fileno()
         results = [os.pread(number, length, offset) for offset, length in ranges]
         size = sum(map(len, results))

@@ -160,7 +160,7 @@ def check_listing(
 def check_parents(folder: Location) -> None:
     """Raise ``TableFormatError`` if a folder of a store is a partition or the data folder of a table.
 
-    The store is queried only if the name of the folder is that of a partition, ``key=value``, or ``data``.
+    The store is queried only if the folder is named like a partition, ``key=value``, or ``data``.
     """
     parts = _parts(folder.key)
     base = [*parts]

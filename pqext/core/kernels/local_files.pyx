@@ -208,7 +208,7 @@ def open_files(list paths not None, int64_t tail_bytes):
 def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns, int64_t[::1] changed_ns):
     """Write the size of each file, when it was written, and when it or its name last changed, in nanoseconds.
 
-    The size is -1 if it is unknown: if there is no regular file, and on Windows always.
+    The size is -1 if it is unknown: for anything but a regular file, and always on Windows.
     """
     cdef Py_ssize_t i, count = len(paths)
     cdef int64_t stamp[3]

@@ -86,7 +86,7 @@ cdef inline double _read_slowly(const uint8_t *p, const uint8_t *end, int64_t ex
         text[count - 1] = c'1' if text[count - 1] == c'0' else text[count - 1]
     if count == 0:
         return 0.0
-    # An exponent beyond 9,999 is no longer told apart: with so few digits it is zero or infinite either way.
+    # Exponents beyond 9,999 are treated alike: the result is zero or infinite.
     text[count] = c'e'
     text[count + 1] = c'-' if exponent < 0 else c'+'
     exponent = -exponent if exponent < 0 else exponent
@@ -99,7 +99,7 @@ cdef inline double _read_slowly(const uint8_t *p, const uint8_t *end, int64_t ex
 
 
 cdef inline const uint8_t *read_double(const uint8_t *p, const uint8_t *end, bint json, double *out) noexcept nogil:
-    """The nearest double of the number at p, and where its text ends; NULL when there is none or it is infinite.
+    """Find the double nearest to the number at p, and the end of its text; NULL if it is not a number or infinite.
 
     Digits, perhaps with a point among them, perhaps with an exponent. `json` allows neither a plus nor a zero in
     front nor a point without digits on both sides.

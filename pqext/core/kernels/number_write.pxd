@@ -133,7 +133,7 @@ cdef inline uint64_t shortest_digits(
 
 
 cdef inline int significant_digits(uint8_t *text, uint64_t digits, int *power) noexcept nogil:
-    """The digits of digits * 10 ** power, not 0, without zeros behind them, which go to `power`; returns how many."""
+    """Write the digits of a nonzero digits * 10 ** power; add trailing zeros to `power`; return the digit count."""
     while digits % 10 == 0:
         digits = digits // 10
         power[0] += 1
@@ -141,7 +141,7 @@ cdef inline int significant_digits(uint8_t *text, uint64_t digits, int *power) n
 
 
 cdef inline uint8_t *write_pointed(uint8_t *p, const uint8_t *text, int count, int point) noexcept nogil:
-    """`count` digits with a point behind the first `point`, which may be none or fewer, and a digit on either side."""
+    """Write `count` digits with a point after the first `point`, which may be negative, and digits on both sides."""
     cdef int i
     if point <= 0:
         p[0] = c'0'

@@ -40,7 +40,7 @@ def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """A leaf by which rows are sorted, by its dotted path, and the direction."""
+    """The dotted path of a leaf that sorts the rows, and the direction."""
 
     path: str
     descending: bool = False

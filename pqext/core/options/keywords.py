@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 import pyarrow as pa
 
 from pqext.core.base.limits import Limits
-from pqext.core.format.extension import paths as extension_places
+from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
 from pqext.core.options.footer import Checkpoint, FooterFormat
 from pqext.core.options.indexes import SortKey
@@ -33,7 +33,7 @@ class ReadKeywords(TypedDict, total=False):
     int96_utc: bool
     second_copies: bool
     trust_statistics: bool
-    external_files: Literal["folder", "any", "refuse"]
+    external_files: Literal["folder", "any", "reject"]
     geoparquet: bool
     arrow_schema: bool
     strings: Literal["string", "view", "dictionary"]
@@ -90,7 +90,7 @@ class WriteKeywords(TypedDict, total=False):
     geoparquet: bool | str
     key_value_metadata: Mapping[str, str]
     second_encodings: Mapping[str, EncodingName]
-    extensions: Mapping[str, extension_places.Payload]
+    extensions: Mapping[str, extension_paths.Payload]
     encryption: FileEncryption | None
     arrow_schema: bool
     footer: FooterFormat

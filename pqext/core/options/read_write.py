@@ -10,7 +10,7 @@ from pqext.core.base.errors import CorruptDataWarning, ParquetError, warn
 from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, join_names, unknown_leaf_hint
 from pqext.core.format.compression import levels
-from pqext.core.format.extension import paths as extension_places
+from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
 from pqext.core.options.fields import check_flags, check_level, check_pairs, with_field_docs
 from pqext.core.options.footer import Checkpoint, FooterFormat, as_checkpoint, check_combination
@@ -70,7 +70,7 @@ class ReadOptions:
     pages with the offset index. False reads all row groups and pages and compares every row, for files with incorrect
     metadata (``pqext verify`` detects it). Folder names of a partitioned dataset are always used. Minima and maxima of
     geometries are never used."""
-    external_files: Literal["folder", "any", "refuse"] = "folder"
+    external_files: Literal["folder", "any", "reject"] = "folder"
     """Files that may contain the column chunks of a summary file: files in its own folder and below, any files, or no
     other files (:mod:`pqext.core.io.external_files`)."""
     geoparquet: bool = True
@@ -137,7 +137,7 @@ class ReadOptions:
 
 
 _READ_CHOICES = {
-    "on_corrupt": ("raise", "skip"), "invalid_values": ("raise", "null"), "external_files": ("folder", "any", "refuse"),
+    "on_corrupt": ("raise", "skip"), "invalid_values": ("raise", "null"), "external_files": ("folder", "any", "reject"),
     "legacy_calendar": ("rebase", "stored"), "invalid_utf8": get_args(InvalidUtf8),
     "strings": get_args(StringForm), "int96": ("auto", *get_args(TimestampUnit)),
 }
@@ -208,8 +208,8 @@ class WriteOptions:
     float_order: Literal["type", "ieee754"] = "type"
     """Order of floating-point bounds: ``"type"``, supported by every reader, or ``"ieee754"``, the total order."""
     sorting: Sequence[str | SortKey] = ()
-    """Columns by which rows are sorted, such as ``["a", "b.c desc nulls first"]``. The footer declares the order; rows
-    that violate it are an error."""
+    """Sort order of the rows, such as ``["a", "b.c desc nulls first"]``. The footer declares it; rows that violate it
+    are an error."""
     checksums: bool = True
     """Store a CRC for every page."""
     threads: int = 0
@@ -237,7 +237,7 @@ class WriteOptions:
     second_encodings: Mapping[str, EncodingName] = field(default_factory=dict)
     """Encodings of second copies of leaves, for readers that support them (:mod:`pqext.core.read.second_copy`); other
     readers use the ordinary pages."""
-    extensions: Mapping[str, extension_places.Payload] = field(default_factory=dict)
+    extensions: Mapping[str, extension_paths.Payload] = field(default_factory=dict)
     """Extension bytes, or a mapping from UUIDs to bytes, by metadata path: ``"file"`` is the footer, a leaf's dotted
     path the metadata of its chunks; other paths are written as ``ParquetFile.extensions`` lists them."""
     encryption: FileEncryption | None = None
@@ -247,10 +247,10 @@ class WriteOptions:
     """Store the Arrow schema in the footer as pyarrow does (``ARROW:schema``), for types without a Parquet equivalent.
     Without it, durations are plain INT64."""
     footer: FooterFormat = "thrift"
-    """Footer format. ``"thrift+index"`` adds a jump table, with which pqext opens a few of very many columns without
+    """Footer format. ``"thrift+index"`` adds a jump table, so that pqext opens a few of very many columns without
     parsing the others (:mod:`pqext.core.footer.jump_table.jump_table`); other readers ignore it.
-    ``"thrift+flatbuffers"`` (experimental) adds a FlatBuffers footer, with which a file with a corrupt Thrift footer
-    can be opened. Either is omitted, with a warning, if it would exceed the 100 MB that Arrow reads in an extension.
+    ``"thrift+flatbuffers"`` (experimental) adds a FlatBuffers footer, so that a file with a corrupt Thrift footer can
+    be opened. Either is omitted, with a warning, if it would exceed the 100 MB that Arrow reads in an extension.
     ``"flatbuffers"`` writes no Thrift footer: only pqext reads the file, which ends in ``PAR3``."""
     checkpoint: int | Checkpoint | None = None
     """Store a copy of the footer in the file after this many row groups, or as a :class:`pqext.Checkpoint` describes,
@@ -292,7 +292,7 @@ class WriteOptions:
                 meant = {"lz4": "lz4_raw", "none": "uncompressed"}.get(name, name)
                 advice = f"; use {meant}" if meant in COMPRESSIONS else ""
                 raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, not {codec!r}{advice}")
-        extension_places.check(self.extensions)
+        extension_paths.check(self.extensions)
         for encoding in self.second_encodings.values():
             if encoding not in ENCODINGS:
                 raise ValueError(f"second_encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
@@ -307,7 +307,7 @@ class WriteOptions:
             if self.profile == "spark" and encoding in ("alp", "byte_stream_split"):
                 raise ValueError(f'Spark does not read encoding {encoding!r}; profile="spark" forbids it')
         check_combination(
-            self.footer, encrypted=self.encryption is not None, extended=extension_places.FILE in self.extensions,
+            self.footer, encrypted=self.encryption is not None, extended=extension_paths.FILE in self.extensions,
             profile=self.profile,
         )
         if self.profile not in (None, "spark"):
@@ -331,11 +331,11 @@ class WriteOptions:
             for path in chosen if isinstance(chosen, Mapping) else ():
                 if path not in paths:
                     raise ValueError(f"{name} names column {path!r}{unknown_leaf_hint(path, paths)}")
-        for place in self.extensions:
-            if place not in paths and not extension_places.is_place(place):
+        for target in self.extensions:
+            if target not in paths and not extension_paths.is_metadata_path(target):
                 raise ValueError(
-                    f"extensions names {place!r}, which is neither a metadata path nor one of {join_names(paths)}"
-                    f"{did_you_mean(place, paths)}"
+                    f"extensions names {target!r}, which is neither a metadata path nor one of {join_names(paths)}"
+                    f"{did_you_mean(target, paths)}"
                 )
         for key in self.sort_keys:
             if key.path not in paths:
@@ -373,13 +373,13 @@ class WriteOptions:
 
     @property
     def sort_keys(self) -> tuple[SortKey, ...]:
-        """Columns by which rows are sorted."""
+        """The columns that sort the rows."""
         return sort_keys(self.sorting)
 
     def extension_of(self, path: str) -> bytes | None:
         """Return the extension of the chunks of the leaf at dotted ``path``, if any."""
-        payload = self.extensions.get(path) if path != extension_places.FILE else None
-        return None if payload is None else extension_places.serialised(payload)
+        payload = self.extensions.get(path) if path != extension_paths.FILE else None
+        return None if payload is None else extension_paths.serialised(payload)
 
     def for_second_copy(self, path: str) -> WriteOptions | None:
         """Return the options for the second copy of the leaf at dotted ``path``, if any."""

@@ -195,11 +195,11 @@ class ColumnReader:
 
     def _page_ranges(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
         """The start and end of each range of ``rows`` among the rows of the selected pages."""
-        for one in rows:
-            while one.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
+        for item in rows:
+            while item.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
                 self._passed_rows += len(self._known_rows.popleft())
             before = self._passed_rows - self._known_rows[0].start
-            yield one.start + before, one.stop + before
+            yield item.start + before, item.stop + before
 
     def _read_near(self, ranges: list[tuple[int, int]]) -> LeafColumn:
         """Read the rows within ``ranges``, decoding the rows between them too."""

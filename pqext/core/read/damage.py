@@ -45,8 +45,8 @@ def rows_lost(damage: Sequence[Damage]) -> int:
     65
     """
     lost: dict[int, list[range]] = {}
-    for one in damage:
-        lost.setdefault(one.row_group, []).append(range(one.start, one.stop))
+    for item in damage:
+        lost.setdefault(item.row_group, []).append(range(item.start, item.stop))
     return sum(part.stop - part.start for ranges in lost.values() for part in merged(ranges))
 
 
@@ -100,9 +100,9 @@ class Losses:
             lost = merged(range(start, stop) for start, stop in self._ranges)
         if not intersection(rows, lost):
             return None
-        kept, passed = [], 0
-        for one in rows:
-            at = passed - one.start
-            kept += [(left.start + at, left.stop + at) for left in difference([one], lost)]
-            passed += len(one)
-        return kept
+        retained, passed = [], 0
+        for item in rows:
+            at = passed - item.start
+            retained += [(left.start + at, left.stop + at) for left in difference([item], lost)]
+            passed += len(item)
+        return retained

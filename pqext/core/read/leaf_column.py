@@ -205,15 +205,15 @@ class LeafColumnBuilder:
             present, places = allocate(room), allocate(8 * room).view(np.int64)
             chosen = self._definition[start : start + room]
             if repetition is None or self._repetition is None:
-                slots, found = selected_values.select_levels(
+                slots, result = selected_values.select_levels(
                     levels, counts, rows, slot_level, highest, chosen, present, places, held
                 )
             else:
-                kept = self._repetition[start : start + room]
-                count, slots, found = selected_values.select_entries(
-                    repetition, levels, counts, rows, slot_level, highest, kept, chosen, present, places, held
+                retained = self._repetition[start : start + room]
+                count, slots, result = selected_values.select_entries(
+                    repetition, levels, counts, rows, slot_level, highest, retained, chosen, present, places, held
                 )
-            present, places = present[:slots], places[:found]
+            present, places = present[:slots], places[:result]
             values.recount(held)
         self._at = start + count
         encoding, values = select(pages.encoding, values, places, self._shape.node.leaf_type, dictionary)

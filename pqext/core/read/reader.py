@@ -34,7 +34,7 @@ from pqext.core.footer.jump_table.footer import open_indexed
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format import metadata as structures
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
-from pqext.core.format.extension.paths import listed
+from pqext.core.format.extension.paths import list_extensions
 from pqext.core.indexes.bloom import filter_cache
 from pqext.core.indexes.reading import Gathering
 from pqext.core.io.external_files import FileResolver
@@ -124,12 +124,10 @@ class ParquetFile(SuggestionMixin):
 
     @cached_property
     def extensions(self) -> dict[str, bytes]:
-        """Every metadata extension by its path: ``file``, ``row_groups[0].columns[2].meta_data``, ...
-
-        Extensions of encrypted columns are not included; ``chunk(...).metadata`` has them.
-        """
+        """Metadata extensions outside encrypted columns, by path: ``file``, ``row_groups[0].columns[2]``, ..."""
         with self._errors_name_path():
-            return dict(listed(self._footer.complete, None if self._footer.decryptor else bytes(self._footer.raw)))
+            raw = None if self._footer.decryptor else bytes(self._footer.raw)
+            return dict(list_extensions(self._footer.complete, raw))
 
     @cached_property
     def num_rows(self) -> int:
@@ -142,12 +140,12 @@ class ParquetFile(SuggestionMixin):
 
         With ``on_corrupt="skip"`` the former is a warning. Some writers store a count of 0, which is accepted.
         """
-        claimed, found = self.metadata.num_rows, self.num_rows
-        if found > self.limits.rows_for(self.source.size):
-            message = f"{found:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
+        claimed, result = self.metadata.num_rows, self.num_rows
+        if result > self.limits.rows_for(self.source.size):
+            message = f"{result:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
             raise LimitError(f"{message}; raise the limit with limits=Limits(rows=...)", path=self.path)
-        if claimed > found:
-            message = f"the footer counts {claimed} rows where its row groups hold {found}: row groups are missing"
+        if claimed > result:
+            message = f"the footer counts {claimed} rows where its row groups hold {result}: row groups are missing"
             self.options.report_corrupt(CorruptFileError(message, path=self.path))
 
     @cached_property
@@ -173,7 +171,7 @@ class ParquetFile(SuggestionMixin):
 
     def by_footer_alone(self) -> AbstractContextManager[object]:
         """Hide page indexes and Bloom filters not yet read from this thread until the context exits."""
-        return self._gathering.noting()
+        return self._gathering.recording()
 
     @cached_property
     def page_index(self) -> list[PageIndex]:
@@ -184,7 +182,7 @@ class ParquetFile(SuggestionMixin):
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields with their Arrow types."""
         with self._errors_name_path():
-            return tuple(self._typed(shape.of(node), index) for index, node in enumerate(self.schema.root.children))
+            return tuple(self._typed(shape.from_node(node), i) for i, node in enumerate(self.schema.root.children))
 
     def _typed(self, top: Shape, index: int | None = None) -> Shape:
         """A top-level column with the types of the stored Arrow schema and of the options."""
@@ -226,7 +224,7 @@ class ParquetFile(SuggestionMixin):
             return self.shapes
         if (known := self._known_columns(columns)) is not None:
             return known.shapes
-        wanted: set[int] = set()
+        requested: set[int] = set()
         tops: dict[int, SchemaNode] = {}  # only these are visited: a file may have 100,000 columns
         root = self.schema.root
         with self._errors_name_path():
@@ -237,12 +235,12 @@ class ParquetFile(SuggestionMixin):
                     raise KeyError(unknown_column_message(column, root.child_names))
                 if not root.is_unique(top.name):
                     raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
-                wanted.update(range(node.leaf_start, node.leaf_stop))
+                requested.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
             self.stored_schema.expect([position for position in positions.values() if position is not None])
-            shapes = (self._typed(shape.of(tops[at]), position) for at, position in positions.items())
-            selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
+            shapes = (self._typed(shape.from_node(tops[at]), position) for at, position in positions.items())
+            selected = (top.select(lambda node: node.leaf_start in requested) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
     @suggest_arguments
@@ -332,7 +330,7 @@ class ParquetFile(SuggestionMixin):
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
-            groups = ((self.row_groups.checked(index, small.shapes, budget), rows) for index, rows in chosen)
+            groups = ((self.row_groups.get_within(index, small.shapes, budget), rows) for index, rows in chosen)
             about = self.options, self.damage, budget, output_account, self.row_groups.places
             for group, rows, fetched in small.fetched(groups, batch_rows):
                 yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
@@ -368,13 +366,13 @@ class ParquetFile(SuggestionMixin):
         """Read the first ``rows`` rows of the selected columns; no further row groups are read."""
         if operator.index(rows) < 0:
             raise ValueError(f"rows must not be negative, not {rows}")
-        wanted: dict[int, list[range]] = {}
+        requested: dict[int, list[range]] = {}
         for index, group in enumerate(self.row_groups):
             if not rows:
                 break
-            wanted[index] = [range(min(rows, group.num_rows))]
+            requested[index] = [range(min(rows, group.num_rows))]
             rows -= min(rows, group.num_rows)
-        return self.read(columns, rows=wanted)
+        return self.read(columns, rows=requested)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export all rows as an Arrow stream: ``pyarrow.table(file)``, ``polars.DataFrame(file)``."""
@@ -417,11 +415,11 @@ class ParquetFile(SuggestionMixin):
             self.check_rows()
         if rows is not None and not isinstance(rows, Mapping):
             raise TypeError(f"rows maps row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
-        asked = range(len(self.row_groups)) if rows is None else rows
-        indices = list(asked if row_groups is None else row_groups)
+        requested = range(len(self.row_groups)) if rows is None else rows
+        indices = list(requested if row_groups is None else row_groups)
         for index in (*indices, *(rows or ())):
             if isinstance(index, bool):
-                raise TypeError(f"a row group is chosen by its number, not by {index}")
+                raise TypeError(f"a row group is selected by its number, not by {index}")
             if not 0 <= index < len(self.row_groups):
                 raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
         if rows is None:

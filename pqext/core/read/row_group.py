@@ -122,7 +122,7 @@ class ColumnChunk:
         """
         if not self.structure.file_path or self.structure.file_path == own.summary_name:
             return own
-        return (self.resolver or FileResolver(None, "refuse")).source(self.structure.file_path)
+        return (self.resolver or FileResolver(None, "reject")).source(self.structure.file_path)
 
     @property
     def num_values(self) -> int:
@@ -247,7 +247,7 @@ class ColumnChunk:
     @property
     def page_locations(self) -> IndexedPages | None:
         """The page locations without bounds, so that the column index is not read."""
-        return None if self.indexes is None or not self.trusted else self.indexes.places(self)
+        return None if self.indexes is None or not self.trusted else self.indexes.located_pages(self)
 
     def page_bounds(self) -> list[Bounds]:
         """Return the bounds of each page from the page index; empty without a page index."""
@@ -337,11 +337,11 @@ class RowGroup:
         is_unusual = self.reads_invalid_as_null or self.replaces_text or self.crypto is not None
         if is_unusual or not self.trust_statistics or leaf.leaf_start in self.known:
             return self.chunk(leaf).bounds()
-        found = self._footer_bounds.get(leaf.leaf_start) or self._read_footer_bounds(leaf)
-        if found is None:
+        result = self._footer_bounds.get(leaf.leaf_start) or self._read_footer_bounds(leaf)
+        if result is None:
             return self.chunk(leaf).bounds()
-        self._footer_bounds[leaf.leaf_start] = found
-        return found[1]
+        self._footer_bounds[leaf.leaf_start] = result
+        return result[1]
 
     @cached_property
     def _footer_bounds(self) -> dict[int, tuple[int, Bounds]]:
@@ -363,8 +363,8 @@ class RowGroup:
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
         """Return the compressed size of the pages of ``leaves`` in total, according to their metadata."""
         place = None if self.crypto is not None or self.known else self._location
-        found = None if place is None else chunk_bounds.bytes_at(place, len(self.schema.leaves), leaves)
-        return sum(self.chunk(leaf).byte_range[1] for leaf in leaves) if found is None else found
+        result = None if place is None else chunk_bounds.bytes_at(place, len(self.schema.leaves), leaves)
+        return sum(self.chunk(leaf).byte_range[1] for leaf in leaves) if result is None else result
 
     @property
     def compressed_bytes(self) -> int:
@@ -391,9 +391,9 @@ class RowGroup:
         """
         leaf = self._leaf(leaf) if isinstance(leaf, str) else leaf
         index, leaves = leaf if isinstance(leaf, int) else leaf.leaf_start, self.schema.leaves
-        found = self.known.get(index)
-        if found is not None and (isinstance(leaf, int) or leaf is found.node):
-            return found
+        result = self.known.get(index)
+        if result is not None and (isinstance(leaf, int) or leaf is result.node):
+            return result
         chunks = self.metadata.columns
         if len(chunks) != len(leaves):
             message = f"a row group has {len(chunks)} column chunks for {len(leaves)} columns"
@@ -401,12 +401,12 @@ class RowGroup:
         node = leaf if not isinstance(leaf, int) and leaf.is_leaf else leaves[index]
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
         is_trusted = self.trust_statistics and not (self.replaces_text and is_text(node))
-        found = self.known[node.leaf_start] = ColumnChunk(
+        result = self.known[node.leaf_start] = ColumnChunk(
             node, chunks[index], self.file_metadata.column_orders, self.crypto, ordinal, self.limits, self.indexes,
             self.resolver, self.num_rows, self._uncounted, is_trusted,
             not (self.reads_invalid_as_null and may_be_invalid(node)),
         )
-        return found
+        return result
 
     def _leaf(self, path: str) -> SchemaNode:
         node = self.schema.find(path)

@@ -137,9 +137,9 @@ class RowGroupReader:
             while queue:
                 part = queue.take(at_once)
                 count = _count(part)
-                taken = workers.map(_read_rows, readers.values(), repeat(part), sizes=work)
+                used = workers.map(_read_rows, readers.values(), repeat(part), sizes=work)
                 try:
-                    columns = {**decoded, **dict(zip(readers, taken, strict=True))}
+                    columns = {**decoded, **dict(zip(readers, used, strict=True))}
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
                     columns |= {index: self._converted(index, columns[index], part) for index in self._typed}
                     _check_elements(columns)
@@ -148,7 +148,7 @@ class RowGroupReader:
                     leaf = error.leaf
                     if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
                         raise
-                    queue.give_back(part)
+                    queue.push_back(part)
                     decoded, readers = {}, self._reopened(readers, workers, chosen)
                     continue
                 except OffsetIndexError as error:
@@ -156,7 +156,7 @@ class RowGroupReader:
                         raise  # rows may have been selected or returned using the index
                     error.locate(row_group=self._group.index, path=self._group.path)
                     indexes.ignore_pages(error)
-                    queue.give_back(part)
+                    queue.push_back(part)
                     decoded, readers = {}, self._reopened(readers, workers, chosen)
                     continue
                 except MemoryLimitError as error:
@@ -167,12 +167,12 @@ class RowGroupReader:
                     if (batch_rows is not None or too_long) and not isinstance(error, ExpansionError):
                         at_once = max(count // _FEWER, 1)
                     self._passed_rows = at_once if too_long else None
-                    queue.give_back(part)
+                    queue.push_back(part)
                     decoded, readers = {}, self._reopened(readers, workers, chosen)
                     continue
                 if batch_rows is not None and queue:
-                    found = sum(column.nbytes for column in columns.values()) // count
-                    at_once = min(most, 2 * at_once, max(self._budget.max_rows(found), 1))
+                    result = sum(column.nbytes for column in columns.values()) // count
+                    at_once = min(most, 2 * at_once, max(self._budget.max_rows(result), 1))
                 columns, count = self._without_lost(readers, columns, part)
                 returned += count
                 is_prefix = is_prefix and _end(part) == returned
@@ -183,7 +183,7 @@ class RowGroupReader:
                     assemble, self._shapes, repeat(columns), repeat(self._options), self._schema.types, sizes=below
                 )
                 arrays = list(made)
-                del columns, taken, made
+                del columns, used, made
                 self._hand_over(readers, arrays)
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(count)
             for reader in readers.values():
@@ -191,7 +191,7 @@ class RowGroupReader:
 
     def _are_others(self, lost: Losses) -> bool:
         """Whether chunks overlap others, whose values they may then contain; this loses the row group."""
-        found = False
+        result = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
             other = self._chunk_ranges.taken_by(self._group.index, index)
@@ -199,8 +199,8 @@ class RowGroupReader:
                 name = self._group.schema.leaves[other[1]].dotted
                 message = f"the footer has it share bytes with {name} in row group {other[0]}"
                 lost.add(leaf.node.dotted, 0, max(self._group.num_rows, 0), CorruptFileError(message))
-                found = True
-        return found
+                result = True
+        return result
 
     def _assembled(self, leaf_arrays: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
         """The row group as one batch of the leaves in ``leaf_arrays``; None if some are missing or take much memory."""
@@ -228,16 +228,16 @@ class RowGroupReader:
         One page may have more strings than an array can hold, or refer to a long dictionary entry very often. With
         ``expanding_only`` only the strings of chunks with a dictionary are affected.
         """
-        found = {
+        results = {
             leaf.node.leaf_start for leaf in self._leaves
             if not leaf.viewed and is_viewable(leaf.node) and not (expanding_only and not self._may_expand(leaf))
         }
-        self._viewed |= found
+        self._viewed |= results
         self._leaves = [
-            replace(leaf, encoded=False, viewed=True) if leaf.node.leaf_start in found else leaf
+            replace(leaf, encoded=False, viewed=True) if leaf.node.leaf_start in results else leaf
             for leaf in self._leaves
         ]
-        return bool(found)
+        return bool(results)
 
     def _may_expand(self, leaf: LeafShape) -> bool:
         """Whether the pages of a leaf may be dictionary-encoded."""
@@ -396,9 +396,9 @@ def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
 
 def _are_held(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
     """Whether to fetch these ranges of all columns together: within their files, and small enough to hold."""
-    found = list(chain.from_iterable(ranges))
-    within = all(0 <= offset <= source.size - length for source, (offset, length) in found)
-    return within and sum(length for _, (_, length) in found) <= STREAMED_BYTES
+    result = list(chain.from_iterable(ranges))
+    within = all(0 <= offset <= source.size - length for source, (offset, length) in result)
+    return within and sum(length for _, (_, length) in result) <= STREAMED_BYTES
 
 
 def _check_elements(columns: Mapping[int, LeafColumn]) -> None:

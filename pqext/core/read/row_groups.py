@@ -73,14 +73,14 @@ class RowGroups(Sequence[RowGroup]):
         if not -self._count <= index < self._count:
             raise IndexError(f"row group {index} of a file with {self._count}")
         index %= self._count
-        found = self._kept.get(index)
-        if found is None:
+        result = self._kept.get(index)
+        if result is None:
             if (last := self._last) is not None:  # an older row group seldom has more chunks than when it was the last
                 self._kept.weigh(last.index, _weight(last))
-            found = self._last = self._kept.get_or_make(index, partial(self._make, index=index), _weight)
-        return found
+            result = self._last = self._kept.get_or_make(index, partial(self._make, index=index), _weight)
+        return result
 
-    def checked(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
+    def get_within(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
         """Return row group ``index`` before its ``leaves`` are read.
 
         Raises ``LimitError`` if it and others that were about to be read have more rows in total than the budget has

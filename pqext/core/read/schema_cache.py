@@ -21,7 +21,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema.annotations import generation
 from pqext.core.schema.file_calendar import with_calendars
-from pqext.core.schema.key_value_types import adopt, describer
+from pqext.core.schema.key_value_types import apply_key_value_types, describer
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import Shape
 from pqext.core.schema.types import int96
@@ -112,12 +112,12 @@ def keep(key: Key, options: ReadOptions, limits: Limits, entry: KnownSchema) -> 
 def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:
     """Return ``schema`` with the types and calendars of the file at ``path``, whose metadata are ``pairs``."""
     if pairs and options.geoparquet:
-        schema = adopt(schema, pairs, path)
+        schema = apply_key_value_types(schema, pairs, path)
     if pairs:
         schema = with_calendars(schema, pairs, options)
     step = int96.nanoseconds_of(options.int96_unit)
     if (options.int96_utc or step != 1) and any(leaf.physical_type == Type.INT96 for leaf in schema.leaves):
-        schema = Schema.of(_with_int96(schema.root, options.int96_utc, step))
+        schema = Schema.from_root(_with_int96(schema.root, options.int96_utc, step))
     return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema
 
 

@@ -38,14 +38,14 @@ def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
     if container is None or SECOND_COPY not in container:
         return None
     try:
-        found, end = decode(ColumnMetaData, container[SECOND_COPY])
+        result, end = decode(ColumnMetaData, container[SECOND_COPY])
     except ParquetError as error:
         error.offset = None  # it is an offset in the extension, not in the file
         raise
     same = ("type", "path_in_schema", "num_values")
-    if end != len(container[SECOND_COPY]) or any(getattr(found, name) != getattr(about, name) for name in same):
+    if end != len(container[SECOND_COPY]) or any(getattr(result, name) != getattr(about, name) for name in same):
         raise CorruptFileError("the second copy of a column chunk is not one of this chunk")
-    return shifted(found, about.data_page_offset)
+    return shifted(result, about.data_page_offset)
 
 
 def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
@@ -53,13 +53,13 @@ def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
     if chunk.structure.crypto_metadata is not None:
         return chunk
     try:
-        found = find_copy(chunk.metadata)
+        result = find_copy(chunk.metadata)
     except ParquetError as error:
         error.locate(column=chunk.node.dotted)
         raise
-    if found is None:
+    if result is None:
         return chunk
-    stored = structures.ColumnChunk(file_path=chunk.structure.file_path, file_offset=0, meta_data=found)
+    stored = structures.ColumnChunk(file_path=chunk.structure.file_path, file_offset=0, meta_data=result)
     return replace(chunk, structure=stored, indexes=None)
 
 

@@ -1,8 +1,8 @@
 """Row groups of very many small column chunks: one read, and one compiled call a chunk.
 
-Fixed costs dominate such chunks, so all that can be is resolved once per call: :class:`SmallLeaves` is built for the
-selected leaves and used for each row group. A chunk that is unusual, large or corrupt is left to
-:class:`pqext.core.read.column.ColumnReader`, and so is one that may be corrupt if corruption is skipped.
+Fixed costs dominate small chunks, so as much as possible is resolved once per call: :class:`SmallLeaves` is built for
+the selected leaves and used for each row group. :class:`pqext.core.read.column.ColumnReader` reads chunks that are
+unusual, large or corrupt, and chunks that may be corrupt if corruption is skipped.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class SmallLeaves:
 
     @cached_property
     def _leaves(self) -> list[_Leaf]:
-        return [one for shape in self.shapes if (one := self._resolved(shape)) is not None]
+        return [item for shape in self.shapes if (item := self._resolved(shape)) is not None]
 
     def _resolved(self, shape: LeafShape) -> _Leaf | None:
         node = shape.node
@@ -100,7 +100,7 @@ class SmallLeaves:
 
     @cached_property
     def _requests(self) -> list[tuple[int, int, bytes]]:
-        return [one.asked for one in self._leaves]
+        return [item.asked for item in self._leaves]
 
     @cached_property
     def are_shown(self) -> bool:
@@ -127,12 +127,12 @@ class SmallLeaves:
             except ParquetError:  # of the next row group; the preceding ones are complete
                 yield from _fetch(ahead)
                 raise
-            found = self._ranges(group, batch_rows) if rows is None and self._are_read else None
-            ahead.append((group, rows, found))
-            if found is not None:
-                chunks += len(found[2])
-                stored += sum([length for _, length in found[2]])
-            if found is None or chunks >= most or stored >= _AHEAD_BYTES:
+            result = self._ranges(group, batch_rows) if rows is None and self._are_read else None
+            ahead.append((group, rows, result))
+            if result is not None:
+                chunks += len(result[2])
+                stored += sum([length for _, length in result[2]])
+            if result is None or chunks >= most or stored >= _AHEAD_BYTES:
                 yield from _fetch(ahead)
                 ahead, chunks, stored = [], 0, 0
                 most = min(2 * most, _AHEAD)
@@ -156,21 +156,21 @@ class SmallLeaves:
                 return None
             own_name = source.summary_name.encode("utf-8", "surrogateescape")
             if index is not None:
-                found = small_chunk_ranges(index, self._requests, rows, SMALL, _ROOM, source.size, own_name)
+                result = small_chunk_ranges(index, self._requests, rows, SMALL, _ROOM, source.size, own_name)
             else:  # a footer that looks up its structures one by one
                 assert near is not None
-                found = [], [], []
+                result = [], [], []
                 for position, (column, physical, path) in enumerate(self._requests):
                     if (place := near(column)) is not None:
-                        asked = [(place[1], physical, path)]
-                        one = small_chunk_ranges(place[0], asked, rows, SMALL, _ROOM, source.size, own_name)
-                        found[0].extend([position] * len(one[0]))
-                        found[1].extend(one[1])
-                        found[2].extend(one[2])
+                        requested = [(place[1], physical, path)]
+                        item = small_chunk_ranges(place[0], requested, rows, SMALL, _ROOM, source.size, own_name)
+                        result[0].extend([position] * len(item[0]))
+                        result[1].extend(item[1])
+                        result[2].extend(item[2])
         except ParquetError:  # the general path raises it
             return None
-        few = len(found[0]) < len(self.shapes) if self._are_exact else 2 * len(found[0]) < len(self._requests)
-        return None if few else found
+        few = len(result[0]) < len(self.shapes) if self._are_exact else 2 * len(result[0]) < len(self._requests)
+        return None if few else result
 
     def read(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
         """Return, by column index, all rows of the ordinary fetched chunks; ``account`` counts them."""
@@ -182,39 +182,39 @@ class SmallLeaves:
             return {}
 
     def _decode(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
-        found: dict[int, pa.Array] = {}
+        result: dict[int, pa.Array] = {}
         rows, unpackers, crc32 = fetched.rows, fetched.unpackers, self._crc32
         owed = pages = 0
         for position, codec, stored in zip(fetched.chosen, fetched.codecs, fetched.data, strict=True):
-            one = self._leaves[position]
+            item = self._leaves[position]
             if codec not in unpackers:
                 if not compression.is_known(codec):
                     continue
                 unpackers[codec] = compression.page_unpacker(codec)
             try:
-                made = one.chunks.decode(stored, rows, unpackers[codec], crc32)
+                made = item.chunks.decode(stored, rows, unpackers[codec], crc32)
                 if made is None:
                     continue
                 count, validity, values, offsets = made
                 pages += count
-                array = one.convert(rows, None if validity is None else pa.py_buffer(validity), values, offsets)
+                array = item.convert(rows, None if validity is None else pa.py_buffer(validity), values, offsets)
             except ParquetError:
                 continue
             owed += len(values) + rows * 5
             if owed > _COUNTED:
                 account.reserve(owed)
                 owed = 0
-            found[one.asked[0]] = array
+            result[item.asked[0]] = array
         account.reserve(owed)
         account.count_pages(pages)
-        return found
+        return result
 
 
 def _fetch(
     ahead: Sequence[tuple[RowGroup, _Rows, _Ranges | None]]
 ) -> Iterator[tuple[RowGroup, _Rows, Fetched | None]]:
     """The row groups of one file with the bytes of their small chunks."""
-    ranges = [one for _, _, found in ahead if found is not None for one in found[2]]
+    ranges = [item for _, _, result in ahead if result is not None for item in result[2]]
     data: list[Any] = [b""] * len(ranges)
     is_fetched = True
     if ranges:
@@ -229,11 +229,11 @@ def _fetch(
         except ParquetError:
             is_fetched = False
     at, unpackers = 0, {int(CompressionCodec.UNCOMPRESSED): None}
-    for group, rows, found in ahead:
-        if found is None or not is_fetched:
+    for group, rows, value in ahead:
+        if value is None or not is_fetched:
             yield group, rows, None
             continue
-        chosen, codecs, _ = found
+        chosen, codecs, _ = value
         yield group, rows, Fetched(group.num_rows, chosen, codecs, data[at : at + len(codecs)], unpackers)
         at += len(codecs)
 

@@ -55,32 +55,33 @@ def viewed_bytes(array: pa.Array) -> int:
 class ViewSlots:
     """At most ``capacity`` slots of strings or byte arrays; ``take`` accounts for bytes that are retained."""
 
-    def __init__(self, leaf_type: LeafType, capacity: int, take: Callable[[int], None]) -> None:
+    def __init__(self, leaf_type: LeafType, capacity: int, reserve: Callable[[int], None]) -> None:
         shown = leaf_type.arrow_type()
         self._is_text = bool(pa.types.is_string(shown))
         self._arrow = pa.string_view() if self._is_text else pa.binary_view()
-        self._take = take
+        self._take = reserve
         self._views = allocate(capacity * WIDTH)
         self._at = 0
         self._buffers: list[Any] = []
         self._dictionary: tuple[Dictionary, Bytes] | None = None
 
     def append(
-        self, encoding: int, decoder: Decoder, run: PageRun, slots: Counts, present: Bytes,
+        self, encoding: int, decoder: Decoder, run: PageRun, slot_counts: Counts, present: Bytes,
         dictionary: Dictionary | None,
     ) -> None:
-        """Add ``slots`` of each page, with a value where ``present`` is set (empty: everywhere).
+        """Add ``slot_counts`` of each page, with a value where ``present`` is set (empty: everywhere).
 
         Raises ``CorruptFileError`` also for strings that are not UTF-8.
         """
-        added = sum(slots.tolist())
+        added = sum(slot_counts.tolist())
         start, self._at = self._at, self._at + added * WIDTH
         target = self._views[start : self._at]
         if encoding == Encoding.PLAIN:
-            found = views.view_plain(run, present, slots, len(self._buffers), self._is_text, target.view(np.uint64))
-            pages = run.pages if found else []
-            self._take(sum(len(pages[place]) for place in found))
-            self._buffers += [pages[place] for place in found]
+            words = target.view(np.uint64)
+            result = views.view_plain(run, present, slot_counts, len(self._buffers), self._is_text, words)
+            pages = run.pages if result else []
+            self._take(sum(len(pages[place]) for place in result))
+            self._buffers += [pages[place] for place in result]
             return
         entries = self._entries(dictionary) if encoding in DICTIONARY_ENCODINGS and dictionary is not None else None
         if entries is not None and dictionary is not None:
@@ -114,10 +115,10 @@ class ViewSlots:
         """Fill ``out`` with views into the next buffer; return whether any refers to the buffer."""
         return views.view_values(data, offsets, len(self._buffers), self._is_text, out.view(np.uint64))
 
-    def finish(self, slots: int, validity: pa.Buffer | None) -> pa.Array:
+    def finish(self, slot_count: int, validity: pa.Buffer | None) -> pa.Array:
         """Return the array of all slots."""
-        held = [pa.py_buffer(self._views[: slots * WIDTH]), *map(pa.py_buffer, self._buffers)]
-        return pa.Array.from_buffers(self._arrow, slots, [validity, *held])
+        held = [pa.py_buffer(self._views[: slot_count * WIDTH]), *map(pa.py_buffer, self._buffers)]
+        return pa.Array.from_buffers(self._arrow, slot_count, [validity, *held])
 
 
 @dataclass(slots=True)
@@ -130,16 +131,16 @@ class _Run:
 class IndexedSlots:
     """Runs of pages whose values are indices into one dictionary."""
 
-    def __init__(self, take: Callable[[int], None]) -> None:
-        self._take = take
+    def __init__(self, reserve: Callable[[int], None]) -> None:
+        self._take = reserve
         self._dictionary: Dictionary | None = None
         self._runs: list[_Run] = []
 
     def append(
-        self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None,
+        self, encoding: int, run: PageRun, present: Bytes, slot_count: int, dictionary: Dictionary | None,
         leaf_type: LeafType,
     ) -> bool:
-        """Add ``slots``, with a value where ``present`` is set (empty: everywhere); False for pages of plain values.
+        """Add slots with a value where ``present`` is set (empty: everywhere); return False for pages of plain values.
 
         Also False if a dictionary entry, perhaps unused, is invalid for the type.
         """
@@ -153,26 +154,26 @@ class IndexedSlots:
         self._take(run.total * 4)
         indices = allocate(run.total * 4).view(np.int32)
         rle.decode_run(run, -1, dictionary.count, indices)
-        self._runs.append(_Run(indices, present, slots))
+        self._runs.append(_Run(indices, present, slot_count))
         return True
 
     def look_up(self, builder: ByteArrayBuilder) -> None:
         """Append the values of all slots to ``builder``."""
-        found = self._dictionary
-        if found is not None:
+        result = self._dictionary
+        if result is not None:
             for run in self._runs:
-                builder.append_lookup(found.data, found.offsets, run.indices, run.present, run.slots)
+                builder.append_lookup(result.data, result.offsets, run.indices, run.present, run.slots)
 
     def entries(self, leaf_type: LeafType) -> pa.Array | None:
         """Return the dictionary as a distinct Arrow array; None if no page has referred to it."""
         return None if self._dictionary is None else _distinct_values(self._dictionary, leaf_type)[0]
 
-    def finish(self, leaf_type: LeafType, slots: int, validity: pa.Buffer | None) -> pa.Array:
+    def finish(self, leaf_type: LeafType, slot_count: int, validity: pa.Buffer | None) -> pa.Array:
         """Return the dictionary array of all slots."""
         entries, places = pa.array([], leaf_type.arrow_type()), None
         if self._dictionary is not None:
             entries, places = _distinct_values(self._dictionary, leaf_type)
-        indices = allocate(slots * 4).view(np.int32)
+        indices = allocate(slot_count * 4).view(np.int32)
         at = 0
         for run in self._runs:
             target = indices[at : at + run.slots]
@@ -180,7 +181,7 @@ class IndexedSlots:
             if len(run.indices) < run.slots:
                 level_kernel.spread(target.view(np.uint8), 4, len(run.indices), run.present)
             at += run.slots
-        held = pa.Array.from_buffers(pa.int32(), slots, [validity, pa.py_buffer(indices)])
+        held = pa.Array.from_buffers(pa.int32(), slot_count, [validity, pa.py_buffer(indices)])
         if places is not None:
             held = places.take(held)
         return pa.DictionaryArray.from_arrays(held, entries, safe=False)
@@ -224,8 +225,8 @@ def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
     """Return ``array`` as a dictionary array whose dictionary begins with ``entries``."""
     if entries is None or not len(entries):
         return array.dictionary_encode()
-    found = pc.unique(pa.concat_arrays([entries, array.drop_null()]))
-    return pa.DictionaryArray.from_arrays(pc.index_in(array, found, skip_nulls=True), found, safe=False)
+    result = pc.unique(pa.concat_arrays([entries, array.drop_null()]))
+    return pa.DictionaryArray.from_arrays(pc.index_in(array, result, skip_nulls=True), result, safe=False)
 
 
 class SlotBuilder:
@@ -262,13 +263,13 @@ class SlotBuilder:
             self._fixed = allocate(capacity * self._width)
 
     def append(
-        self, encoding: int, run: PageRun, slots: Counts, present: Bytes, dictionary: Dictionary | None
+        self, encoding: int, run: PageRun, slot_counts: Counts, present: Bytes, dictionary: Dictionary | None
     ) -> None:
-        """Add ``slots`` of each page, with a value where ``present`` is set."""
+        """Add ``slot_counts`` of each page, with a value where ``present`` is set."""
         decoder = find_decoder(encoding)
         if decoder is None:
             raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
-        added, values = sum(slots.tolist()), run.total
+        added, values = sum(slot_counts.tolist()), run.total
         start, self._slots = self._slots, self._slots + added
         if values < added and self._present is None:
             self._present = np.ones(self._capacity, np.uint8)
@@ -276,7 +277,7 @@ class SlotBuilder:
             self._present[start : self._slots] = present
         if self._views is not None:
             present = present if values < added else EMPTY
-            self._views.append(encoding, decoder, run, slots, present, dictionary)
+            self._views.append(encoding, decoder, run, slot_counts, present, dictionary)
             return
         if self._builder is not None:
             present = present if values < added else EMPTY
@@ -286,7 +287,7 @@ class SlotBuilder:
                 return
             self._look_up()
             self._is_lookup = encoding in DICTIONARY_ENCODINGS
-            decoder.byte_arrays(run, self._builder, present, slots, dictionary)
+            decoder.byte_arrays(run, self._builder, present, slot_counts, dictionary)
             return
         width = self._width
         assert width is not None

@@ -48,22 +48,22 @@ class ChunkFacts:
     extensions: Mapping[UUID, bytes] = field(default_factory=dict)
 
 
-Note = TypeVar("Note")
+Record = TypeVar("Record")
 
 
-class Notes:
-    """Notes of handlers about the values of one top-level column, passed on to the chunks of a row group."""
+class WriteRecords:
+    """Facts that handlers record about the values of a top-level column, for the chunks of the row group."""
 
     def __init__(self) -> None:
-        self._noted: list[object] = []
+        self._records: list[object] = []
 
-    def add(self, note: object) -> None:
-        """Add ``note``, an object of a type that only its handler knows."""
-        self._noted.append(note)
+    def add(self, record: object) -> None:
+        """Add ``record``, of a type that belongs to its handler."""
+        self._records.append(record)
 
-    def of(self, kind: type[Note]) -> Iterator[Note]:
-        """Return the notes of type ``kind``."""
-        return (note for note in self._noted if isinstance(note, kind))
+    def of_type(self, record_type: type[Record]) -> Iterator[Record]:
+        """Return the records of type ``record_type``."""
+        return (record for record in self._records if isinstance(record, record_type))
 
 
 class AnnotationHandler(Protocol):
@@ -82,16 +82,16 @@ class AnnotationHandler(Protocol):
         """Whether ``choice``, the annotation's option for a column, needs a ``sample``."""
 
     def to_storage(
-        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
+        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
     ) -> pa.Array:
         """Convert an array of ``field``'s type to the storage field's type, row by row.
 
-        The ``notes`` that it adds are passed to :meth:`chunk_facts`.
+        The ``records`` that it adds are passed to :meth:`chunk_facts`.
         """
 
     def chunk_facts(
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
-        notes: Notes,
+        records: WriteRecords,
     ) -> ChunkFacts:
         """Return the facts to store about one column chunk of leaf ``node``.
 
@@ -99,9 +99,9 @@ class AnnotationHandler(Protocol):
             node: The leaf.
             values: Values of all pages.
             starts: Position in ``values`` of each page's first value, and last the number of values.
-            indexed: Whether the chunk gets a page index, with which readers can distinguish its pages.
+            indexed: Whether the chunk gets a page index, so that readers can distinguish its pages.
             options: Options of the writer.
-            notes: Notes of the row group's top-level column, including those of other leaves and handlers.
+            records: Records of the row group's top-level column, also of other leaves and handlers.
         """
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
@@ -140,7 +140,7 @@ class WrittenColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class AssignedTypes:
     """Logical types that key-value metadata assigns to columns, and its contradictions to the schema."""
 
     types: Mapping[str, LogicalType]
@@ -154,7 +154,9 @@ class DescribesFile(Protocol):
     def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
         """Return further pairs for a file with these columns; also called before the first row, without chunks."""
 
-    def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
+    def assigned_types(
+        self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]
+    ) -> AssignedTypes:
         """Return the logical types that the ``value`` of a file's ``property`` assigns to top-level columns.
 
         ``find`` returns the column of a name, if there is exactly one and it is not repeated. ``properties`` contains
@@ -197,7 +199,7 @@ class DoubtsTypes(Protocol):
     """Optional part of a handler: check of the types that files state."""
 
     def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return a warning for readers about the type of column ``node``; None if there is no problem."""
+        """Return a warning for readers about the type of column ``node``, or None."""
 
 
 @runtime_checkable
@@ -228,15 +230,15 @@ class ArrangesRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Marks by which core recognises a logical type that a handler implements.
+    """The marks of a logical type that a handler implements.
 
     Args:
         logical: Member of the format's LogicalType union.
         handler: Dotted path of the handler, ``module:NAME``.
         extension_names: Arrow extension names of such fields.
         child_mark: Key in the field metadata of a struct's child that marks such fields.
-        option: Name of the writer's option for such columns: a field of ``WriteOptions`` (``shredding``, ``geometry``)
-            or else a key of ``WriteOptions.annotations``.
+        option: Name of the writer's option for columns of the type: a field of ``WriteOptions`` (``shredding``,
+            ``geometry``) or a key of ``WriteOptions.annotations``.
         extensions: The handler's extensions of a chunk's metadata, which stay valid when the chunk is copied.
         property: Key-value metadata that describes plain columns of its type.
     """
@@ -287,7 +289,7 @@ def generation() -> int:
 
 
 def extension_name(uuid: UUID) -> str | None:
-    """Return the name of an annotation's chunk extension by its owner; such an extension moves with its chunk."""
+    """Return the name of an annotation's chunk extension by its owner; these extensions move with their chunk."""
     return next((a.extensions[uuid] for a in _REGISTRY.values() if uuid in a.extensions), None)
 
 
@@ -304,7 +306,7 @@ def for_logical(name: str) -> Annotation | None:
 
 
 def with_choices(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, Any]]]:
-    """Return the annotations for which the writer's options make choices, and the choices.
+    """Return the annotations that the writer's options configure, each with its choices.
 
     Raises ``ValueError`` if ``options.annotations`` names an option of no registered annotation.
     """

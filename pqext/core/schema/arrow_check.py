@@ -1,7 +1,7 @@
-"""Arrow arrays that contradict themselves, refused before their buffers are followed.
+"""Reject Arrow arrays that contradict themselves before their buffers are accessed.
 
-Arrow looks into arrays only when it is asked to: those that come over the C data interface, from files or from other
-libraries may hold offsets, views, indices or run ends that lead out of their buffers.
+Arrow validates arrays only on request. Arrays from the C data interface, from files or from other libraries may contain
+offsets, views, indices or run ends outside their buffers.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ def check_array(array: Column) -> Column:
 
 
 def _check_chunks(
-    chunks: Sequence[pa.Array], kind: pa.DataType, name: str, layouts: dict[pa.DataType, pa.DataType]
+    chunks: Sequence[pa.Array], type_: pa.DataType, name: str, layouts: dict[pa.DataType, pa.DataType]
 ) -> None:
     try:
-        if kind.id in _FLAT:
+        if type_.id in _FLAT:
             for chunk in chunks:
                 chunk.validate(full=chunk.buffers()[0] is not None)  # nothing to follow, but nulls to count
             return
-        if kind.id in _BINARY:
+        if type_.id in _BINARY:
             for chunk in chunks:
                 _check_binary(chunk)
             return
         # Extension types made in Python have no hash.
-        known = not isinstance(kind, pa.BaseExtensionType)
-        layout = layouts.get(kind) if known else None
+        known = not isinstance(type_, pa.BaseExtensionType)
+        layout = layouts.get(type_) if known else None
         if layout is None:
-            layout = mapped(kind, _bare)
+            layout = mapped(type_, _bare)
             if known:
-                layouts[kind] = layout
+                layouts[type_] = layout
         for chunk in chunks:
             _check(chunk, layout)
     except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
@@ -176,17 +176,17 @@ def _check_visible(array: pa.Array) -> None:
         array.validate(full=True)
 
 
-def _shell(kind: pa.DataType) -> pa.DataType | None:
+def _shell(type_: pa.DataType) -> pa.DataType | None:
     """The list type that has the same buffers of its own."""
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
+    if pa.types.is_list(type_) or pa.types.is_map(type_):
         return pa.list_(pa.null())
-    if pa.types.is_large_list(kind):
+    if pa.types.is_large_list(type_):
         return pa.large_list(pa.null())
-    if pa.types.is_list_view(kind):
+    if pa.types.is_list_view(type_):
         return pa.list_view(pa.null())
-    if pa.types.is_large_list_view(kind):
+    if pa.types.is_large_list_view(type_):
         return pa.large_list_view(pa.null())
-    return pa.list_(pa.null(), kind.list_size) if pa.types.is_fixed_size_list(kind) else None
+    return pa.list_(pa.null(), type_.list_size) if pa.types.is_fixed_size_list(type_) else None
 
 
 def _bare(arrow: pa.DataType) -> pa.DataType:

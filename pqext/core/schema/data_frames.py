@@ -37,7 +37,7 @@ def remember(frame: Any, schema: pa.Schema) -> None:
 
 
 def restore(table: pa.Table, attributes: Any) -> pa.Table:
-    """Return ``table``, made of a frame with these attributes, with the marks of columns that still hold such values.
+    """Return ``table``, converted from a frame with these attributes, with the marks of columns that still match.
 
     A column of bytes can be a geometry, a struct of bytes a variant; a column of nulls can be either.
     """
@@ -106,7 +106,7 @@ def _converted(polars: Any, series: Any, name: str) -> Any:
 
 
 def _arrow_type(polars: Any, dtype: Any) -> Any:
-    """``dtype`` with ``Decimal(38, 0)`` in place of integers of 128 bits."""
+    """Replace integers of 128 bits in ``dtype`` by ``Decimal(38, 0)``."""
     if dtype in (polars.Int128, polars.UInt128):
         return polars.Decimal(_DIGITS, 0)
     if isinstance(dtype, polars.List):

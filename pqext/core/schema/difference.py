@@ -17,36 +17,37 @@ _SHOWN = 5
 
 
 def difference(first: Schema, other: Schema, where: str, *, lenient: bool = False) -> str | None:
-    """How ``other`` differs from ``first``, which messages call ``where``; None where rows of both fit together.
+    """Describe how ``other`` differs from ``first``, called ``where`` in the text; None if their rows fit together.
 
-    Names of roots are no difference. With ``lenient`` neither are annotations that say the same in other words, names
-    within lists and maps, and field ids that only ``first`` has.
+    Names of roots are ignored, and with ``lenient`` also equivalent annotations, names within lists and maps, and field
+    ids that only ``first`` has.
     """
     mine, theirs = first.root.child_names, other.root.child_names
     missing = [name for name in mine if name not in theirs]
     extra = [name for name in theirs if name not in mine]
-    told = []
+    lines = []
     if missing:
-        told.append(f"{_columns(missing)} missing")
+        lines.append(f"{_columns(missing)} missing")
     if extra:
-        told.append(f"{_columns(extra)} not in {where}")
-    if not told and list(mine) != list(theirs):
-        return f"the columns are {_listed(theirs)} instead of {_listed(mine)}"
+        lines.append(f"{_columns(extra)} not in {where}")
+    if not lines and list(mine) != list(theirs):
+        return f"the columns are {_join_names(theirs)} instead of {_join_names(mine)}"
     # Several columns may have one name.
-    pairs = zip(first.root.children, map(other.root.child, mine) if told else other.root.children, strict=True)
-    differences = (_unlike(shape.of(one), shape.of(same), lenient) for one, same in pairs if same is not None)
-    unlike = [found for found in differences if found is not None]
-    told += unlike[:_SHOWN]
+    pairs = zip(first.root.children, map(other.root.child, mine) if lines else other.root.children, strict=True)
+    shapes = ((shape.from_node(item), shape.from_node(same)) for item, same in pairs if same is not None)
+    differences = (_unlike(*pair, lenient) for pair in shapes)
+    unlike = [result for result in differences if result is not None]
+    lines += unlike[:_SHOWN]
     if len(unlike) > _SHOWN:
-        told.append(f"{len(unlike) - _SHOWN} more columns differ")
-    return "; ".join(told) or None
+        lines.append(f"{len(unlike) - _SHOWN} more columns differ")
+    return "; ".join(lines) or None
 
 
 def _columns(names: Sequence[str]) -> str:
-    return f"column {_listed(names)} is" if len(names) == 1 else f"columns {_listed(names)} are"
+    return f"column {_join_names(names)} is" if len(names) == 1 else f"columns {_join_names(names)} are"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(repr(escape_text(name)) for name in names[:_SHOWN]) + more
 
@@ -54,12 +55,12 @@ def _listed(names: Sequence[str]) -> str:
 def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     """Describe how a column differs, or its first part that differs."""
     column = f"column {escape_text(mine.node.dotted)!r}"
-    if _kind(mine) != _kind(theirs):
-        found, wanted = _words(theirs), _words(mine)
-        if found == wanted:  # Arrow has one type for both
-            found, wanted = (one.node.logical_name or found for one in (theirs, mine))
-        cast = ": cast it to pyarrow.json_()" if wanted == "JSON" and found == "STRING" else ""
-        return f"{column} has type {found} instead of {wanted}{cast}"
+    if _own_type(mine) != _own_type(theirs):
+        result, requested = _type_text(theirs), _type_text(mine)
+        if result == requested:  # Arrow has one type for both
+            result, requested = (item.node.logical_name or result for item in (theirs, mine))
+        cast = ": cast it to pyarrow.json_()" if requested == "JSON" and result == "STRING" else ""
+        return f"{column} has type {result} instead of {requested}{cast}"
     within = _parts_unlike(mine, theirs, lenient)
     if within is not None:
         if mine.node.logical_name == "VARIANT":
@@ -72,7 +73,7 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     if ids[0] != ids[1] and not (lenient and None in ids):
         return f"{column} has {_id(ids[1])} instead of {_id(ids[0])}"
     if isinstance(mine, LeafShape) and _stored(mine.node) != _stored(theirs.node):
-        return f"{column}, {_words(mine)}, is stored as {_stored(theirs.node)} instead of {_stored(mine.node)}"
+        return f"{column}, {_type_text(mine)}, is stored as {_stored(theirs.node)} instead of {_stored(mine.node)}"
     if isinstance(mine, ListShape) and isinstance(theirs, ListShape) and _levels(mine) != _levels(theirs):
         return f"{column} is a list of another layout"
     if not lenient and mine.node.logical_type != theirs.node.logical_type:
@@ -83,59 +84,60 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
 def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     """Describe how parts of a struct, list or map differ that have the same category."""
     if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
-        names = [[child.node.name for child in one.children] for one in (mine, theirs)]
+        names = [[child.node.name for child in item.children] for item in (mine, theirs)]
         if names[0] != names[1]:
             name = escape_text(mine.node.dotted)
-            return f"column {name!r} has the fields {_listed(names[1])} instead of {_listed(names[0])}"
+            return f"column {name!r} has the fields {_join_names(names[1])} instead of {_join_names(names[0])}"
         pairs = zip(mine.children, theirs.children, strict=True)
-        return next((found for pair in pairs if (found := _unlike(*pair, lenient)) is not None), None)
+        return next((result for pair in pairs if (result := _unlike(*pair, lenient)) is not None), None)
     if isinstance(mine, ListShape) and isinstance(theirs, ListShape):
         if mine.is_map and isinstance(mine.element, GroupShape) and isinstance(theirs.element, GroupShape):
             pairs = zip(mine.element.children, theirs.element.children, strict=False)
-            return next((found for pair in pairs if (found := _unlike(*pair, lenient)) is not None), None)
+            return next((result for pair in pairs if (result := _unlike(*pair, lenient)) is not None), None)
         if not lenient and mine.element.node.path != theirs.element.node.path:
-            found, wanted = escape_text(theirs.element.node.dotted), escape_text(mine.element.node.dotted)
-            return f"column {wanted!r} is called {found!r}"
+            result, requested = escape_text(theirs.element.node.dotted), escape_text(mine.element.node.dotted)
+            return f"column {requested!r} is called {result!r}"
         return _unlike(mine.element, theirs.element, lenient)
     return None
 
 
-def _kind(one: Shape) -> object:
+def _own_type(shape: Shape) -> object:
     """Return a description of a column's own type, without its parts."""
-    if isinstance(one, ListShape):
-        return "map" if one.is_map else "list"
-    if isinstance(one, GroupShape):
-        return "group", one.node.logical_type if one.annotation is not None else None, one.node.logical_name == "FILE"
-    return _meaning(one.node)
+    if isinstance(shape, ListShape):
+        return "map" if shape.is_map else "list"
+    if isinstance(shape, GroupShape):
+        annotated = shape.node.logical_type if shape.annotation is not None else None
+        return "group", annotated, shape.node.logical_name == "FILE"
+    return _meaning(shape.node)
 
 
 def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
     """The logical type, and the Arrow type of what has none; integers that a physical type has anyway have none."""
-    found = node.logical_type
-    integer = None if found is None else found.INTEGER
+    result = node.logical_type
+    integer = None if result is None else result.INTEGER
     if integer is not None and integer.isSigned and integer.bitWidth == _WIDTHS.get(node.physical_type):
-        found = None
-    return found, node.leaf_type.physical_arrow() if found is None else None
+        result = None
+    return result, node.leaf_type.physical_arrow() if result is None else None
 
 
 _WIDTHS: dict[Type | None, int] = {Type.INT32: 32, Type.INT64: 64}
 
 
-def _words(one: Shape) -> str:
-    """The type of a column as users know it."""
+def _type_text(shape: Shape) -> str:
+    """Return the type of a column as users know it."""
     try:
-        arrow = str(one.field(ReadOptions()).type)
+        arrow = str(shape.field(ReadOptions()).type)
     except ParquetError:
         arrow = "one that cannot be read"
-    return escape_text(told_type(one.node, arrow))[:200]
+    return escape_text(told_type(shape.node, arrow))[:200]
 
 
-def _levels(one: ListShape) -> tuple[int, int, int]:
-    return one.value_level, one.element_level, one.element_repetition
+def _levels(shape: ListShape) -> tuple[int, int, int]:
+    return shape.value_level, shape.element_level, shape.element_repetition
 
 
-def _repetition(one: Shape) -> str:
-    return "nullable" if one.nullable else "NOT NULL"
+def _repetition(shape: Shape) -> str:
+    return "nullable" if shape.nullable else "NOT NULL"
 
 
 def _id(number: int | None) -> str:

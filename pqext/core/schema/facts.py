@@ -169,7 +169,7 @@ class RowGroupDescription(Protocol):
         """Uncompressed size of all its pages."""
     @property
     def sorting(self) -> Sequence[SortingColumn]:
-        """Columns by which its rows are declared to be sorted."""
+        """The declared sort order of its rows."""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafDescription:
         """Return the facts about a leaf."""
 

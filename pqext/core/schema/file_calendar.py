@@ -27,7 +27,7 @@ class Calendars(NamedTuple):
     dates: LegacyCalendar | None = None
     int96: LegacyCalendar | None = None
 
-    def of(self, leaf: SchemaNode) -> LegacyCalendar | None:
+    def calendar_of(self, leaf: SchemaNode) -> LegacyCalendar | None:
         """The calendar of a leaf, if its values depend on one. Local timestamps do not: Spark never converts them."""
         if leaf.physical_type == Type.INT96:
             return self.int96 if leaf.logical_type is None else None
@@ -67,14 +67,14 @@ def with_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptio
     if options.legacy_calendar == "stored":
         return schema
     calendars = calendars_of(pairs, options.legacy_timezone)
-    if calendars == GREGORIAN or not any(calendars.of(leaf) for leaf in schema.leaves):
+    if calendars == GREGORIAN or not any(calendars.calendar_of(leaf) for leaf in schema.leaves):
         return schema
-    return Schema.of(_with_calendars(schema.root, calendars))
+    return Schema.from_root(_with_calendars(schema.root, calendars))
 
 
 def _with_calendars(node: SchemaNode, calendars: Calendars) -> SchemaNode:
     if node.is_leaf:
-        calendar = calendars.of(node)
+        calendar = calendars.calendar_of(node)
         return node if calendar is None else replace(node, calendar=calendar)
     return replace(node, children=tuple(_with_calendars(child, calendars) for child in node.children))
 
@@ -88,7 +88,7 @@ def legacy_leaves(metadata: FileMetaData) -> dict[str, LegacyCalendar]:
     if calendars == GREGORIAN:
         return {}
     leaves = from_elements(metadata.schema, DEFAULT_LIMITS).leaves
-    found = {leaf.dotted: calendars.of(leaf) for leaf in leaves}
+    result = {leaf.dotted: calendars.calendar_of(leaf) for leaf in leaves}
     dates = {leaf.dotted for leaf in leaves if leaf.logical_name == "DATE"}
-    found = {path: LegacyCalendar() if path in dates and calendar else calendar for path, calendar in found.items()}
-    return {path: calendar for path, calendar in found.items() if calendar is not None}
+    result = {path: LegacyCalendar() if path in dates and calendar else calendar for path, calendar in result.items()}
+    return {path: calendar for path, calendar in result.items() if calendar is not None}

@@ -1,4 +1,4 @@
-"""Logical types of columns from a file's key-value metadata, such as those of GeoParquet's geometries."""
+"""Logical types of columns from a file's key-value metadata, such as GeoParquet's geometries."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from pqext.core.schema.annotations import DescribesFile, for_property
 from pqext.core.schema.nodes import Schema, SchemaNode
 
 
-def adopt(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> Schema:
+def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> Schema:
     """Return ``schema`` with the logical types that key-value metadata gives to its top-level columns.
 
     Metadata that cannot be understood is ignored with an ``AnnotationWarning``, which names the file at ``path``. So
     is metadata that contradicts the schema.
     """
     pairs = list(pairs)
-    given: dict[str, LogicalType] = {}
+    arguments: dict[str, LogicalType] = {}
     for pair in pairs:
         handler = describer(pair.key) if pair.value else None
         if handler is not None and pair.value:
             try:
                 properties = {other.key: other.value or "" for other in pairs}
-                adopted = handler.adopted(pair.value, lambda name: _column(schema, name), properties)
-                given |= adopted.types
+                adopted = handler.assigned_types(pair.value, lambda name: _column(schema, name), properties)
+                arguments |= adopted.types
                 for message in adopted.contradictions:
                     warn_about_file(path, message, AnnotationWarning)
             except ParquetError as error:
-                warn_about_file(path, f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
-    return _with_types(schema, given) if given else schema
+                warn_about_file(path, f"the metadata {pair.key!r} is ignored: {error}", AnnotationWarning)
+    return _with_types(schema, arguments) if arguments else schema
 
 
 def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
     """Key-value metadata that came with columns as a file of ``schema`` with other rows may carry it."""
-    found = dict(pairs)
+    result = dict(pairs)
     for key, value in pairs.items():
         handler = describer(key)
         if handler is not None:
-            kept = handler.of_other_rows(value, schema.find)
-            if kept is None:
-                del found[key]
+            retained = handler.of_other_rows(value, schema.find)
+            if retained is None:
+                del result[key]
             else:
-                found[key] = kept
-    return found
+                result[key] = retained
+    return result
 
 
 def describer(key: str) -> DescribesFile | None:

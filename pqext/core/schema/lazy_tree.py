@@ -1,7 +1,7 @@
-"""The schema of a file as a tree whose nodes are made when they are asked for.
+"""The schema of a file as a tree whose nodes are created on demand.
 
-A kernel follows the footer's depth-first list and finds what is no tree; a wide file then costs an object for
-each column that is used, not for each that exists. Implements nested encoding (maximum levels from the schema).
+A kernel validates the depth-first list in the footer. A wide file then costs an object for each column that is used,
+not for each that exists. Implements nested encoding (maximum levels from the schema).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def from_elements(
 
     Groups without any column are omitted unless ``strict``: no column chunk belongs to them.
 
-    Raises ``CorruptFileError`` when the list is no tree and ``LimitError`` when it is too deep. What is wrong
-    with a single column, such as a physical type that is not known, is raised when that column is asked for.
+    Raises ``CorruptFileError`` if the list does not form a tree and ``LimitError`` if it is too deep. Problems of a
+    single column, such as an unknown physical type, are raised when that column is accessed.
     """
     if not elements:
         raise CorruptFileError("the schema has no root")
@@ -75,9 +75,9 @@ def _without_empty_groups(elements: Sequence[SchemaElement]) -> list[SchemaEleme
 
 
 class Tree:
-    """Levels and places of all elements, as arrays, and the names.
+    """Levels and positions of all elements, as arrays, and their names.
 
-    They may be a part of a schema, below a root made for them, whose leaves begin with the one numbered ``base``.
+    It may be a part of a schema, below a root created for it, with leaves numbered from ``base``.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class Tree:
         self.elements, self.base = elements, base
         self._file = path
         index = elements.untouched if isinstance(elements, LazyStructs) else None
-        found = kernel.elements(index) if index is not None else _columns(elements)
-        self.names, odd, children, repetition, typed = found
+        result = kernel.elements(index) if index is not None else _columns(elements)
+        self.names, odd, children, repetition, typed = result
         if odd >= 0:
             raise CorruptFileError(f"the name of field {elements[odd].name!r} is not UTF-8")
         self.counts: Sequence[int] = memoryview(children.data)
@@ -95,20 +95,20 @@ class Tree:
         fault, at, arrays = kernel.levels(children, repetition, typed, limits.schema_depth)
         self.definition, self.repetition, self.first_leaf, self.last_leaf, self.end, self.leaf_elements = arrays
         if fault:
-            self._refuse(fault, at, limits)
+            self._raise_fault(fault, at, limits)
 
-    def _refuse(self, fault: str, at: int, limits: Limits) -> None:
+    def _raise_fault(self, fault: str, at: int, limits: Limits) -> None:
         if fault == "missing":
-            raise CorruptFileError("a group of the schema has fewer children than it claims")
+            raise CorruptFileError("a group of the schema has fewer children than its num_children states")
         if fault == "deep":
             raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth} levels")
         if fault == "left":
-            raise CorruptFileError(f"the schema holds {len(self.names) - at} elements that belong to no group")
+            raise CorruptFileError(f"the schema holds {len(self.names) - at} elements outside any group")
         # The groups around it are those that were not closed yet; element 0 is the root.
         opened = [i for i in range(1, at) if not self.end[i]]
-        place = ".".join(self.names[i] for i in (*opened, at) if i) or "the root"
+        name = ".".join(self.names[i] for i in (*opened, at) if i) or "the root"
         wrong = "no valid repetition type" if fault == "repetition" else "neither a type nor children"
-        raise CorruptFileError(f"{place} has {wrong}", column=place)
+        raise CorruptFileError(f"{name} has {wrong}", column=name)
 
     def node(self, at: int, parent: tuple[str, ...] | None) -> SchemaNode:
         """The node of one element; ``parent`` is the path above, None for the root."""
@@ -170,9 +170,9 @@ class _Nodes(Sequence[SchemaNode]):
     def __getitem__(self, position: int | slice) -> SchemaNode | tuple[SchemaNode, ...]:
         if isinstance(position, slice):
             return tuple(self[i] for i in range(*position.indices(len(self))))
-        found = self._made.get(position)
-        if found is not None:
-            return found
+        result = self._made.get(position)
+        if result is not None:
+            return result
         if not -len(self) <= position < len(self):
             raise IndexError(f"no node {position} among {len(self)}")
         if position < 0:
@@ -183,8 +183,8 @@ class _Nodes(Sequence[SchemaNode]):
     def __iter__(self) -> Iterator[SchemaNode]:
         made = self._made
         for position in range(len(self)):
-            found = made.get(position)
-            yield self[position] if found is None else found
+            result = made.get(position)
+            yield self[position] if result is None else result
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (tuple, _Nodes)):
@@ -245,15 +245,15 @@ class Children(Group):
         names, elements = self._tree.names, self._elements
         if not isinstance(names, kernel.Names) or not isinstance(elements, range) or not isinstance(name, str):
             return None
-        found = self._found.get(name)
-        if found is None:
+        result = self._found.get(name)
+        if result is None:
             if len(self._found) == _SOUGHT:
                 return None
             raw = name.encode("utf-8", "surrogatepass")
             at = names.find(raw, elements.start, elements.stop)
             is_only = at < 0 or names.find(raw, at + 1, elements.stop) < 0
-            found = self._found[name] = (None if at < 0 else at - elements.start), is_only
-        return found
+            result = self._found[name] = (None if at < 0 else at - elements.start), is_only
+        return result
 
     def over_leaf(self, leaf: int) -> SchemaNode:
         return self[self.position_over(leaf)]
@@ -286,16 +286,16 @@ class Leaves(_Nodes):
 
 
 def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
-    place = ".".join  # Joined for errors only: long names nested deeply make paths many times the footer's size.
+    dotted = ".".join  # Joined for errors only: long names nested deeply make paths many times the footer's size.
     try:
         physical = Type(-1 if element.type is None else element.type)
     except ValueError:
         raise UnsupportedError(
-            f"{place(path)} has physical type {element.type}, which is not known",
-            feature="physical type", column=place(path),
+            f"{dotted(path)} has unknown physical type {element.type}",
+            feature="physical type", column=dotted(path),
         ) from None
     if physical == Type.FIXED_LEN_BYTE_ARRAY and not 0 < (element.type_length or 0) <= 1 << 24:
         raise CorruptFileError(
-            f"{place(path)} is FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=place(path)
+            f"{dotted(path)} is FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=dotted(path)
         )
     return physical

@@ -22,12 +22,11 @@ from pqext.core.schema.types.logical import LeafType
 class SchemaNode:
     """One field of the schema: a leaf with a physical type or a group of children.
 
-    ``max_definition_level`` and ``max_repetition_level`` are those of the node itself; ``leaf_start`` and
-    ``leaf_stop`` the range of column indexes below it. ``path`` leaves out the root.
-    ``is_adopted``: the logical type comes from key-value metadata, and the schema itself states ``declared_type``.
-    ``calendar`` is that of the leaf's values, if it is not the proleptic Gregorian one.
-    ``is_utc``: INT96 timestamps are read as instants. ``int96_step`` are the nanoseconds of the unit in which they are
-    read.
+    ``max_definition_level`` and ``max_repetition_level`` apply to the node itself; ``leaf_start`` and ``leaf_stop`` are
+    the range of column indexes below it. ``path`` excludes the root. With ``is_adopted`` the logical type comes from
+    key-value metadata, and the schema itself states ``declared_type``. ``calendar`` applies to the values of a leaf, if
+    it is not the proleptic Gregorian calendar. With ``is_utc`` INT96 timestamps are read as instants; ``int96_step`` is
+    their unit, in nanoseconds.
     """
 
     name: str
@@ -60,7 +59,7 @@ class SchemaNode:
 
     @property
     def logical_name(self) -> str:
-        """Member of LogicalType set on the node; empty if there is none."""
+        """Member of LogicalType set on the node, or an empty string."""
         return (self.logical_type.member or "") if self.logical_type is not None else ""
 
     @cached_property
@@ -98,14 +97,14 @@ class SchemaNode:
 
     def position(self, name: str) -> int | None:
         """The number of the child called ``name``, if there is one; the first of several."""
-        found = self._searched(name)
-        return self._by_name.get(name) if found is None else found[0]
+        result = self._searched(name)
+        return self._by_name.get(name) if result is None else result[0]
 
     def _searched(self, name: str) -> tuple[int | None, bool] | None:
         if "_by_name" in self.__dict__ or isinstance(self.children, tuple):
             return None
-        found: tuple[int | None, bool] | None = self.children.search(name)  # type: ignore[attr-defined]
-        return found
+        match: tuple[int | None, bool] | None = self.children.search(name)  # type: ignore[attr-defined]
+        return match
 
     def child(self, name: str) -> SchemaNode | None:
         """The child called ``name``, if there is one; the first of several."""
@@ -120,8 +119,8 @@ class SchemaNode:
 
     def is_unique(self, name: str) -> bool:
         """Does no more than one child have this name? Files may repeat names; a path then means the first."""
-        found = self._searched(name)
-        return found[1] if found is not None else name not in self._repeated_names
+        result = self._searched(name)
+        return result[1] if result is not None else name not in self._repeated_names
 
     def leaves(self) -> Iterator[SchemaNode]:
         """The leaves at or below the node, in column order."""
@@ -142,8 +141,8 @@ class Schema:
     leaves: Sequence[SchemaNode]
 
     @classmethod
-    def of(cls, root: SchemaNode) -> Schema:
-        """The schema whose nodes are all there."""
+    def from_root(cls, root: SchemaNode) -> Schema:
+        """Create a schema from a complete tree."""
         return cls(root, tuple(root.leaves()))
 
     def find(self, path: str | Sequence[str]) -> SchemaNode | None:
@@ -214,5 +213,5 @@ def told_type(node: SchemaNode | None, stored: object) -> str:
     if node.logical_name == "VARIANT":
         return "VARIANT, shredded" if node.child("typed_value") is not None else "VARIANT"
     assert node.logical_type is not None
-    found = getattr(node.logical_type, node.logical_name)
-    return f"{node.logical_name}({crs_label(found.crs)})"
+    result = getattr(node.logical_type, node.logical_name)
+    return f"{node.logical_name}({crs_label(result.crs)})"

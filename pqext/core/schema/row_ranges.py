@@ -19,39 +19,39 @@ RowRanges = list[range]
 def merged(ranges: Iterable[range]) -> RowRanges:
     """Any ranges as row ranges: sorted, joined where they meet or overlap, empty ones dropped."""
     result: RowRanges = []
-    for one in sorted((one for one in ranges if len(one)), key=lambda one: one.start):
-        if result and one.start <= result[-1].stop:
-            result[-1] = range(result[-1].start, max(result[-1].stop, one.stop))
+    for element in sorted((item for item in ranges if len(item)), key=lambda element: element.start):
+        if result and element.start <= result[-1].stop:
+            result[-1] = range(result[-1].start, max(result[-1].stop, element.stop))
         else:
-            result.append(range(one.start, one.stop))
+            result.append(range(element.start, element.stop))
     return result
 
 
-def rows_of_pages(known: PageFacts, pages: Sequence[int]) -> RowRanges:
-    """The rows that ``pages`` hold, which ascend."""
+def rows_of_pages(page_facts: PageFacts, pages: Sequence[int]) -> RowRanges:
+    """Return the rows of ascending ``pages``."""
     runs: list[list[int]] = []
     for page in pages:
         if runs and page == runs[-1][1] + 1:
             runs[-1][1] = page
         else:
             runs.append([page, page])
-    return merged(range(known.rows(first).start, known.rows(last).stop) for first, last in runs)
+    return merged(range(page_facts.rows(first).start, page_facts.rows(last).stop) for first, last in runs)
 
 
 def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | None:
-    """``rows`` of a row group of ``num_rows`` as row ranges, ``None`` for all.
+    """Merge ``rows`` of a row group of ``num_rows`` to row ranges; None for all.
 
-    Raises ``IndexError`` where they leave the row group, ``TypeError`` for what is no range.
+    Raises ``IndexError`` if they exceed the row group, ``TypeError`` for anything but ranges.
     """
     if rows is None:
         return None
-    given = list(rows)
-    for one in given:
-        if not isinstance(one, range) or one.step != 1:
-            raise TypeError(f"rows are ranges of step 1, not {one!r}")
-        if one.start < one.stop and not 0 <= one.start < one.stop <= num_rows:
-            raise IndexError(f"rows {one.start} to {one.stop} of a row group of {num_rows}")
-    ranges = merged(given)
+    arguments = list(rows)
+    for item in arguments:
+        if not isinstance(item, range) or item.step != 1:
+            raise TypeError(f"rows are ranges of step 1, not {item!r}")
+        if item.start < item.stop and not 0 <= item.start < item.stop <= num_rows:
+            raise IndexError(f"rows {item.start} to {item.stop} of a row group of {num_rows}")
+    ranges = merged(arguments)
     return None if ranges == [range(num_rows)] else ranges
 
 
@@ -78,15 +78,15 @@ def intersection(first: Sequence[range], second: Sequence[range]) -> RowRanges:
 def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
     """Rows of ``first`` that are not of ``second``."""
     result: RowRanges = []
-    for one in first:
-        at = one.start
+    for item in first:
+        at = item.start
         for other in second:
-            if other.start >= one.stop:
+            if other.start >= item.stop:
                 break
             if other.stop > at:
                 result.append(range(at, other.start))
                 at = other.stop
-        result.append(range(at, one.stop))
+        result.append(range(at, item.stop))
     return merged(result)
 
 
@@ -94,7 +94,7 @@ class RowQueue:
     """``rows`` that are taken from the front, as many at a time as is asked for."""
 
     def __init__(self, rows: Sequence[range]) -> None:
-        self._rows = deque(one for one in rows if len(one))
+        self._rows = deque(item for item in rows if len(item))
 
     def __bool__(self) -> bool:
         """Whether any rows remain."""
@@ -104,24 +104,24 @@ class RowQueue:
         """The next ``count`` rows, fewer at the end."""
         part: RowRanges = []
         while count and self._rows:
-            one = self._rows.popleft()
-            if len(one) > count:
-                self._rows.appendleft(range(one.start + count, one.stop))
-                one = range(one.start, one.start + count)
-            part.append(one)
-            count -= len(one)
+            item = self._rows.popleft()
+            if len(item) > count:
+                self._rows.appendleft(range(item.start + count, item.stop))
+                item = range(item.start, item.start + count)
+            part.append(item)
+            count -= len(item)
         return part
 
-    def give_back(self, part: Sequence[range]) -> None:
+    def push_back(self, part: Sequence[range]) -> None:
         """Have ``part``, the rows taken last, come next again."""
-        for one in reversed(part):
-            if self._rows and self._rows[0].start == one.stop:
-                one = range(one.start, self._rows.popleft().stop)
-            self._rows.appendleft(one)
+        for item in reversed(part):
+            if self._rows and self._rows[0].start == item.stop:
+                item = range(item.start, self._rows.popleft().stop)
+            self._rows.appendleft(item)
 
 
 class NumberQueue:
-    """Numbers of rows, which ascend, taken from the front, as many at a time as is asked for."""
+    """A queue of ascending row numbers."""
 
     def __init__(self, numbers: NDArray[np.int64]) -> None:
         self._numbers = numbers
@@ -137,15 +137,15 @@ class NumberQueue:
         self._at += len(part)
         return part
 
-    def give_back(self, part: NDArray[np.int64]) -> None:
+    def push_back(self, part: NDArray[np.int64]) -> None:
         """Have ``part``, the rows taken last, come next again."""
         self._at -= len(part)
 
 
-def near(places: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
-    """Places in groups, each of which ends ``reach`` behind its start or with its first place."""
+def near(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
+    """Group ranges so that each group has one range or spans at most ``reach``."""
     group: list[tuple[int, int]] = []
-    for place in places:
+    for place in ranges:
         if group and place[1] - group[0][0] > reach:
             yield group
             group = []
@@ -156,7 +156,7 @@ def near(places: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[i
 
 def row_numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
     """The number of each row of ``ranges``, in their order."""
-    parts = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
+    parts = [np.arange(item.start, item.stop, dtype=np.int64) for item in ranges]
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
@@ -171,11 +171,11 @@ def ranges_around(rows: NDArray[np.int64], gap: int) -> RowRanges:
 
 def flags_within(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
     """Which rows of ``ranges`` are among ``rows``, which ascend: a flag for each row of ``ranges``, in their order."""
-    bounds = np.array([(one.start, one.stop) for one in ranges], np.int64).reshape(-1, 2)
+    bounds = np.array([(item.start, item.stop) for item in ranges], np.int64).reshape(-1, 2)
     lengths = bounds[:, 1] - bounds[:, 0]
     flags = np.zeros(int(lengths.sum()), np.bool_)
     first, last = np.searchsorted(rows, bounds[:, 0]), np.searchsorted(rows, bounds[:, 1])
-    found = [rows[start:stop] for start, stop in zip(first.tolist(), last.tolist(), strict=True)]
+    results = [rows[start:stop] for start, stop in zip(first.tolist(), last.tolist(), strict=True)]
     moved = np.repeat(np.cumsum(lengths) - lengths - bounds[:, 0], last - first)
-    flags[np.concatenate(found) + moved if found else []] = True
+    flags[np.concatenate(results) + moved if results else []] = True
     return flags

@@ -26,10 +26,10 @@ from pqext.core.schema.types.logical import GROUP_MEMBERS
 class Shape:
     """Base of all shapes.
 
-    A *slot* is a place in the array of this shape. ``slot_level`` is the definition level from which an entry has
-    a slot here (below it an enclosing list is empty or null), ``value_level`` the one from which the slot is not
-    null, and ``repetition_level`` the number of repeated fields above and at the slot. ``original`` is the field of
-    the file's stored Arrow schema, where it has one that suits.
+    A *slot* is a position in the array of this shape. ``slot_level`` is the minimum definition level of an entry with a
+    slot (below it an enclosing list is empty or null), ``value_level`` the minimum of a slot that is not null, and
+    ``repetition_level`` the number of repeated fields above and at the slot. ``original`` is the field of the stored
+    Arrow schema, if it suits.
     """
 
     node: SchemaNode
@@ -82,26 +82,25 @@ class Shape:
         # Not by ``annotation``: some columns of an annotated group are its bare storage by choice.
         return _of_group(self.node) is not None
 
-    def select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
-        """The shape with only the leaves that ``wanted`` keeps; ``None`` when none is left.
+    def select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
+        """Return the shape with only the leaves that match ``predicate``; None if no leaf matches.
 
-        When some but not all leaves of an annotated shape are kept, what is left is its bare storage.
+        An annotated shape that loses leaves becomes its bare storage.
         """
-        kept = self._select(wanted)
+        kept = self._select(predicate)
         if kept is not None and kept.annotation is not None and len(list(kept.leaves())) < len(list(self.leaves())):
             return replace(kept, annotation=None)
         return kept
 
-    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+    def _select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class LeafShape(Shape):
-    """Values of one column; ``encoded``: shown as a dictionary and indices into it, ``viewed``: as views.
+    """Values of one column; ``encoded``: as a dictionary and indices into it, ``viewed``: as views.
 
-    ``element_levels`` are the definition levels from which an entry is an element of each list around it, the outermost
-    first.
+    ``element_levels`` are the minimum definition levels of elements of each enclosing list, the outermost first.
     """
 
     element_levels: tuple[int, ...] = ()
@@ -115,20 +114,20 @@ class LeafShape(Shape):
         leaf = self.node.leaf_type
         try:
             arrow = leaf.arrow_type(options.int96_unit)
-            found = marks.of_logical(leaf.logical, leaf.member)
+            result = marks.of_logical(leaf.logical, leaf.member)
         except ParquetError as error:
             # The rest of the file is readable; ``check`` raises when the column is requested.
-            arrow, found = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
+            arrow, result = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
         # Arrow has no null type that is not nullable.
-        return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=found or None)
+        return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=result or None)
 
     def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
         reason = self.node.leaf_type.passed_over
         if reason is not None:
             yield self.node, reason
 
-    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
-        return self if wanted(self.node) else None
+    def _select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
+        return self if predicate(self.node) else None
 
 
 @dataclass(frozen=True)
@@ -144,8 +143,8 @@ class GroupShape(Shape):
     def storage_field(self, options: ReadOptions) -> pa.Field:
         kind = self._struct(options)
         is_file = self.node.logical_name == "FILE" and find_fault(kind) is None
-        found = marks.of_logical(None, "FILE") if is_file else None
-        return pa.field(self.node.name, kind, self.nullable, metadata=found)
+        result = marks.of_logical(None, "FILE") if is_file else None
+        return pa.field(self.node.name, kind, self.nullable, metadata=result)
 
     def _struct(self, options: ReadOptions) -> pa.StructType:
         return pa.struct([child.field(options) for child in self.children])
@@ -161,17 +160,17 @@ class GroupShape(Shape):
         # parquet-mr annotates the entries of a map too.
         return super()._heeds(member) or self.node.repetition == FieldRepetitionType.REPEATED
 
-    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
-        children = tuple(kept for child in self.children if (kept := child.select(wanted)) is not None)
+    def _select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
+        children = tuple(retained for child in self.children if (retained := child.select(predicate)) is not None)
         return replace(self, children=children) if children else None
 
 
 @dataclass(frozen=True)
 class ListShape(Shape):
-    """A list or map: a repeated group, with the group around it where there is one.
+    """A list or map: a repeated group, with its enclosing group if it has one.
 
-    ``element_level`` is the definition level from which an element exists, ``element_repetition`` the repetition
-    level of a further element.
+    ``element_level`` is the minimum definition level of an element, ``element_repetition`` the repetition level of a
+    further element.
     """
 
     element: Shape
@@ -192,14 +191,14 @@ class ListShape(Shape):
     def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
         yield from self.element.passed_over()
 
-    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
-        element = self.element.select(wanted)
+    def _select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
+        element = self.element.select(predicate)
         return None if element is None else replace(self, element=element)
 
 
 def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
     """Raise for a column that cannot be read, by name; return the warnings of :func:`warn` for the others."""
-    found: list[str] = []
+    results: list[str] = []
     for top in shapes:
         for leaf in top.leaves():
             try:
@@ -207,9 +206,9 @@ def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
             except ParquetError as error:
                 error.locate(column=leaf.node.dotted)
                 raise
-        found += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
-        found += [f"column {node.dotted}: {reason}" for node, reason in _type_warnings(top, options)]
-    return found
+        results += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
+        results += [f"column {node.dotted}: {reason}" for node, reason in _type_warnings(top, options)]
+    return results
 
 
 def _type_warnings(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]]:
@@ -232,8 +231,8 @@ def bare(shape: Shape) -> Shape:
     return replace(shape, annotation=None, original=None)
 
 
-def of(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
-    """The shape of a node whose repeated ancestors have the definition levels ``above``, the outermost first."""
+def from_node(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
+    """Build the shape of a node; ``above`` are the definition levels of its repeated ancestors, the outermost first."""
     if node.repetition == FieldRepetitionType.REPEATED:
         # A repeated field outside LIST and MAP is a required list of required elements.
         return _list(node, node, above, _element(node, above), is_map=False)
@@ -241,7 +240,7 @@ def of(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
     if node.is_leaf:
         return _leaf(node, above)
     if node.is_adopted:
-        declared = of(replace(node, logical_type=node.declared_type, is_adopted=False), above)
+        declared = from_node(replace(node, logical_type=node.declared_type, is_adopted=False), above)
         return replace(declared, node=node, annotation=for_logical(node.logical_name))
     if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
         repeated = node.children[0]
@@ -252,9 +251,9 @@ def of(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
             if _is_element(node, repeated):
                 return _list(node, repeated, above, _element(repeated, above))
             within = *above, repeated.max_definition_level
-            return _list(node, repeated, above, of(repeated.children[0], within))
+            return _list(node, repeated, above, from_node(repeated.children[0], within))
     annotation = _of_group(node)
-    children = tuple(of(child, above) for child in node.children)
+    children = tuple(from_node(child, above) for child in node.children)
     return GroupShape(node, _slot_level(above), level, repetition, annotation, children)
 
 
@@ -306,12 +305,12 @@ def _element(repeated: SchemaNode, above: tuple[int, ...]) -> Shape:
         return _leaf(repeated, (*above, repeated.max_definition_level))
     if repeated.logical_name in ("LIST", "MAP"):
         within = *above, repeated.max_definition_level
-        return of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), within)
+        return from_node(replace(repeated, repetition=FieldRepetitionType.REQUIRED), within)
     return _entries(repeated, above)
 
 
 def _entries(repeated: SchemaNode, above: tuple[int, ...]) -> GroupShape:
     """A repeated group as a struct, whatever its annotation means elsewhere."""
     level, repetition = repeated.max_definition_level, repeated.max_repetition_level
-    children = tuple(of(child, (*above, level)) for child in repeated.children)
+    children = tuple(from_node(child, (*above, level)) for child in repeated.children)
     return GroupShape(repeated, level, level, repetition, _of_group(repeated), children)

@@ -1,7 +1,7 @@
-"""Statistics of pages and column chunks: extremes found once a page, merged for the chunk; read as bounds.
+"""Statistics of pages and column chunks: computed once per page, merged for the chunk, read as bounds.
 
-Implements ``Statistics``: minimum and maximum leave out nulls and NaN, a zero bound of a float has the sign that
-widens it, long bounds of byte arrays are shortened, and types whose order is undefined have none.
+Implements ``Statistics``: minimum and maximum exclude nulls and NaN, a zero bound of a float has the sign that widens
+it, long bounds of byte arrays are truncated, and types with undefined order have no bounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pqext.core.schema.types.logical import LeafType
 BOUND_BYTES = 64
 """Longer minima and maxima of byte arrays are cut to this many bytes by default, the maximum then rounded up."""
 FIXED_BOUND_BYTES = 1024
-"""Fixed-length values longer than this get no bounds: they cannot be cut, since readers expect the length."""
+"""Fixed-length values longer than this get no bounds: they cannot be truncated, since readers expect the length."""
 
 Starts = NDArray[np.int64]
 _Bound = bytes | None
@@ -78,8 +78,8 @@ _CODES: dict[tuple[Type, str], str] = {
 }
 
 
-def form_of(order: BoundOrder) -> str | None:
-    """Which kernel finds the bounds of a leaf's pages: of numbers of a type, or "bytes"; ``None`` for neither."""
+def kernel_of(order: BoundOrder) -> str | None:
+    """Return the kernel that computes page bounds: a numeric type code, "bytes", or None."""
     leaf = order.leaf
     if order.kind != "type":
         return None
@@ -88,17 +88,19 @@ def form_of(order: BoundOrder) -> str | None:
     return _CODES.get((leaf.physical, "signed" if order.is_float else leaf.order))
 
 
-def of_cuts(order: BoundOrder, form: str | None, physical: pa.Array, cuts: PageBoundaries) -> PageExtremes:
-    """As :func:`of_pages`, of pages that are being written; ``form`` is :func:`form_of` the order."""
-    if form == "bytes":
+def of_boundaries(
+    order: BoundOrder, kernel: str | None, physical: pa.Array, boundaries: PageBoundaries
+) -> PageExtremes:
+    """Like :func:`of_pages` for pages that are being written; ``kernel`` is :func:`kernel_of` the order."""
+    if kernel == "bytes":
         _, offsets, data = physical.buffers()
         signed = order.leaf.order == "signed"
-        return PageExtremes(*page_statistics.byte_bounds(offsets, data, physical.offset, 0, signed, cuts), None)
-    if form is not None:
-        found = page_statistics.number_bounds(physical.buffers()[1], physical.offset, form, cuts)
-        if found is not None:
-            return PageExtremes(found[0], found[1], found[2] if form[0] == "f" else None)
-    return of_pages(order, physical, cuts.starts("values"))
+        return PageExtremes(*page_statistics.byte_bounds(offsets, data, physical.offset, 0, signed, boundaries), None)
+    if kernel is not None:
+        result = page_statistics.number_bounds(physical.buffers()[1], physical.offset, kernel, boundaries)
+        if result is not None:
+            return PageExtremes(result[0], result[1], result[2] if kernel[0] == "f" else None)
+    return of_pages(order, physical, boundaries.starts("values"))
 
 
 def _fixed(physical: pa.Array, width: int) -> Bytes:
@@ -178,12 +180,12 @@ def _chronological(raw: Bytes, starts: Starts) -> PageExtremes:
     bounds: tuple[list[_Bound], list[_Bound]] = ([], [])
     for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         page = values[start:stop]
-        for found, day, extreme in zip(bounds, (np.min, np.max), (np.argmin, np.argmax), strict=True):
+        for result, day, extreme in zip(bounds, (np.min, np.max), (np.argmin, np.argmax), strict=True):
             if start == stop:
-                found.append(None)
+                result.append(None)
                 continue
             same = page[page["day"] == day(page["day"])]
-            found.append(same[extreme(same["nanoseconds"])].tobytes())
+            result.append(same[extreme(same["nanoseconds"])].tobytes())
     return PageExtremes(*bounds, None)
 
 
@@ -203,11 +205,11 @@ def _byte_extremes(leaf: LeafType, physical: pa.Array, starts: Starts) -> PageEx
     page_statistics.byte_extremes(data, offsets, width, leaf.order == "signed", starts, low, high)
 
     def plain(positions: Starts) -> list[_Bound]:
-        found: list[_Bound] = []
+        results: list[_Bound] = []
         for i in positions.tolist():
             at, end = (i * width, i * width + width) if width else (int(offsets[i]), int(offsets[i + 1]))
-            found.append(data[at:end].tobytes() if i >= 0 else None)
-        return found
+            results.append(data[at:end].tobytes() if i >= 0 else None)
+        return results
 
     return PageExtremes(plain(low), plain(high), None)
 
@@ -218,7 +220,7 @@ def of_chunk(
 ) -> Statistics:
     """The statistics of a chunk from the extremes of its pages.
 
-    ``bound_bytes`` is where bounds of byte arrays are cut; ``distinct_count`` is left out when it is not known.
+    ``bound_bytes`` is where bounds of byte arrays are truncated; ``distinct_count`` is omitted if it is unknown.
     """
     statistics = Statistics(null_count=null_count, distinct_count=distinct_count)
     if pages.nan_counts is not None:
@@ -227,8 +229,8 @@ def of_chunk(
     high = _extreme(order, pages.maxima, max)
     if low is None or high is None:
         return statistics
-    statistics.min_value, statistics.is_min_value_exact = cut(order.leaf, low, bound_bytes)
-    statistics.max_value, statistics.is_max_value_exact = raise_cut(order.leaf, high, bound_bytes)
+    statistics.min_value, statistics.is_min_value_exact = truncate_lower(order.leaf, low, bound_bytes)
+    statistics.max_value, statistics.is_max_value_exact = truncate_upper(order.leaf, high, bound_bytes)
     return statistics
 
 
@@ -243,8 +245,8 @@ def _extreme(order: BoundOrder, bounds: Sequence[_Bound], choose: Callable[..., 
     return choose(zip(order.keys(known), known, strict=True))[1]
 
 
-def cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
-    """A lower bound of at most ``size`` bytes, where the type allows, and whether it is ``bound`` itself."""
+def truncate_lower(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
+    """Truncate a lower bound to ``size`` bytes if the type allows; also return whether it is still exact."""
     if len(bound) <= size or not is_cuttable(leaf):
         return bound, True
     end = size
@@ -253,9 +255,9 @@ def cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
     return bound[:end], False
 
 
-def raise_cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
-    """An upper bound of at most ``size`` bytes, where there is one, and whether it is ``bound`` itself."""
-    head, exact = cut(leaf, bound, size)
+def truncate_upper(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
+    """Truncate an upper bound to ``size`` bytes if possible; also return whether it is still exact."""
+    head, exact = truncate_lower(leaf, bound, size)
     if exact:
         return bound, True
     raised = _raise_text(head) if leaf.member in _TEXT else _raise_bytes(head)
@@ -268,7 +270,7 @@ def is_cuttable(leaf: LeafType) -> bool:
 
 
 def _raise_bytes(head: bytes) -> bytes | None:
-    """Return the shortest bytes above all that start with ``head``; None if there are none above."""
+    """Return the shortest bytes that exceed all bytes with prefix ``head``; None if this is impossible."""
     stripped = head.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 

@@ -20,8 +20,8 @@ from pqext.core.footer.checkpoints import Checkpoints
 from pqext.core.footer.merge import FooterMerge
 from pqext.core.footer.rewrite import plain_footer
 from pqext.core.footer.thrift_footer import Footer
-from pqext.core.footer.writing import form_of
-from pqext.core.format.extension.paths import is_place
+from pqext.core.footer.writing import footer_format_of
+from pqext.core.format.extension.paths import is_metadata_path
 from pqext.core.format.extension.structure import extensions as extensions_of
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.format.thrift import decode, encode
@@ -56,9 +56,9 @@ class AppendedFile:
             raise ValueError("encrypted row groups cannot be appended to a file; write a separate file")
         if options.checkpoint is not None:
             raise ValueError("append does not support checkpoint; append in several steps instead")
-        for place in options.extensions:
-            if is_place(place):
-                raise ValueError(f"extensions[{place!r}] is not a column; append accepts extensions of columns only")
+        for target in options.extensions:
+            if is_metadata_path(target):
+                raise ValueError(f"extensions[{target!r}] is not a column; append accepts extensions of columns only")
         self._path, self._given = path, options.key_value_metadata
         try:
             self._read(options, requested)
@@ -70,11 +70,11 @@ class AppendedFile:
         path = self._path
         source = open_source(path)
         try:
-            found = _footer(source)
+            result = _footer(source)
             # A jump table reads from a file that is about to grow; a copy does not.
-            self._old, _ = decode(FileMetaData, encode(found.metadata))
+            self._old, _ = decode(FileMetaData, encode(result.metadata))
             self.size = source.size
-            self.form = form_of(source)
+            self.form = footer_format_of(source)
             check_combination(self.form, encrypted=False, extended=False, profile=options.profile)
             if requested is not None:
                 options = replace(options, **{**requested, **_infer_options(source, requested)})
@@ -82,13 +82,13 @@ class AppendedFile:
             """Options of the new row groups."""
         finally:
             source.close()
-        self._refuse_others()
-        self.layout = FileLayout.of(self._old, path)
+        self._check_supported()
+        self.layout = FileLayout.from_footer(self._old, path)
         """The layout that appended columns follow."""
 
-    def _refuse_others(self) -> None:
+    def _check_supported(self) -> None:
         def unsupported(subject: str, advice: str) -> UnsupportedError:
-            return UnsupportedError(f"{subject}; {advice}", feature="appending to such files", path=self._path)
+            return UnsupportedError(f"{subject}; {advice}", feature="appending to this layout", path=self._path)
 
         for index, group in enumerate(self._old.row_groups):
             if group.num_rows < 0:
@@ -175,21 +175,21 @@ def _infer_options(source: Source, requested: Mapping[str, Any]) -> dict[str, An
     """
     file = ParquetFile(source)
     try:
-        found = {name: choice for name, choice in options_of(file, file.schema).items() if name in _KEPT}
+        result = {name: choice for name, choice in options_of(file, file.schema).items() if name in _KEPT}
     except ParquetError:  # an unknown codec or a corrupt chunk
         return {}
-    found["dictionary"] = {at: True for at, has_one in found.get("dictionary", {}).items() if has_one}
+    result["dictionary"] = {at: True for at, has_one in result.get("dictionary", {}).items() if has_one}
     if requested.get("profile") == "spark":
-        found = {name: _for_spark(choice) for name, choice in found.items()}
+        result = {name: _for_spark(choice) for name, choice in result.items()}
     # A column with an explicit encoding has no dictionary, unless that is explicit too.
-    for one, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
-        choice: Any = requested.get(one)
-        if _maps(choice, found.get(other)):
-            found[other] = {at: kept for at, kept in found[other].items() if not choice.get(at)}
+    for item, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
+        choice: Any = requested.get(item)
+        if _maps(choice, result.get(other)):
+            result[other] = {at: retained for at, retained in result[other].items() if not choice.get(at)}
         elif choice is True:
-            found.pop(other, None)
-    merged = {name: {**found[name], **choice} for name, choice in requested.items() if _maps(found.get(name), choice)}
-    return {name: choice for name, choice in found.items() if name not in requested} | merged
+            result.pop(other, None)
+    merged = {name: {**result[name], **choice} for name, choice in requested.items() if _maps(result.get(name), choice)}
+    return {name: choice for name, choice in result.items() if name not in requested} | merged
 
 
 def _maps(*choices: object) -> bool:
@@ -198,7 +198,7 @@ def _maps(*choices: object) -> bool:
 
 def _for_spark(choice: Any) -> Any:
     """The option without values that Spark's reader does not support."""
-    return {at: one for at, one in choice.items() if one not in _NOT_FOR_SPARK} if _maps(choice) else choice
+    return {at: item for at, item in choice.items() if item not in _NOT_FOR_SPARK} if _maps(choice) else choice
 
 
 def _leaves(footer: FileMetaData) -> list[SchemaElement]:

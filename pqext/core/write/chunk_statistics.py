@@ -58,7 +58,7 @@ def describe(
     has_sizes = recipe.leaf_type.physical == Type.BYTE_ARRAY
     sizes = boundaries.measure(physical.buffers()[1], physical.offset) if has_sizes else None
     if recipe.statistics:
-        extremes = statistics.of_cuts(recipe.order, recipe.bounds, physical, boundaries)
+        extremes = statistics.of_boundaries(recipe.order, recipe.bounds, physical, boundaries)
         if options.profile == "spark" and any(extremes.nan_counts or ()):
             # Spark ranks NaN above all numbers, but prunes by bounds without NaN.
             unknown = [None] * boundaries.count

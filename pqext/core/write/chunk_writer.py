@@ -1,7 +1,7 @@
 """Write one column chunk: choose its encoding, split it into pages, compute statistics, build its metadata.
 
 A chunk is encoded completely in memory, so that columns can be encoded in parallel; its offsets are relative to the
-chunk until the writer places it in the file.
+chunk until the writer appends it to the file.
 """
 
 from __future__ import annotations
@@ -261,13 +261,13 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
     """The dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values."""
     encoded = column.encoded
     if encoded is not None and pa.types.is_binary(physical.type):
-        found = None
+        result = None
         if not encoded.dictionary.null_count:
             entries = encoded.dictionary.cast(normal(encoded.type.value_type))
             entries = leaf.to_physical(entries, recipe.leaf_type)
-            found = dictionary_builder.from_entries(physical, entries, ordered=encoded.type.ordered)
-        if found is not None:
-            return found
+            result = dictionary_builder.from_entries(physical, entries, ordered=encoded.type.ordered)
+        if result is not None:
+            return result
     return dictionary_builder.index(physical, size)
 
 
@@ -317,8 +317,8 @@ def _page_edges(
 ) -> NDArray[np.int64] | None:
     """The first rows of pages of at most ``page_rows`` rows; None if there are more pages than can be encrypted."""
     parts = pairwise([*page_starts.tolist(), rows])
-    wanted = [row for begin, end in parts for row in range(begin, end, page_rows)]
-    return np.array(wanted, np.int64) if not encrypted or len(wanted) <= ORDINAL_MAX else None
+    requested = [row for begin, end in parts for row in range(begin, end, page_rows)]
+    return np.array(requested, np.int64) if not encrypted or len(requested) <= ORDINAL_MAX else None
 
 
 def _metadata(
@@ -350,9 +350,9 @@ def _encodings(
     """The encodings of a chunk, and the number of pages with each; chunks share the structures."""
     kind = PageType.DATA_PAGE_V2 if version == 2 else PageType.DATA_PAGE
     pages = [(Encoding.RLE_DICTIONARY, by_index), (encoding, others)]
-    stats = [PageEncodingStats(page_type=kind, encoding=one, count=count) for one, count in pages if count]
+    stats = [PageEncodingStats(page_type=kind, encoding=element, count=count) for element, count in pages if count]
     uses: list[Any] = [Encoding.RLE] if levels else []
-    uses += [one for one, count in pages if count]
+    uses += [item for item, count in pages if count]
     if indexed:
         uses.append(Encoding.PLAIN)
         stats.insert(0, PageEncodingStats(page_type=PageType.DICTIONARY_PAGE, encoding=Encoding.PLAIN, count=1))

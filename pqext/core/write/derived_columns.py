@@ -30,22 +30,22 @@ class DerivedColumns:
     def names(self) -> dict[str, str]:
         """The source of each derived column, by name."""
         return {
-            one.field.name: self.schema.field(self.sources.index(source)).name
-            for source, one in zip(self.sources, self.made, strict=True)
-            if one is not None
+            item.field.name: self.schema.field(self.sources.index(source)).name
+            for source, item in zip(self.sources, self.made, strict=True)
+            if item is not None
         }
 
     def own(self, columns: Sequence[T]) -> tuple[T, ...]:
         """Select the user's among the file's ``columns``."""
-        return tuple(column for column, one in zip(columns, self.made, strict=True) if one is None)
+        return tuple(column for column, item in zip(columns, self.made, strict=True) if item is None)
 
     def extend(self, table: pa.Table) -> pa.Table:
         """Return the user's table with the derived columns."""
         if not any(self.made):
             return table
         columns = [
-            table.column(source) if one is None else one.values(table.column(source))
-            for source, one in zip(self.sources, self.made, strict=True)
+            table.column(source) if item is None else item.values(table.column(source))
+            for source, item in zip(self.sources, self.made, strict=True)
         ]
         return pa.table(columns, schema=self.schema)
 
@@ -63,7 +63,7 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
         for one in (None,) if derived is None else (None, derived):
             if one is not None and one.field.name in [*schema.names, *(f.name for f in fields)]:
                 raise ValueError(
-                    f"column {one.field.name!r}, which {field.name!r} is to get, is there already: give it another name"
+                    f"column {one.field.name!r}, which {field.name!r} is to get, already exists; choose another name"
                 )
             fields.append(field if one is None else one.field)
             sources.append(index)

@@ -13,7 +13,7 @@ from pqext.core.base.buffers import Bytes, allocate
 from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.schema.annotations import Notes
+from pqext.core.schema.annotations import WriteRecords
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.write import storage
 from pqext.core.write.key_value_metadata import dictionaries
@@ -36,7 +36,7 @@ class DenseColumn:
     repetition: int | Levels
     definition: int | Levels
     values: pa.Array
-    notes: Notes = field(default_factory=Notes)
+    notes: WriteRecords = field(default_factory=WriteRecords)
     encoded: pa.Array | None = None
 
     def row_of_value(self, position: int) -> int:
@@ -66,7 +66,7 @@ class _Entries:
     def levels(self, level: int | Levels) -> Levels:
         return np.full(self.count, level, np.int16) if isinstance(level, int) else level
 
-    def slots(self) -> NDArray[np.int64]:
+    def slot_numbers(self) -> NDArray[np.int64]:
         if self.slot is not None:
             return self.slot
         slots = np.arange(self.count, dtype=np.int64)
@@ -84,7 +84,7 @@ def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
     yield from _walk(shape, array, _Entries(len(array), 0, 0))
 
 
-_NO_NOTES = Notes()
+_NO_NOTES = WriteRecords()
 
 
 def full_leaf(shape: Shape, array: pa.Array) -> DenseColumn:
@@ -135,7 +135,7 @@ def _flags(array: pa.Array) -> Bytes:
 
 
 def _reaches_null(array: pa.Array, entries: _Entries) -> bool:
-    slots = entries.slots()
+    slots = entries.slot_numbers()
     nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
     return bool(nulls[slots[slots >= 0]].any())
 
@@ -144,7 +144,7 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
     if not len(array):
         offsets = np.zeros(1, np.int32)
-    slots = entries.slots()
+    slots = entries.slot_numbers()
     room = level_kernel.entries_below(slots, offsets)
     repetition, definition = allocate(room * 2).view(np.int16), allocate(room * 2).view(np.int16)
     slot = allocate(room * 8).view(np.int64)
@@ -203,7 +203,7 @@ class DenseColumns:
             array = self._combined(field, column)
             if field.is_stored_as_given and not array.null_count:
                 return [full_leaf(top, array)]
-            notes = Notes()
+            notes = WriteRecords()
             leaves = list(disassemble(top, self._stored(field, array, notes)))
             if isinstance(array, pa.Array):
                 for leaf, encoded in zip(leaves, dictionaries(field, array), strict=True):
@@ -228,7 +228,7 @@ class DenseColumns:
             self.unbounded.add(field.field.name)
             return column
 
-    def _stored(self, field: StoredField, array: pa.Array | pa.ChunkedArray, notes: Notes) -> pa.Array:
+    def _stored(self, field: StoredField, array: pa.Array | pa.ChunkedArray, records: WriteRecords) -> pa.Array:
         if isinstance(array, pa.ChunkedArray):  # storage types have no dictionaries
-            return pa.concat_arrays([field.store(chunk, self._options, notes) for chunk in array.chunks])
-        return field.store(array, self._options, notes)
+            return pa.concat_arrays([field.store(chunk, self._options, records) for chunk in array.chunks])
+        return field.store(array, self._options, records)

@@ -16,7 +16,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema import shape
 from pqext.core.schema.annotations import StoredColumn
 from pqext.core.schema.difference import difference
-from pqext.core.schema.key_value_types import adopt
+from pqext.core.schema.key_value_types import apply_key_value_types
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import ListShape, Shape
@@ -41,14 +41,14 @@ class LikeColumn:
 
     def child(self, name: str) -> LikeColumn | None:
         """Return the field ``name`` of a struct."""
-        return next((self._below(one) for one in getattr(self.shape, "children", ()) if one.node.name == name), None)
+        return next((self._below(item) for item in getattr(self.shape, "children", ()) if item.node.name == name), None)
 
     def elements(self, count: int) -> Sequence[LikeColumn | None]:
         """Return the element of a list (``count`` is 1), or the key and the value of a map (2)."""
-        found: Sequence[Shape] = ()
+        result: Sequence[Shape] = ()
         if isinstance(self.shape, ListShape) and self.shape.is_map == (count == 2):
-            found = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
-        return [self._below(one) for one in found] if len(found) == count else [None] * count
+            result = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
+        return [self._below(item) for item in result] if len(result) == count else [None] * count
 
     def _below(self, below: Shape) -> LikeColumn:
         return LikeColumn(below, self.properties)
@@ -64,10 +64,10 @@ class FileLayout:
     properties: Mapping[str, str]
 
     @classmethod
-    def of(cls, footer: FileMetaData, path: str) -> FileLayout:
+    def from_footer(cls, footer: FileMetaData, path: str) -> FileLayout:
         """Build the layout of a file with this footer."""
         pairs = footer.key_value_metadata or []
-        schema = adopt(from_elements(footer.schema, path=path, strict=False), pairs, path)
+        schema = apply_key_value_types(from_elements(footer.schema, path=path, strict=False), pairs, path)
         return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
 
     def columns(self, names: Sequence[str]) -> list[LikeColumn | None]:
@@ -75,7 +75,7 @@ class FileLayout:
         root = self.schema.root
         same = list(names) == list(root.child_names)  # several columns may have the same name
         nodes = root.children if same else map(root.child, names)
-        return [None if node is None else LikeColumn(shape.of(node), self.properties) for node in nodes]
+        return [None if node is None else LikeColumn(shape.from_node(node), self.properties) for node in nodes]
 
     def in_order(self, schema: pa.Schema) -> pa.Schema:
         """Reorder the columns of ``schema`` as in the file; columns missing there come last."""
@@ -84,7 +84,7 @@ class FileLayout:
         places = {name: place for place, name in enumerate(self.schema.root.child_names)}
         return pa.schema(sorted(schema, key=lambda field: places.get(field.name, len(places))), schema.metadata)
 
-    def adopted(self, schema: Schema) -> Schema:
+    def check_fits(self, schema: Schema) -> Schema:
         """Return the file's schema after checking that ``schema`` fits. Raises ``ValueError`` if it does not."""
         mismatch = difference(self.schema, schema, "the file", lenient=True)
         if mismatch is not None:

@@ -54,10 +54,10 @@ def _widened(arrow: pa.DataType) -> pa.DataType:
 
 
 def _field(stored: StoredField, path: str, options: WriteOptions) -> pa.Field:
-    given = stored.field
+    values = stored.field
     if stored.annotation is not None:
-        return unmarked(pa.field(given.name, _bare(stored.plain.type), given.nullable, given.metadata))
-    field = pa.field(given.name, _type(stored, given.type, path, options), given.nullable, given.metadata)
+        return unmarked(pa.field(values.name, _bare(stored.plain.type), values.nullable, values.metadata))
+    field = pa.field(values.name, _type(stored, values.type, path, options), values.nullable, values.metadata)
     # Parquet records nullability, and a field that was only marked must not become an extension type.
     known = not isinstance(field.type, pa.BaseExtensionType) and stored.leaf is not None
     return unmarked(field) if known and stored.leaf is not None and stored.leaf.member in marks.NAMES else field
@@ -104,17 +104,17 @@ def dictionaries(stored: StoredField, array: pa.Array) -> Iterator[pa.Array | No
     if stored.annotation is not None:
         yield from (None for _ in _leaves(stored))
         return
-    found = None
+    result = None
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif pa.types.is_dictionary(array.type):
-            found, array = array, array.dictionary
+            result, array = array, array.dictionary
         else:
             break
     if stored.leaf is not None:
-        yield found
-    elif found is not None or pa.types.is_run_end_encoded(array.type):
+        yield result
+    elif result is not None or pa.types.is_run_end_encoded(array.type):
         yield from (None for _ in _leaves(stored))
     elif pa.types.is_struct(array.type):
         for index, child in enumerate(stored.children):
@@ -152,12 +152,12 @@ def pairs(
             derived=names.get(node.name),
         )
         columns.setdefault(field.annotation.handler, (field.annotation, []))[1].append(column)
-    found: dict[str, str] = {}
-    for annotation, told in columns.values():
+    result: dict[str, str] = {}
+    for annotation, message in columns.values():
         handler = annotation.load()
         if isinstance(handler, DescribesFile):
-            found |= handler.key_value_metadata(told, options)
-    if options.geoparquet and not found:
+            result |= handler.key_value_metadata(message, options)
+    if options.geoparquet and not result:
         tops = schema.root.children
         plain = (node.name for node in tops if node.physical_type == Type.BYTE_ARRAY and node.logical_type is None)
         name = next(plain, "at")
@@ -165,4 +165,4 @@ def pairs(
             "geoparquet needs a geometry column at the top level; name the column of WKB in the option geometry, "
             f'such as geometry={{"{name}": "OGC:CRS84"}}'
         )
-    return found
+    return result

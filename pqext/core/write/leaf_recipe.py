@@ -19,7 +19,7 @@ from pqext.core.schema.annotations import AnnotationHandler
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.orders import BoundOrder, to_write
 from pqext.core.schema.shape import LeafShape
-from pqext.core.schema.statistics import form_of
+from pqext.core.schema.statistics import kernel_of
 from pqext.core.schema.types.logical import LeafType
 
 
@@ -32,7 +32,7 @@ class LeafRecipe:
     leaf_type: LeafType
     order: BoundOrder
     bounds: str | None
-    """The type of page bounds (:func:`pqext.core.schema.statistics.form_of`)."""
+    """The type of page bounds (:func:`pqext.core.schema.statistics.kernel_of`)."""
     options: WriteOptions
     codec: CompressionCodec
     level: int | None
@@ -57,10 +57,10 @@ class LeafRecipe:
         held: dict[tuple[int, int | None], Callable[[Any], Any]] | None = getattr(_codecs, "held", None)
         if held is None:
             held = _codecs.held = {}
-        found = held.get((self.codec, self.level))
-        if found is None:
-            found = held[self.codec, self.level] = page_compressor(self.codec, self.level)
-        return found
+        result = held.get((self.codec, self.level))
+        if result is None:
+            result = held[self.codec, self.level] = page_compressor(self.codec, self.level)
+        return result
 
     @property
     def checksum(self) -> Callable[[Any], int] | None:
@@ -74,7 +74,7 @@ class LeafRecipe:
         ordinary = self.encoding == "plain" and options.profile is None
         if not ordinary or form is None or not _is_as_stored(arrow_type, self.leaf_type):
             return None
-        if any(one is not None for one in (self.bloom_filter, self.extension, self.second, self.handler)):
+        if any(item is not None for item in (self.bloom_filter, self.extension, self.second, self.handler)):
             return None
         if form == "bytes" and self.leaf_type.order != "unsigned":
             return None
@@ -117,7 +117,7 @@ def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
         dotted=path,
         leaf_type=leaf_type,
         order=order,
-        bounds=form_of(order),
+        bounds=kernel_of(order),
         options=options,
         codec=WRITABLE[options.compression_of(path)],
         level=options.level_of(path),

@@ -63,7 +63,7 @@ def find(fields: Sequence[StoredField]) -> RowOrder | None:
     if len(found) > 1:
         raise ValueError(f"rows have one order, but columns {' and '.join(repr(name) for name, _ in found)} ask for it")
     if found and found[0][1] is None:
-        raise ValueError(f"column {found[0][0]!r} lies in a list or map and cannot order the rows")
+        raise ValueError(f"column {found[0][0]!r} is inside a list or map and cannot order the rows")
     return found[0][1] if found else None
 
 

@@ -50,9 +50,9 @@ def check(
     float_order: FloatOrder,
 ) -> None:
     """Raise ``ValueError`` unless the rows of ``columns``, one per leaf, are sorted by ``keys``."""
-    found = misplaced(keys, sorting, columns, float_order)
-    if found is not None:
-        row, key = found
+    result = misplaced(keys, sorting, columns, float_order)
+    if result is not None:
+        row, key = result
         raise ValueError(
             f"row group {row_group} is not sorted by {key.path!r}{' descending' if key.descending else ''}: "
             f"row {row} of it belongs before row {row - 1}; sort the table, or leave it out of the option sorting"

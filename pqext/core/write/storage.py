@@ -19,7 +19,15 @@ from pqext.core.base.errors import LimitError
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.format.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.schema.annotations import Annotation, Notes, Storage, StoresAlike, for_field, for_logical, with_choices
+from pqext.core.schema.annotations import (
+    Annotation,
+    Storage,
+    StoresAlike,
+    WriteRecords,
+    for_field,
+    for_logical,
+    with_choices,
+)
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import int96, marks, spark_profile
 from pqext.core.schema.types.arrow_compute import dictionary_decoded, is_view, run_ends_decoded
@@ -50,13 +58,13 @@ class StoredField:
     annotation: Annotation | None
     storage: Storage | None
 
-    def store(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
-        """Convert ``array`` of the field's type to its stored representation; handlers append to ``notes``.
+    def store(self, array: pa.Array, options: WriteOptions, records: WriteRecords) -> pa.Array:
+        """Convert ``array`` of the field's type to its stored representation; handlers append to ``records``.
 
         Raises ``ValueError`` or ``TypeError`` with the field name if Arrow cannot convert it.
         """
         try:
-            return self._store(array, options, notes)
+            return self._store(array, options, records)
         except pa.ArrowNotImplementedError as error:
             raise TypeError(f"column {self.field.name!r} of type {array.type} cannot be stored: {error}") from None
         except pa.ArrowInvalid as error:
@@ -64,12 +72,12 @@ class StoredField:
                 raise LimitError(TOO_MUCH, column=self.field.name) from None
             raise ValueError(f"column {self.field.name!r} holds a value that cannot be stored: {error}") from None
 
-    def _store(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
+    def _store(self, array: pa.Array, options: WriteOptions, records: WriteRecords) -> pa.Array:
         if self.annotation is not None and self.storage is not None:
-            array = self.annotation.load().to_storage(self.field, self.storage, array, options, notes)
+            array = self.annotation.load().to_storage(self.field, self.storage, array, options, records)
         array = _decoded(array)
         if self.children and self.is_rebuilt:
-            return self._rebuild(array, options, notes)
+            return self._rebuild(array, options, records)
         if array.type == self.plain.type:
             return array
         if is_view(array.type):
@@ -97,26 +105,26 @@ class StoredField:
         """Whether this is a leaf whose arrays are stored unchanged."""
         return self.leaf is not None and not self.is_rebuilt and self.field.type == self.plain.type
 
-    def _rebuild(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
+    def _rebuild(self, array: pa.Array, options: WriteOptions, records: WriteRecords) -> pa.Array:
         validity = array.is_valid() if array.null_count else None
         mask = None if validity is None else pa.compute.invert(validity)
         if pa.types.is_struct(array.type):
             # Values below null structs are meaningless, and need not be valid for an annotation.
             seen = array.flatten() if mask is not None else []
             parts = [
-                child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options, notes)
+                child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options, records)
                 for i, child in enumerate(self.children)
             ]
             return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
         if pa.types.is_map(array.type):
             key, item = self.children
             offsets, (keys, items) = _entries(array, array.keys, array.items)
-            keys, items = key.store(keys, options, notes), item.store(items, options, notes)
+            keys, items = key.store(keys, options, records), item.store(items, options, records)
             return pa.MapArray.from_arrays(offsets, keys, items, self.plain.type, mask=mask)
         array = _as_list(array)
         (element,) = self.children
         offsets, (values,) = _entries(array, array.values)
-        return pa.ListArray.from_arrays(offsets, element.store(values, options, notes), self.plain.type, mask=mask)
+        return pa.ListArray.from_arrays(offsets, element.store(values, options, records), self.plain.type, mask=mask)
 
 
 def holds_annotated(stored: StoredField) -> bool:
@@ -146,9 +154,9 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
     if array.null_count:
         present = array.is_valid().to_numpy(zero_copy_only=False)
         if lengths[~present].any():
-            kept = np.repeat(present, lengths)
+            retained = np.repeat(present, lengths)
             offsets = np.concatenate([[0], np.cumsum(lengths * present)]).astype(np.int32)
-            return pa.array(offsets), [chosen(value, kept) for value in values]
+            return pa.array(offsets), [chosen(value, retained) for value in values]
     return pa.array(offsets - first), list(values)
 
 
@@ -230,21 +238,21 @@ def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
     chosen = with_choices(options)
     if not chosen:
         return
-    found: dict[str, StoredField] = {}
+    result: dict[str, StoredField] = {}
     queue = [(field.field.name, field) for field in fields]
     for path, field in queue:
-        found[path] = field
+        result[path] = field
         if field.annotation is None:
             queue += [(f"{path}.{name}", child) for name, child in zip(child_names(field), field.children, strict=True)]
-    for wanted, choices in chosen:
+    for requested, choices in chosen:
         for path in choices:
-            if path not in found:
-                raise _no_column(wanted.option, path, found)
-            annotation = found[path].annotation
-            if annotation is not None and annotation.option != wanted.option:
+            if path not in result:
+                raise _no_column(requested.option, path, result)
+            annotation = result[path].annotation
+            if annotation is not None and annotation.option != requested.option:
                 raise ValueError(
-                    f"option {wanted.option!r} names column {path!r}, which is a {annotation.logical} column: "
-                    f"the option is for {wanted.logical} columns"
+                    f"option {requested.option!r} names column {path!r}, which is a {annotation.logical} column: "
+                    f"the option is for {requested.logical} columns"
                 )
 
 
@@ -339,7 +347,7 @@ def _plain(
     except ValueError as error:
         raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
-        raise TypeError(f"column {path!r} has type {arrow}, which Parquet has no form for")
+        raise TypeError(f"column {path!r} has type {arrow}, which Parquet cannot represent")
     arrow_type = normal(arrow)
     if like is not None and like.node.is_leaf:
         leaf, arrow_type = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))
@@ -368,7 +376,7 @@ def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
     for field in fields:
         children.append(_node(field, (), 0, 0, children[-1].leaf_stop if children else 0))
     stop = children[-1].leaf_stop if children else 0
-    return Schema.of(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
+    return Schema.from_root(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
 
 
 def _group(

@@ -78,7 +78,7 @@ def _of_pandas(frame: Any) -> pa.Table:
 def _remedy(values: Iterable[Any]) -> str:
     """The pqext function that builds an array of values without an Arrow type; empty for others."""
     types = {type(value) for value in values if value is not None}
-    if any(one.__module__.partition(".")[0] == "shapely" for one in types):
+    if any(item.__module__.partition(".")[0] == "shapely" for item in types):
         return "; pqext.geo.from_shapely makes a column of geometries"
     if types & {dict, list} and len(types) > 1:
         return "; pqext.variant.from_python makes a VARIANT column of values of several types"
@@ -134,9 +134,9 @@ def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return ``table`` with the column order and layouts of ``schema``. Raises ``ValueError`` for other columns."""
-    given, wanted = set(table.column_names), set(schema.names)
-    missing = [name for name in schema.names if name not in given]
-    extra = [name for name in table.column_names if name not in wanted]
+    arguments, requested = set(table.column_names), set(schema.names)
+    missing = [name for name in schema.names if name not in arguments]
+    extra = [name for name in table.column_names if name not in requested]
     if missing or extra or len(table.column_names) != len(schema.names):
         raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
     if table.column_names != schema.names:
@@ -144,8 +144,8 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
             raise ValueError("several columns have one name, so the table must have them in the writer's order")
         table = table.select(schema.names)
     for place, field in enumerate(schema):
-        column = in_layout(given := table.column(place), field.type)
-        if column is not given:
+        column = in_layout(arguments := table.column(place), field.type)
+        if column is not arguments:
             table = table.set_column(place, table.field(place).with_type(field.type), column)
         if column.type != field.type:
             raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")

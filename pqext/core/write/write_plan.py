@@ -62,11 +62,11 @@ class WritePlan:
         """The serialised Arrow schema for a file with ``pairs``: :mod:`pqext.core.write.key_value_metadata`."""
         if unbounded:
             return serialise(schema_of(self.plan, self.options, unbounded), pairs)
-        found = self._schema_texts.get(key := tuple(pairs.items()), "")
-        if found == "":
+        result = self._schema_texts.get(key := tuple(pairs.items()), "")
+        if result == "":
             self._schema_texts.clear()
-            found = self._schema_texts[key] = serialise(schema_of(self.plan, self.options), pairs)
-        return found
+            result = self._schema_texts[key] = serialise(schema_of(self.plan, self.options), pairs)
+        return result
 
     @cached_property
     def _schema_texts(self) -> dict[tuple[tuple[str, str], ...], str | None]:
@@ -75,7 +75,7 @@ class WritePlan:
     @cached_property
     def column_orders(self) -> list[ColumnOrder]:
         """The column orders of the footer."""
-        return [one.order.column_order() for one in self.recipes]
+        return [item.order.column_order() for item in self.recipes]
 
 
 def prepare(
@@ -91,8 +91,8 @@ def prepare(
         plan = storage.plan(derived.schema, options, None if sample is None else derived.extend(sample), layout)
         schema = storage.to_schema(plan)
         if layout is not None:
-            schema = layout.adopted(schema)
-        shapes = tuple(shape.of(node) for node in schema.root.children)
+            schema = layout.check_fits(schema)
+        shapes = tuple(shape.from_node(node) for node in schema.root.children)
     except RecursionError:
         raise LimitError(TOO_DEEP) from None
     for leaf in schema.leaves:
@@ -105,7 +105,7 @@ def prepare(
     keys = sorting.to_columns(options.sort_keys, schema)
     order = row_order.find(derived.own(plan))
     if keys and order is not None:
-        raise ValueError("rows have one order: take either option sorting or the order of a column")
+        raise ValueError("rows can have only one order; use either option sorting or the order of a column")
     if isinstance(options.bloom_filters, Mapping):
         for leaf in schema.leaves:
             if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted) is not None:
@@ -143,8 +143,8 @@ def key_of(options: WriteOptions) -> _Key | None:
 def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
     """Return the cached plan for files of ``schema`` and equivalent options."""
     key = None
-    for given, known, seen, prepared in _recent:
-        if given is not options:
+    for arguments, known, seen, prepared in _recent:
+        if arguments is not options:
             key = key_of(options) if key is None else key
             if key != known:
                 continue
@@ -166,5 +166,5 @@ def looks_at_data(options: WriteOptions, is_appended: bool) -> bool:
     """Whether the first rows decide how a column is stored; not if a file is appended to."""
     chosen = with_choices(options)
     if is_appended:
-        chosen = [one for one in chosen if not isinstance(one[0].load(), StoresAlike)]
+        chosen = [item for item in chosen if not isinstance(item[0].load(), StoresAlike)]
     return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())

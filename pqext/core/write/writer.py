@@ -18,7 +18,7 @@ from pqext.core.footer.checkpoints import Checkpoints, with_row_groups
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.footer.writing import tail
 from pqext.core.format.created_by import created_by
-from pqext.core.format.extension import paths as extension_places
+from pqext.core.format.extension import paths as extension_paths
 from pqext.core.format.extension.container import add_entries
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup
 from pqext.core.io.sink import Sink, is_in_store
@@ -47,7 +47,7 @@ class ParquetWriter(SuggestionMixin):
     ``storage_options`` locate a path or URL, as in :func:`pqext.open`. A path appears only on :meth:`close`; leaving
     the context by an exception aborts. Threads that share a writer take turns, so that the rows of a call stay
     together. Memory is bounded by two row groups: one is written while the rows of the next are collected. A column
-    that orders the rows (``geometry``) orders those of each row group. Metadata of the Arrow schema is stored with
+    that orders the rows (``geometry``) orders them within each row group. Metadata of the Arrow schema is stored with
     ``key_value_metadata``, which takes precedence. The Arrow types are stored too, since Parquet has no name for some
     (option ``arrow_schema``): :mod:`pqext.core.write.key_value_metadata` lists which types survive a round trip and
     which are rejected.
@@ -56,8 +56,8 @@ class ParquetWriter(SuggestionMixin):
     the exception names the file, and :func:`pqext.recover` reads it. Only :meth:`abort` removes it.
 
     With ``append`` the row groups are added to the local file at ``dest``, which is created if it does not exist.
-    Columns are stored like those of the same names in the file: with the same shredding, physical types, units, CRS
-    and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, options that are not passed by name are
+    Columns are stored like the columns of the same names in the file: with the same shredding, physical types, units,
+    CRS and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, options that are not passed by name are
     inferred from the file if possible (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before a byte is
     written if columns are missing, or if types or options contradict the file, and ``BlockingIOError`` if another
     writer is appending.
@@ -156,13 +156,13 @@ class ParquetWriter(SuggestionMixin):
             # Measuring all columns again is for tables whose rows may differ too much in size.
             size = rest.nbytes if whole > self.options.row_group_bytes - self._pending_bytes else whole
             room = self._room(len(rest), size)
-            taken = rest.slice(0, room) if room < len(rest) else rest
-            self._pending.append(taken)
-            self._pending_rows += len(taken)
-            self._pending_bytes += size * len(taken) // len(rest)
+            used = rest.slice(0, room) if room < len(rest) else rest
+            self._pending.append(used)
+            self._pending_rows += len(used)
+            self._pending_bytes += size * len(used) // len(rest)
             if room <= len(rest):
                 self._flush()
-            start += len(taken)
+            start += len(used)
 
     @synchronized
     def write_ordered(self, table: pa.Table) -> None:
@@ -267,7 +267,7 @@ class ParquetWriter(SuggestionMixin):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
             self.close()
@@ -385,7 +385,7 @@ class ParquetWriter(SuggestionMixin):
 
     def _footer(self) -> FileMetaData:
         footer = self._metadata(self._row_groups)
-        extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._plan.schema.leaves})
+        extension_paths.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._plan.schema.leaves})
         for about, entries in self._extensions:  # last, so that user values take precedence
             add_entries(about, entries)
         return footer

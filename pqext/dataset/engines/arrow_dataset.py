@@ -67,22 +67,22 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         schema = self.schema
         names = list(schema.names)
         if columns is not None and not isinstance(columns, dict):
-            asked = set(columns) if filter is None else {*columns, *_names(filter, schema)}
-            names = [name for name in names if name in asked]
-        found = self._scan if names == schema.names else self._scan.select(names)
+            requested = set(columns) if filter is None else {*columns, *_names(filter, schema)}
+            names = [name for name in names if name in requested]
+        result = self._scan if names == schema.names else self._scan.select(names)
         pushed = None if filter is None else translated(filter, schema)
-        batches = batches_of(found, pushed, batch_size)
-        reader = pa.RecordBatchReader.from_batches(found.schema, batches)
+        batches = batches_of(result, pushed, batch_size)
+        reader = pa.RecordBatchReader.from_batches(result.schema, batches)
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
     def filter(self, *arguments: Any, **options: Any) -> NoReturn:
         """Reject projections and filters: the scan supports them."""
-        raise NotImplementedError("narrow the scan of pqext, and take a dataset of that")
+        raise NotImplementedError("apply filters and columns to the scan of pqext, then create the dataset")
 
     get_fragments = replace_schema = join = join_asof = filter
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a dataset of a scan of pqext cannot be pickled: pickle its paths")
+        raise TypeError("a dataset of a scan of pqext cannot be pickled; pickle its paths")
 
 
 def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:
@@ -103,8 +103,8 @@ def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
     whole = _translated(filter, schema)
     if whole is not None:
         return whole
-    found = [_translated(part, schema) for part in conjuncts(filter)]
-    parts = [part for part in found if part is not None]
+    results = [_translated(part, schema) for part in conjuncts(filter)]
+    parts = [part for part in results if part is not None]
     return all_of(parts) if parts else None
 
 
@@ -114,10 +114,10 @@ def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
     if len(text) > MAX_TEXT:
         return None
     try:
-        found = _Text(text, schema).condition()
+        result = _Text(text, schema).condition()
     except (_Unread, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
-    theirs, ours = found
+    theirs, ours = result
     return ours if theirs.equals(filter) else None
 
 
@@ -138,10 +138,10 @@ class _Text:
 
     def condition(self) -> Both:
         """Parse the complete text."""
-        found = self._part()
+        result = self._part()
         if self._rest:
             raise _Unread
-        return found
+        return result
 
     def _part(self) -> Both:
         for name in ("is_valid", "is_null"):
@@ -193,9 +193,9 @@ class _Text:
         lines = [line.strip().removesuffix(",") for line in match[1].split("\n")]
         is_text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         scalars = [pa.scalar(line[1:-1], field.type) if is_text else _scalar(line, field.type) for line in lines]
-        values = pa.array([one.as_py() for one in scalars], field.type)
+        values = pa.array([item.as_py() for item in scalars], field.type)
         listed = pc.if_else(theirs.is_valid(), theirs.isin(values), pa.scalar(None, pa.bool_()))
-        return listed, col(list(column)).isin([_plain(one) for one in scalars])
+        return listed, col(list(column)).isin([_plain(scalar) for scalar in scalars])
 
     def _column(self) -> tuple[tuple[str, ...], pa.Field]:
         """Parse a column of the schema, preferring the longest name, or a field of a struct."""
@@ -261,10 +261,10 @@ def _field(column: tuple[str, ...]) -> pc.Expression:
 
 def _plain(value: pa.Scalar) -> Any:
     """Whether a literal compares alike in pyarrow and pqext; NaN does not."""
-    found = value.as_py()
-    if isinstance(found, float) and math.isnan(found):
+    result = value.as_py()
+    if isinstance(result, float) and math.isnan(result):
         raise _Unread
-    return found
+    return result
 
 
 def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
@@ -283,7 +283,7 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
 
 def _joined(items: Items) -> list[range]:
     """Return the ranges of the joined operands, at any depth."""
-    found: list[range] = []
+    results: list[range] = []
     opened: list[bool] = []
     at = 0
     while at < len(items):
@@ -293,11 +293,11 @@ def _joined(items: Items) -> list[range]:
             opened.pop()
         else:
             stop = _stop(items, at)
-            found.append(range(at, stop))
+            results.append(range(at, stop))
             at = stop
             continue
         at += 1
-    return found
+    return results
 
 
 def _stop(items: Items, at: int) -> int:
@@ -326,19 +326,19 @@ def _items(schema: pa.Schema) -> Items:
     """Return the metadata of a schema including duplicate keys, which Python's mapping would drop."""
     data = schema.serialize().to_pybytes()[8:]  # after a marker and the length of the message
 
-    def number(at: int, form: str = "<I") -> int:
-        return int(struct.unpack_from(form, data, at)[0])
+    def number(at: int, format: str = "<I") -> int:
+        return int(struct.unpack_from(format, data, at)[0])
 
     def to(at: int) -> int:
         return at + number(at)
 
-    def field(table: int, place: int) -> int:
+    def field(table: int, slot: int) -> int:
         offsets = table - number(table, "<i")
-        return table + number(offsets + 4 + 2 * place, "<H")
+        return table + number(offsets + 4 + 2 * slot, "<H")
 
     def text(at: int) -> str:
         return bytes(data[at + 4 : at + 4 + number(at)]).decode()
 
     pairs = to(field(to(field(to(0), _HEADER)), _METADATA))
-    tables = [to(pairs + 4 + 4 * one) for one in range(number(pairs))]
+    tables = [to(pairs + 4 + 4 * item) for item in range(number(pairs))]
     return [(text(to(field(table, 0))), text(to(field(table, 1)))) for table in tables]

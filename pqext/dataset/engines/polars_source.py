@@ -65,10 +65,10 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
     def read(
         names: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        found = scan if names is None else scan.select(list(names))
+        result = scan if names is None else scan.select(list(names))
         pushed = None if predicate is None or n_rows is not None else translated(predicate, comparable())
-        for batch in batches_of(found.limit(n_rows), pushed, batch_size or BATCH_ROWS):
-            frame = _frame(formats.batch(batch, found.schema))
+        for batch in batches_of(result.limit(n_rows), pushed, batch_size or BATCH_ROWS):
+            frame = _frame(formats.batch(batch, result.schema))
             yield frame if predicate is None else frame.filter(predicate)
 
     return register_io_source(read, schema=schema, is_pure=True)
@@ -77,9 +77,9 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
 def _frame(data: Any) -> pl.DataFrame:
     import polars as pl
 
-    found = pl.from_arrow(data)
-    assert isinstance(found, pl.DataFrame)
-    return found
+    arrow = pl.from_arrow(data)
+    assert isinstance(arrow, pl.DataFrame)
+    return arrow
 
 
 def translated(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:

@@ -161,9 +161,9 @@ def _remainder(left: Any, right: Any, rows: int) -> pa.Array:
     dividend = pa.scalar(1, right.type)
     values = [np.asarray(_filled(side, dividend)) for side in (left, right)]
     with np.errstate(all="ignore"):
-        found = np.fmod(*values)
+        result = np.fmod(*values)
     valid = pc.and_(_valid(left, rows), _valid(right, rows))
-    return pc.if_else(valid, pa.array(np.broadcast_to(found, rows), left.type), pa.scalar(None, left.type))
+    return pc.if_else(valid, pa.array(np.broadcast_to(result, rows), left.type), pa.scalar(None, left.type))
 
 
 def _decimal_remainder(left: Any, right: Any, rows: int, type: pa.DataType) -> pa.Array:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.format.predicate import Operator
-from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow
+from pqext.dataset.expressions.literals import NANOSECONDS, ValueType, value_type_of_arrow
 
 _NUMBERS = ("integer", "float", "decimal")
 COMPARABLE = (*_NUMBERS, "binary", "uuid")
@@ -20,12 +20,12 @@ _NEAR = 1e-9
 """Relative difference below which doubles and decimals are compared exactly."""
 
 
-def check_related(left: Kind, right: Kind, text: str) -> None:
+def check_related(left: ValueType, right: ValueType, text: str) -> None:
     """Raise ``TypeError`` unless values of both kinds compare; ``text`` is the comparison."""
     same = left == right or "null" in (left.name, right.name)
     numbers = left.name in _NUMBERS and right.name in _NUMBERS
     binary = {left.name, right.name} == {"binary", "uuid"}
-    midnight = {left, right} == {Kind("date"), Kind("timestamp")}
+    midnight = {left, right} == {ValueType("date"), ValueType("timestamp")}
     if not (same or numbers or binary or midnight):
         raise TypeError(f"{text}: {left} values do not compare with {right} values")
 
@@ -89,20 +89,20 @@ def _decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
     digits = [
         (side.type.precision, side.type.scale) if pa.types.is_decimal(side.type) else (20, 0) for side in (left, right)
     ]
-    scale = max(one for _, one in digits)
+    scale = max(element for _, element in digits)
     precision = max(places - own for places, own in digits) + scale
     if precision <= 76 and min(own for _, own in digits) >= 0:
         wide = pa.decimal256(precision, scale)
         return left.cast(wide), right.cast(wide)
     ranks = {value: rank for rank, value in enumerate(sorted({*_values(left), *_values(right)}))}
     return tuple(
-        pa.array([None if one is None else ranks[Fraction(one)] for one in side.to_pylist()], pa.int64())
+        pa.array([None if item is None else ranks[Fraction(item)] for item in side.to_pylist()], pa.int64())
         for side in (left, right)
     )
 
 
 def _values(side: pa.Array) -> list[Fraction]:
-    return [Fraction(one) for one in side.to_pylist() if one is not None]
+    return [Fraction(item) for item in side.to_pylist() if item is not None]
 
 
 def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
@@ -120,17 +120,17 @@ def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
         return less, equal
     if pa.types.is_integer(exact.type):
         few, other = exact.take(rows).to_numpy(zero_copy_only=False), floats.take(rows).to_numpy(zero_copy_only=False)
-        signs = np.array([_sign(int(one), int(two)) for one, two in zip(few, other, strict=True)]) if (
+        signs = np.array([_sign(int(item), int(two)) for item, two in zip(few, other, strict=True)]) if (
             np.abs(other).max() > 1 << 53
         ) else np.zeros(len(rows), np.int64)
     else:
         pairs = zip(exact.take(rows).to_pylist(), floats.take(rows).to_pylist(), strict=True)
-        signs = np.array([_sign(Fraction(one), Fraction(two)) for one, two in pairs])
+        signs = np.array([_sign(Fraction(element), Fraction(two)) for element, two in pairs])
     return _corrected(less, rows, signs < 0), _corrected(equal, rows, signs == 0)
 
 
-def _sign(one: Any, other: Any) -> int:
-    return int(one > other) - int(one < other)
+def _sign(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
 
 
 def _corrected(result: pa.Array, rows: Any, values: Any) -> pa.Array:
@@ -141,8 +141,8 @@ def _corrected(result: pa.Array, rows: Any, values: Any) -> pa.Array:
 
 def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
     """Compare temporal values of different units: whole ticks of the finer unit first, then the remainder."""
-    one, other = _tick(left.type), _tick(right.type)
-    if one < other:
+    item, other = _tick(left.type), _tick(right.type)
+    if item < other:
         less, equal = _ticks_order(right, left)
         return pc.invert(pc.or_(less, equal)), equal
     first, second = (
@@ -150,7 +150,7 @@ def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
     )
     valid = pc.and_(pc.is_valid(first), pc.is_valid(second))
     a, b = (pc.fill_null(side, 0).to_numpy(zero_copy_only=False) for side in (first, second))
-    whole, rest = np.divmod(b, one // other)
+    whole, rest = np.divmod(b, item // other)
     less = (a < whole) | ((a == whole) & (rest > 0))
     equal = (a == whole) & (rest == 0)
     null = pa.scalar(None, pa.bool_())
@@ -164,9 +164,9 @@ def _tick(type: pa.DataType) -> int:
     return NANOSECONDS[type.unit]
 
 
-def kind_of(type: pa.DataType, text: str) -> Kind:
+def kind_of(type: pa.DataType, text: str) -> ValueType:
     """Return the kind of a type; ``TypeError`` if its values do not compare."""
-    kind = kind_of_arrow(type)
-    if kind is None:
-        raise TypeError(f"{text} of type {type} compares with nothing, only with null")
-    return kind
+    value_type = value_type_of_arrow(type)
+    if value_type is None:
+        raise TypeError(f"{text} of type {type} can only be compared with null")
+    return value_type

@@ -37,7 +37,7 @@ from pqext.dataset.expressions import (
     Stored,
     VariantField,
 )
-from pqext.dataset.expressions.literals import Kind, kind_of_arrow
+from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
@@ -54,17 +54,17 @@ _COMPUTE = {
 }
 
 
-Prepared = dict[tuple[int, pa.DataType], tuple[IsIn, "_Listed"]]
+Prepared = dict[tuple[int, pa.DataType], tuple[IsIn, "_ValueSet"]]
 """The values of lists as columns of a type hold them, by the expressions that ask for them."""
 
 
 def evaluate(
-    expression: Expression, data: pa.RecordBatch | pa.Table, known: Mapping[tuple[Any, ...], pa.Array] | None = None,
+    expression: Expression, data: pa.RecordBatch | pa.Table, computed: Mapping[tuple[Any, ...], pa.Array] | None = None,
     prepared: Prepared | None = None,
 ) -> pa.BooleanArray:
     """Evaluate ``expression`` on each row of ``data``: true, false or null.
 
-    A filter selects the rows that are true. ``known`` maps operand keys to arrays that are already computed. A prepared
+    A filter selects the rows that are true. ``computed`` maps keys of operands to computed arrays. A prepared
     filter caches the tables built from long IN lists across batches.
 
     Raises:
@@ -75,7 +75,7 @@ def evaluate(
     if isinstance(data, pa.Table):
         masks = [evaluate(expression, batch, None, prepared) for batch in data.to_batches()]
         return pa.concat_arrays(masks) if masks else evaluate(expression, _empty(data.schema))
-    return fold(expression, _Evaluator(data, known, prepared))
+    return fold(expression, _Evaluator(data, computed, prepared))
 
 
 def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
@@ -94,11 +94,11 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 class _Evaluator(Visitor[pa.Array]):
     def __init__(
-        self, batch: pa.RecordBatch, known: Mapping[tuple[Any, ...], pa.Array] | None = None,
+        self, batch: pa.RecordBatch, computed: Mapping[tuple[Any, ...], pa.Array] | None = None,
         prepared: Prepared | None = None,
     ) -> None:
         self.batch = batch
-        self.known: dict[tuple[Any, ...], Any] = dict(known or {})
+        self.known: dict[tuple[Any, ...], Any] = dict(computed or {})
         self.prepared: Prepared = {} if prepared is None else prepared
 
     def visit_and(self, operands: list[pa.Array]) -> pa.Array:
@@ -117,24 +117,25 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.invert(operand)
 
     def visit_comparison(self, node: Comparison) -> pa.Array:
-        array, kind, indices = self._comparable(node.operand)
-        found = compare(array, node.operator, compared_value(node.value, kind, node.operand))
-        return found if indices is None else _by_entry(found, indices)
+        array, value_type, indices = self._comparable(node.operand)
+        result = compare(array, node.operator, compared_value(node.value, value_type, node.operand))
+        return result if indices is None else _by_entry(result, indices)
 
     def visit_is_in(self, node: IsIn) -> pa.Array:
-        array, kind, indices = self._comparable(node.operand)
+        array, value_type, indices = self._comparable(node.operand)
         held = self.prepared.get((id(node), array.type))
         if held is None or held[0] is not node:
-            table = _Listed.of(array.type, tuple(compared_value(value, kind, node.operand) for value in node.values))
+            values = tuple(compared_value(value, value_type, node.operand) for value in node.values)
+            table = _ValueSet.from_values(array.type, values)
             held = self.prepared[id(node), array.type] = node, table
-        found = held[1].holds(array)
+        result = held[1].holds(array)
         if node.has_null:
-            found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
-        return found if indices is None else _by_entry(found, indices)
+            result = pc.if_else(result, result, pa.scalar(None, pa.bool_()))
+        return result if indices is None else _by_entry(result, indices)
 
     def visit_relation(self, node: Relation) -> pa.Array:
         sides = self.value(node.left), self.value(node.right)
-        units = [self._shown_type(*one) for one in zip((node.left, node.right), sides, strict=True)]
+        units = [self._shown_type(*item) for item in zip((node.left, node.right), sides, strict=True)]
         if all(map(pa.types.is_duration, units)):
             check_related(kind_of(units[0], str(node.left)), kind_of(units[1], str(node.right)), str(node))
         check_related(kind_of(sides[0].type, str(node.left)), kind_of(sides[1].type, str(node.right)), str(node))
@@ -142,11 +143,11 @@ class _Evaluator(Visitor[pa.Array]):
 
     def visit_matches(self, node: Matches) -> pa.Array:
         array, indices = self._entries(node.operand) or (self.value(node.operand), None)
-        check_matched(kind_of_arrow(array.type), node)
-        found = pa.nulls(len(array), pa.bool_()) if pa.types.is_null(array.type) else matches(
+        check_matched(value_type_of_arrow(array.type), node)
+        result = pa.nulls(len(array), pa.bool_()) if pa.types.is_null(array.type) else matches(
             array, node.how, node.pattern, node.escape
         )
-        return found if indices is None else _by_entry(found, indices)
+        return result if indices is None else _by_entry(result, indices)
 
     def visit_is_null(self, node: IsNull) -> pa.Array:
         return pc.invert(self._validity(node.operand))
@@ -161,32 +162,32 @@ class _Evaluator(Visitor[pa.Array]):
         field, array = self._column(node.column)
         marked = type_of(field)
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
-        asked = predicate(node.operation, node.geometry, node.distance)
+        requested = predicate(node.operation, node.geometry, node.distance)
         try:
-            return asked.relate(array, resolve_type(array, crs, edges))
+            return requested.relate(array, resolve_type(array, crs, edges))
         except ParquetError as error:
             error.locate(column=str(node.column))
             raise
 
     def _validity(self, operand: Operand) -> pa.Array:
         """Test for values; entries of dictionary arrays can be null too."""
-        found = self._entries(operand)
-        if found is None:
+        result = self._entries(operand)
+        if result is None:
             return pc.is_valid(self.value(operand))
-        entries, indices = found
+        entries, indices = result
         return pc.is_valid(entries.take(indices) if entries.null_count else indices)
 
-    def _comparable(self, operand: Operand) -> tuple[pa.Array, Kind, pa.Array | None]:
+    def _comparable(self, operand: Operand) -> tuple[pa.Array, ValueType, pa.Array | None]:
         """Return the array to compare and its kind; for a dictionary array also each row's entry index."""
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._entries(operand) or (self.value(operand), None)
             self.known[known] = self._shown_type(operand, array), comparable(array), indices
         type, array, indices = self.known[known]
-        kind = kind_of_arrow(type)
-        if kind is None:
-            raise TypeError(f"column {operand} of type {type} compares with no literal, only with null")
-        return array, kind, indices
+        value_type = value_type_of_arrow(type)
+        if value_type is None:
+            raise TypeError(f"column {operand} of type {type} can only be compared with null")
+        return array, value_type, indices
 
     def _shown_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
         """Return the type of an operand's values; durations compare as their stored integers."""
@@ -217,10 +218,10 @@ class _Evaluator(Visitor[pa.Array]):
         key = operand._key()
         if key not in self.known:
             self.known[key] = self._read(operand)
-        found = self.known[key]
-        if isinstance(found, pa.DictionaryArray):
-            found = self.known[key] = dictionary_decoded(found)
-        return found
+        result = self.known[key]
+        if isinstance(result, pa.DictionaryArray):
+            result = self.known[key] = dictionary_decoded(result)
+        return result
 
     def _read(self, operand: Operand) -> pa.Array:
         if isinstance(operand, VariantField):
@@ -320,11 +321,11 @@ _MANY = 8
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
     """Test whether each value of a :func:`comparable` array is one of ``values``. Null on null."""
-    return _Listed.of(array.type, values).holds(array)
+    return _ValueSet.from_values(array.type, values).holds(array)
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ValueSet:
     """The values of a list that a :func:`comparable` type can hold, in its storage."""
 
     stored: pa.Array
@@ -333,14 +334,14 @@ class _Listed:
     """A hash table of the values if they are many integers."""
 
     @classmethod
-    def of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
+    def from_values(cls, type: pa.DataType, values: tuple[Value, ...]) -> _ValueSet:
         """Keep the members of ``values`` that an array of ``type`` can hold."""
-        found = cls._of(type, values)
-        many = len(found.stored) >= _MANY and found.stored.type in (pa.int32(), pa.int64())
-        return replace(found, table=IntegerSet(found.stored)) if many else found
+        result = cls._from_values(type, values)
+        many = len(result.stored) >= _MANY and result.stored.type in (pa.int32(), pa.int64())
+        return replace(result, table=IntegerSet(result.stored)) if many else result
 
     @classmethod
-    def _of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
+    def _from_values(cls, type: pa.DataType, values: tuple[Value, ...]) -> _ValueSet:
         if pa.types.is_null(type):
             return cls(pa.nulls(0), False)
         kept: list[Any] = [value for value in values if value == value]
@@ -349,11 +350,11 @@ class _Listed:
             return cls(pa.array([value for value in kept if low <= value <= high], type), len(kept) < len(values))
         floating = pa.types.is_floating(type)
         places = [locate_float(value) if floating else locate(value, type) for value in kept]
-        found = [scalar for place, scalar in places if place is Place.EXACT]
-        if floating and any(scalar.as_py() == 0 for scalar in found):
-            found += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
+        results = [scalar for place, scalar in places if place is Place.EXACT]
+        if floating and any(scalar.as_py() == 0 for scalar in results):
+            results += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
         stored = type if floating else _stored(pa.nulls(0, type)).type
-        return cls(pa.array(found, stored), len(kept) < len(values))
+        return cls(pa.array(results, stored), len(kept) < len(values))
 
     def holds(self, array: pa.Array) -> pa.Array:
         """Test whether each value is one of these. Null on null."""

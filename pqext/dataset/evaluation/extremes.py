@@ -24,7 +24,7 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
     try:
         return pa.repeat(pc.min_max(array)[side], 1).cast(kind) if len(array) else pa.nulls(1, kind)
     except pa.ArrowNotImplementedError as error:
-        raise TypeError(f"values of type {kind} have no least and no greatest") from error
+        raise TypeError(f"values of type {kind} have no minimum and maximum") from error
 
 
 def sortable(array: pa.Array) -> pa.Array:
@@ -45,21 +45,21 @@ def has_nan(array: pa.Array) -> bool:
     return pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
 
 
-def as_arrow(value: Value, kind: pa.DataType) -> pa.Scalar | None:
-    """Convert a comparison value to an Arrow scalar of type ``kind``; None if the conversion is ambiguous.
+def as_arrow(value: Value, type_: pa.DataType) -> pa.Scalar | None:
+    """Convert a comparison value to an Arrow scalar of type ``type_``; None if the conversion is ambiguous.
 
     Raises ``ValueError`` or ``OverflowError`` if the type cannot hold the value.
     """
     types = pa.types
-    if types.is_boolean(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_binary(kind):
-        return pa.scalar(value, kind)
-    if types.is_integer(kind):
-        return pa.scalar(value, kind)
-    if types.is_string(kind) and isinstance(value, bytes):
-        return pa.scalar(value.decode(), kind)
-    if types.is_date32(kind):
-        return pa.scalar(value, pa.int32()).cast(kind)
-    if types.is_timestamp(kind) and isinstance(value, int):
-        unit = NANOSECONDS[kind.unit]
-        return pa.scalar(value // unit, pa.int64()).cast(kind) if value % unit == 0 else None
+    if types.is_boolean(type_) or types.is_floating(type_) or types.is_decimal(type_) or types.is_binary(type_):
+        return pa.scalar(value, type_)
+    if types.is_integer(type_):
+        return pa.scalar(value, type_)
+    if types.is_string(type_) and isinstance(value, bytes):
+        return pa.scalar(value.decode(), type_)
+    if types.is_date32(type_):
+        return pa.scalar(value, pa.int32()).cast(type_)
+    if types.is_timestamp(type_) and isinstance(value, int):
+        unit = NANOSECONDS[type_.unit]
+        return pa.scalar(value // unit, pa.int64()).cast(type_) if value % unit == 0 else None
     return None

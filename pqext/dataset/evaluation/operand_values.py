@@ -24,7 +24,7 @@ from pqext.dataset.expressions import (
     VariantField,
     mistakes,
 )
-from pqext.dataset.expressions.literals import Kind
+from pqext.dataset.expressions.literals import ValueType
 from pqext.variant.access.targets import target_type
 from pqext.variant.timezones import DEFAULT
 
@@ -50,7 +50,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
             _check_list(operand, column_type(operand.operand))
             return pa.int64()
         case Arithmetic():
-            types = _number_types(operand, lambda one: type_of(one, column_type))
+            types = _number_types(operand, lambda item: type_of(item, column_type))
             try:
                 return types[0] if len(types) == 1 else result_type(operand.operator, *types)
             except TypeError as error:
@@ -62,11 +62,11 @@ def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) 
     """Compute an operand from the values of its inputs; null if an input is null or the result is undefined."""
     match operand:
         case Arithmetic():
-            known = {id(one): value(one) for one in operand.operands if not isinstance(one, Constant)}
-            types = _number_types(operand, lambda one: known[id(one)].type)
+            known = {id(element): value(element) for element in operand.operands if not isinstance(element, Constant)}
+            types = _number_types(operand, lambda entry: known[id(entry)].type)
             sides = [
-                constant(one.value, type) if isinstance(one, Constant) else _as_number(known[id(one)], type)
-                for one, type in zip(operand.operands, types, strict=True)
+                constant(item.value, type) if isinstance(item, Constant) else _as_number(known[id(item)], type)
+                for item, type in zip(operand.operands, types, strict=True)
             ]
             return negated(sides[0]) if len(sides) == 1 else arithmetic(operand.operator, *sides)
         case Cast():
@@ -86,15 +86,15 @@ def lengths(array: pa.Array) -> pa.Array:
     return pc.list_value_length(array).cast(pa.int64())
 
 
-def check_matched(kind: Kind | None, node: Matches) -> None:
+def check_matched(value_type: ValueType | None, node: Matches) -> None:
     """Raise ``TypeError`` unless values of a kind are texts, or bytes where the pattern is bytes."""
-    name = None if kind is None else kind.name
+    name = None if value_type is None else value_type.name
     is_bytes = isinstance(node.pattern, bytes)
     if name == "null" or (name in ("binary", "uuid") and is_bytes) or (name == "string" and not is_bytes):
         return
-    held = "no texts" if kind is None else f"{kind} values"
-    hint = mistakes.place(node.operand)
-    if kind is not None and not is_bytes and isinstance(node.operand, Column):
+    held = "no texts" if value_type is None else f"{value_type} values"
+    hint = mistakes.position_text(node.operand)
+    if value_type is not None and not is_bytes and isinstance(node.operand, Column):
         is_sql = mistakes.notation(node.operand) is mistakes.Notation.SQL
         text = f"{node.operand}::string" if is_sql else f"col({str(node.operand)!r}).cast('string')"
         hint = f"; {text} is text{hint}"
@@ -152,19 +152,19 @@ def as_shredded(array: pa.Array) -> pa.StructArray:
 
 def _number_types(operand: Arithmetic, type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
     """Return the types that the two sides of an operation are converted to."""
-    found: list[pa.DataType | None] = []
-    for one in operand.operands:
-        if isinstance(one, Constant):
-            found.append(None)
+    results: list[pa.DataType | None] = []
+    for entry in operand.operands:
+        if isinstance(entry, Constant):
+            results.append(None)
             continue
-        number = number_type(type(one))
+        number = number_type(type(entry))
         if number is None:
-            raise TypeError(f"{operand}: {one} holds no numbers")
-        found.append(number)
-    beside = next(one for one in found if one is not None)
+            raise TypeError(f"{operand}: {entry} holds no numbers")
+        results.append(number)
+    beside = next(item for item in results if item is not None)
     return [
-        constant_type(one.value, beside) if isinstance(one, Constant) else known
-        for one, known in zip(operand.operands, found, strict=True)
+        constant_type(element.value, beside) if isinstance(element, Constant) else known
+        for element, known in zip(operand.operands, results, strict=True)
     ]
 
 

@@ -148,12 +148,12 @@ class Run:
             while True:
                 started = perf_counter()
                 try:
-                    one = next(batches)
+                    item = next(batches)
                 except StopIteration:
                     return
                 finally:
                     self._seconds += perf_counter() - started
-                yield one
+                yield item
         finally:
             batches.close()
 

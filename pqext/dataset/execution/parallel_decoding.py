@@ -51,21 +51,21 @@ class _Steps:
 
     def step(self) -> tuple[deque[Part], bool]:
         """Return the next parts, and whether there may be more."""
-        found: deque[Part] = deque()
+        result: deque[Part] = deque()
         held = 0
         try:
             for batch, arrays in self._parts:
-                found.append((batch, arrays))
+                result.append((batch, arrays))
                 self._rows += batch.num_rows
                 held += batch.nbytes + sum(array.nbytes for array in arrays)
                 if held >= self._most or self.is_stopped:
                     self._most = min(_GROWTH * self._most, STEP_BYTES)
-                    return found, True
+                    return result, True
         except MemoryLimitError:
             if self._shares == 1:
                 raise
             self._shares = 0  # to be run again, alone
-        return found, False
+        return result, False
 
     @property
     def needs_more(self) -> bool:
@@ -100,11 +100,11 @@ def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part
                 if not active:
                     return
                 steps, ready = active.popleft()
-                found, has_more = ready()
+                result, has_more = ready()
                 if has_more:
                     active.appendleft((steps, workers.start(steps.step)))
-                while found:
-                    yield found.popleft()
+                while result:
+                    yield result.popleft()
                 if steps.needs_more:
                     workers.wait()
                     yield from steps.alone()
@@ -123,13 +123,13 @@ def divided(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> I
             yield plan
             continue
         last = [plan, *waiting]
-        long = [one.index for one in last if _is_long(one)]
+        long = [item.index for item in last if _is_long(item)]
         over = (begun + len(long)) % threads
-        for one in last:
-            if over and one.index in long[-over:]:
-                yield from _parts(one, file, threads // over)
+        for element in last:
+            if over and element.index in long[-over:]:
+                yield from _parts(element, file, threads // over)
             else:
-                yield one
+                yield element
 
 
 def _is_long(plan: RowGroupPlan) -> bool:
@@ -168,8 +168,8 @@ def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | N
 
 def _row(rows: RowRanges, number: int) -> int:
     """Return the row at position ``number`` among ``rows``."""
-    for one in rows:
-        if number < len(one):
-            return one[number]
-        number -= len(one)
+    for item in rows:
+        if number < len(item):
+            return item[number]
+        number -= len(item)
     return rows[-1].stop

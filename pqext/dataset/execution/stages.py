@@ -64,10 +64,10 @@ def matching(
     options = file.options
     threads = thread_count(options.threads)
     ahead = ahead and file.source.size >= AHEAD_BYTES and threads > 1 and not options.skips_corrupt
-    found = check_batches(plans, file, computed)
+    result = check_batches(plans, file, computed)
 
     def runs() -> Iterator[Run]:
-        for plan in divided(found, file, threads) if ahead else found:
+        for plan in divided(result, file, threads) if ahead else result:
             if plan.prune_reason is None and plan.rows != []:
                 if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed:
                     unfiltered.setdefault(plan.stages[0], {})[plan.index] = plan.rows
@@ -175,28 +175,28 @@ class _Window:
         """
         mask = _mask(stage, batch, fields, usage, statistics.prepared, is_first=flags is None)
         self.looked_at += batch.num_rows
-        found = mask.true_count
+        result = mask.true_count
         if stage.filter is not None:
-            statistics.passed.count(stage.filter, batch.num_rows, found)
-        if found:
+            statistics.passed.count(stage.filter, batch.num_rows, result)
+        if result:
             if flags is None and not isinstance(rows, np.ndarray) and len(rows) == 1:
-                self.rows.append(_places(mask, found, rows[0].start))
+                self.rows.append(_matching_positions(mask, result, rows[0].start))
             else:
                 numbers = rows if isinstance(rows, np.ndarray) else row_numbers(rows)
-                self.rows.append((numbers if flags is None else numbers[flags])[_places(mask, found)])
+                self.rows.append((numbers if flags is None else numbers[flags])[_matching_positions(mask, result)])
             if stage.kept:
-                self.kept.append(self.undo(filtered(batch.select(list(stage.kept)), mask)))
+                self.kept.append(self.restore_types(filtered(batch.select(list(stage.kept)), mask)))
                 self.kept_bytes += self.kept[-1].nbytes
         return mask
 
-    def undo(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def restore_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Restore result types of columns that were dictionary-encoded to compare their entries."""
-        for place, (found, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
-            if pa.types.is_dictionary(found.type) and (field := self.schema.field(found.name)).type != found.type:
+        for place, (result, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
+            if pa.types.is_dictionary(result.type) and (field := self.schema.field(result.name)).type != result.type:
                 batch = batch.set_column(place, field, dictionary_decoded(column).cast(field.type))
         return batch
 
-    def left(self) -> NDArray[np.int64]:
+    def row_numbers(self) -> NDArray[np.int64]:
         """The remaining rows."""
         return np.concatenate(self.rows) if self.rows else np.empty(0, np.int64)
 
@@ -229,11 +229,11 @@ class _GroupRun:
         # If corrupt rows are skipped, rows cannot be numbered.
         if len(stages) < 2 or not self._stages_pay_off(stages) or self._file.options.skips_corrupt:
             return self._in_one_stage(stages, self._plan.rows)
-        found = self._file.row_groups[self._plan.index].num_rows
-        if found != self._plan.num_rows:
+        result = self._file.row_groups[self._plan.index].num_rows
+        if result != self._plan.num_rows:
             raise ValueError(
                 f"the plan is of another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
-                f"the file {found}"
+                f"the file {result}"
             )
         return self.in_stages(*self._statistics.passed.ordered(stages, self._file, self._plan.index))
 
@@ -259,10 +259,10 @@ class _GroupRun:
                 batch, fields = next(batches)
                 rows = queue.take(batch.num_rows)
                 window.evaluate(first, batch, fields, rows, self._usage, self._statistics)
-            left, kept, last = self._filtered(window.left(), window.columns(), more)
+            left, retained, last = self._filtered(window.row_numbers(), window.columns(), more)
             pays = window.kept_bytes <= _KEPT_BYTES and len(left) <= _PAYS * window.looked_at
             if len(left):
-                yield from self._yield_columns(last, left, kept)
+                yield from self._yield_columns(last, left, retained)
             most = min(most * _GROWTH, _MOST_ROWS)
             self._statistics.pays = pays
             if not pays and queue and not self._is_apart:
@@ -297,7 +297,7 @@ class _GroupRun:
                     last = replace(merged_stage([stage, last]), filter=None, asked=())
                     stage = replace(stage, kept=())
                     window.kept, window.kept_bytes = [], 0
-            left = window.left()
+            left = window.row_numbers()
             if read is not None:
                 read = filtered(read, pa.concat_arrays(flags))
             read = side_by_side(read, window.columns())
@@ -352,10 +352,10 @@ class _GroupRun:
         budget = self._file.budget(self._shares)
         batches = self._file.iter_compared(batch_rows, stage.columns, index, rows, stage.compared, budget)
         by_name = dict(stage.leaves)
-        given = [(one.field, by_name[one.name]) for one in self._computed if one.name in by_name]
+        arguments = [(item.field, by_name[item.name]) for item in self._computed if item.name in by_name]
         nodes = {
             field._key(): (field, leaves[leaf])
-            for field, leaf in (*given, *_fields(stage))
+            for field, leaf in (*arguments, *_fields(stage))
             if isinstance(field, VariantField)
         }
         if not nodes:
@@ -389,7 +389,7 @@ def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) ->
     )
 
 
-def _places(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int64]:
+def _matching_positions(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int64]:
     """Return the ``count`` positions where a condition is true, counted from ``first``."""
     mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null imports pandas
     places = np.empty(count, np.int64)
@@ -400,9 +400,9 @@ def _places(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int
 def _fields(stage: Stage) -> Iterator[tuple[Operand, int]]:
     """Return the operands of a stage's filter that are read from leaves, with their column indexes."""
     if stage.filter is not None and stage.asked:
-        asked = operands(stage.filter)
+        requested = operands(stage.filter)
         for place, leaf in stage.asked:
-            yield asked[place], leaf
+            yield requested[place], leaf
 
 
 def _mask(

@@ -98,7 +98,7 @@ class TopRows:
         ):
             self._select()
 
-    def settle(self) -> None:
+    def merge_pending(self) -> None:
         """Merge the buffered rows with those held if worthwhile, so that :meth:`admits` is strict."""
         if self._rows is not None and self._count >= self._rows and self._pending > self._rows // 2:
             self._select()

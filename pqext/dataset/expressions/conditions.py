@@ -69,7 +69,7 @@ class Expression(ABC):
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "an expression has no truth value before it meets a row: write & for and, | for or, ~ for not, "
+            "an expression has no truth value until it is evaluated on rows: write & for and, | for or, ~ for not, "
             "parentheses around comparisons, and (low <= c) & (c <= high) for low <= c <= high"
         )
 
@@ -360,7 +360,7 @@ def _is_in(operand: Operand, has_null: bool, *values: Any) -> IsIn:
 
 def _check_operand(operand: Operand) -> None:
     if not isinstance(operand, Operand):
-        raise TypeError(f"expected a column or a value computed of columns, not {type(operand).__name__}")
+        raise TypeError(f"expected a column or a computed value, not {type(operand).__name__}")
 
 
 def _check_operator(operator: Operator) -> None:

@@ -27,15 +27,15 @@ def exact(node: T, names: Container[str]) -> T:
 
 def dotted_columns(node: Any) -> list[Column]:
     """Return the columns of a condition or value whose dotted names may be names of top-level columns."""
-    found: list[Column] = []
+    results: list[Column] = []
 
     def collect(column: Column) -> Column:
         if column.dotted > 1:
-            found.append(column)
+            results.append(column)
         return column
 
     replace_columns(node, collect)
-    return found
+    return results
 
 
 def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:

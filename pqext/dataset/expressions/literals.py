@@ -45,7 +45,7 @@ def canonical(value: Any) -> Literal:
     Raises ``ValueError`` for nulls and for values out of range, ``TypeError`` for what is not a literal.
     """
     if value is None:
-        raise ValueError("null compares with nothing: use is_null() or is_not_null()")
+        raise ValueError("comparisons with null are never true; use is_null() or is_not_null()")
     if isinstance(value, pa.Scalar):
         return _from_arrow(value)
     if isinstance(value, np.datetime64):
@@ -80,7 +80,7 @@ def canonical(value: Any) -> Literal:
         return value
     if isinstance(value, time):
         if value.tzinfo is not None:
-            raise TypeError("a time of day with a timezone compares with no column")
+            raise TypeError("a time of day with a timezone cannot be compared with a column")
         return value.replace(fold=0)
     raise TypeError(f"{type(value).__name__} is not a literal")
 
@@ -275,7 +275,7 @@ def _decimal(value: Decimal) -> Decimal | float:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueType:
     """Category of a column's values for comparisons; ``uuid`` is any binary of 16 bytes.
 
     ``utc`` applies to timestamps only: True for instants, False for wall-clock times without a timezone. ``unit``
@@ -294,27 +294,27 @@ class Kind:
         return "timestamp in UTC" if self.utc else "timestamp without timezone"
 
 
-def kind_of_node(node: SchemaNode) -> Kind | None:
+def value_type_of_node(node: SchemaNode) -> ValueType | None:
     """The kind of a column in a file's schema; None when its values compare with nothing.
 
     It is the kind of the Arrow type that shows the column, so that statistics and values are asked alike.
     """
     if not node.is_leaf or for_logical(node.logical_name) is not None:
         return None
-    return kind_of_arrow(node.leaf_type.arrow_type())
+    return value_type_of_arrow(node.leaf_type.arrow_type())
 
 
-def kind_of_arrow(type: pa.DataType) -> Kind | None:
+def value_type_of_arrow(type: pa.DataType) -> ValueType | None:
     """Return the kind of an Arrow type; None if its values do not compare."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
-        return kind_of_arrow(type.storage_type)
+        return value_type_of_arrow(type.storage_type)
     if types.is_dictionary(type) or types.is_run_end_encoded(type):
-        return kind_of_arrow(type.value_type)
+        return value_type_of_arrow(type.value_type)
     if types.is_timestamp(type):
-        return Kind("timestamp", type.tz is not None)
+        return ValueType("timestamp", type.tz is not None)
     if types.is_duration(type):
-        return Kind("duration", unit=type.unit)
+        return ValueType("duration", unit=type.unit)
     for is_kind, name in (
         (types.is_boolean, "boolean"),
         (types.is_integer, "integer"),
@@ -325,18 +325,18 @@ def kind_of_arrow(type: pa.DataType) -> Kind | None:
         (types.is_null, "null"),
     ):
         if is_kind(type):
-            return Kind(name)
+            return ValueType(name)
     if types.is_string(type) or types.is_large_string(type) or types.is_string_view(type):
-        return Kind("string")
+        return ValueType("string")
     if types.is_fixed_size_binary(type):
-        return Kind("uuid" if type.byte_width == 16 else "binary")
+        return ValueType("uuid" if type.byte_width == 16 else "binary")
     if types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type):
-        return Kind("binary")
+        return ValueType("binary")
     return None
 
 
-def to_value(literal: Literal, kind: Kind, column: str) -> Value:
-    """Convert ``literal`` to a comparison value for a column of ``kind``; see ``pqext.core.format.predicate``.
+def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
+    """Convert ``literal`` to a comparison value for a column of ``value_type``; see ``pqext.core.format.predicate``.
 
     Numbers keep their value whatever the column's width. A float compared with a decimal column becomes the shortest
     decimal that reads as that float, so that ``1.2`` matches 1.20 as in SQL. Text compared with dates, times and
@@ -346,7 +346,7 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
         TypeError: If the two do not compare; the message names ``column``. Booleans are not numbers, and a timestamp
             without a timezone is not an instant.
     """
-    name, why = kind.name, ""
+    name, why = value_type.name, ""
     if name == "null":
         return False
     if name in ("integer", "float", "decimal"):
@@ -356,7 +356,7 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
             return literal
     elif name == "duration":
         if is_duration(literal):
-            ticks = Decimal(duration_nanoseconds(literal)) / NANOSECONDS[kind.unit]
+            ticks = Decimal(duration_nanoseconds(literal)) / NANOSECONDS[value_type.unit]
             return int(ticks) if ticks == int(ticks) else ticks
     elif name == "boolean":
         if isinstance(literal, bool):
@@ -375,7 +375,7 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
             why = ": a UUID is written as '123e4567-e89b-12d3-a456-426614174000'"
     elif isinstance(literal, str):
         try:
-            return _parsed(literal, kind)
+            return _parsed(literal, value_type)
         except ValueError as error:
             why = f": {error}"
     elif name == "date":
@@ -385,39 +385,39 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
         if isinstance(literal, time) or (isinstance(literal, pa.Scalar) and pa.types.is_time(literal.type)):
             return time_nanoseconds(literal)
     elif name == "timestamp":
-        value = _timestamp_value(literal, kind.utc)
+        value = _timestamp_value(literal, value_type.utc)
         if value is not None:
             return value
     if isinstance(literal, bool) and not why:
         why = "; a column is a condition by itself only if it holds booleans"
-    raise TypeError(f"column {column} holds {kind} values, which do not compare with {_describe(literal)}{why}")
+    raise TypeError(f"column {column} holds {value_type} values, which do not compare with {_describe(literal)}{why}")
 
 
-def _parsed(text: str, kind: Kind) -> int:
+def _parsed(text: str, value_type: ValueType) -> int:
     """Parse text as a value of a temporal kind; the ``ValueError`` shows the expected format."""
-    match kind.name:
+    match value_type.name:
         case "date":
             return iso_text.days(text)
         case "time":
             return iso_text.nanoseconds_of_day(text)
-    return iso_text.nanoseconds(text, kind.utc)
+    return iso_text.nanoseconds(text, value_type.utc)
 
 
-def value_text(value: Value, kind: Kind | None) -> str:
+def value_text(value: Value, value_type: ValueType | None) -> str:
     """Format a comparison value, as a literal of its kind if there is one."""
     try:
-        match value, kind:
-            case bytes(), Kind("string"):
+        match value, value_type:
+            case bytes(), ValueType("string"):
                 return repr(value.decode())
-            case bytes(), Kind("uuid"):
+            case bytes(), ValueType("uuid"):
                 return value.hex()
-            case int(), Kind("date"):
+            case int(), ValueType("date"):
                 return date.fromordinal(value + _EPOCH).isoformat()
-            case int(), Kind("time"):
+            case int(), ValueType("time"):
                 return time_text(time_literal(value))
-            case int(), Kind("timestamp", utc):
-                found = timestamp_literal(value, utc)
-                return scalar_text(found) if isinstance(found, pa.Scalar) else str(found)
+            case int(), ValueType("timestamp", utc):
+                result = timestamp_literal(value, utc)
+                return scalar_text(result) if isinstance(result, pa.Scalar) else str(result)
     except (ValueError, OverflowError):
         pass  # statistics may hold anything
     return str(value)

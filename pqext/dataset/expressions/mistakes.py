@@ -15,7 +15,7 @@ from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Value
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions.conditions import Operand
-from pqext.dataset.expressions.literals import Kind, Literal, to_value
+from pqext.dataset.expressions.literals import Literal, ValueType, to_value
 from pqext.dataset.expressions.operands import (
     Arithmetic,
     Cast,
@@ -46,12 +46,12 @@ class Notation(Enum):
 
 def notation(operand: Operand) -> Notation:
     """Return the notation of an operand: operands of SQL text record their position in the text."""
-    return Notation.SQL if any(place(operand)) else Notation.PYTHON
+    return Notation.SQL if any(position_text(operand)) else Notation.PYTHON
 
 
-def place(operand: Operand) -> str:
+def position_text(operand: Operand) -> str:
     """Return the position of an operand in SQL text, formatted as the end of an error; empty for Python."""
-    return next((found for base in bases(operand) if (found := operand_column(base).place)), "")
+    return next((result for base in bases(operand) if (result := operand_column(base).place)), "")
 
 
 def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) -> str:
@@ -59,10 +59,10 @@ def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) 
     whole = ".".join(column.path)
     if not node.path and len(column.path) > 1 and node.child(whole) is not None:
         shown, written = escape_text(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
-        told = f"no column {escape_text(name)!r} with fields; write {written.format(shown)} for the column"
-        return f"{told} {shown!r}{column.place or ''}"
-    if not column.place and (told := in_place_of(whole)):
-        return f"no column {escape_text(whole)!r}: {told}"
+        message = f"no column {escape_text(name)!r} with fields; write {written.format(shown)} for the column"
+        return f"{message} {shown!r}{column.place or ''}"
+    if not column.place and (message := in_place_of(whole)):
+        return f"no column {escape_text(whole)!r}: {message}"
     return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
 
 
@@ -80,8 +80,8 @@ def in_place_of(text: str) -> str:
 
 def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
     """Format the error that a result column's dotted path does not exist."""
-    if told := in_place_of(column):
-        return f"no column {escape_text(column)!r}: {told}"
+    if message := in_place_of(column):
+        return f"no column {escape_text(column)!r}: {message}"
     node = root
     for depth, name in enumerate(names := column.split(".")):
         child = node.child(name)
@@ -152,9 +152,9 @@ def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], writ
         return f"no column {column!r}: {escape_text(node.dotted)!r} is a plain column without fields"
     names = [child.name for child in node.children]
     if not node.path:
-        names += [one for one in also if one not in names]
+        names += [item for item in also if item not in names]
     near = closest_name(name, names)
-    shown = [escape_text(".".join((*node.path, one))) for one in ([near] if near else names)]
+    shown = [escape_text(".".join((*node.path, element))) for element in ([near] if near else names)]
     if near:
         return f"no column {column!r}; did you mean {shown[0]!r}?"
     hint = f"there are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
@@ -183,61 +183,61 @@ def ask_for(node: SchemaNode, written: Notation, path: Sequence[str] = ("name",)
 _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_within, st_dwithin"}
 
 
-def compared_value(literal: Literal, kind: Kind, operand: Operand) -> Value:
+def compared_value(literal: Literal, value_type: ValueType, operand: Operand) -> Value:
     """Convert as ``to_value``; if the literal does not compare with the operand, the error suggests one that does."""
     try:
-        return to_value(literal, kind, str(operand))
+        return to_value(literal, value_type, str(operand))
     except TypeError as error:
-        instead = write_instead(literal, kind, notation(operand))
-        raise TypeError(f"{error}{instead}{place(operand)}") from None
+        instead = write_instead(literal, value_type, notation(operand))
+        raise TypeError(f"{error}{instead}{position_text(operand)}") from None
 
 
-def write_instead(literal: Literal, kind: Kind, written: Notation) -> str:
-    """The literal as one that compares with values of ``kind``, where that may have been meant; else nothing.
+def write_instead(literal: Literal, value_type: ValueType, written: Notation) -> str:
+    """The literal as one that compares with values of ``value_type``, where that may have been meant; else nothing.
 
-    >>> write_instead("2026-05-01", Kind("date"), Notation.SQL)
+    >>> write_instead("2026-05-01", ValueType("date"), Notation.SQL)
     "; write date '2026-05-01'"
-    >>> write_instead("2026-05-01", Kind("date"), Notation.PYTHON)
+    >>> write_instead("2026-05-01", ValueType("date"), Notation.PYTHON)
     '; write datetime.date(2026, 5, 1)'
     """
     is_sql = written is Notation.SQL
     form = ""
     if isinstance(literal, str):
-        form = _of_text(literal, kind, is_sql)
-    elif kind.name == "string" and isinstance(literal, int | float) and not isinstance(literal, bool):
+        form = _of_text(literal, value_type, is_sql)
+    elif value_type.name == "string" and isinstance(literal, int | float) and not isinstance(literal, bool):
         form = f"'{literal}'" if len(str(literal)) <= _LONGEST else ""
-    elif kind.name == "boolean" and isinstance(literal, int) and literal in (0, 1):
+    elif value_type.name == "boolean" and isinstance(literal, int) and literal in (0, 1):
         form = _word(bool(literal), is_sql)
-    elif isinstance(literal, date) and kind.name in ("date", "timestamp"):
-        form = _temporal(literal, kind, is_sql)
-    elif kind.name == "duration" and isinstance(literal, int) and not isinstance(literal, bool):
-        form = _duration(literal, kind, is_sql)
+    elif isinstance(literal, date) and value_type.name in ("date", "timestamp"):
+        form = _temporal(literal, value_type, is_sql)
+    elif value_type.name == "duration" and isinstance(literal, int) and not isinstance(literal, bool):
+        form = _duration(literal, value_type, is_sql)
     return form and f"; write {form}"
 
 
-def _duration(ticks: int, kind: Kind, is_sql: bool) -> str:
-    """Format the duration that a number of ticks stands for in a column of ``kind``."""
+def _duration(ticks: int, value_type: ValueType, is_sql: bool) -> str:
+    """Format the duration that a number of ticks stands for in a column of ``value_type``."""
     if is_sql:
-        count, unit = (f"{Decimal(ticks).scaleb(-3):f}", "us") if kind.unit == "ns" else (ticks, kind.unit)
+        count, unit = (f"{Decimal(ticks).scaleb(-3):f}", "us") if value_type.unit == "ns" else (ticks, value_type.unit)
         return f"interval '{count} {unit}'"
-    if kind.unit == "ns":
+    if value_type.unit == "ns":
         return f"pyarrow.scalar({ticks}, 'duration[ns]')"
-    unit = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}[kind.unit]
+    unit = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}[value_type.unit]
     return f"datetime.timedelta({unit}={ticks})"
 
 
-def _of_text(text: str, kind: Kind, is_sql: bool) -> str:
+def _of_text(text: str, value_type: ValueType, is_sql: bool) -> str:
     text = text.strip()
     try:
-        if kind.name in ("date", "timestamp"):
-            return _temporal(datetime.fromisoformat(text), kind, is_sql)
-        if kind.name in ("integer", "float", "decimal") and len(text) <= _LONGEST and text.isascii():
+        if value_type.name in ("date", "timestamp"):
+            return _temporal(datetime.fromisoformat(text), value_type, is_sql)
+        if value_type.name in ("integer", "float", "decimal") and len(text) <= _LONGEST and text.isascii():
             if not isfinite(float(text)):
-                return (f"double '{text}'" if is_sql else f"float('{text}')") if kind.name == "float" else ""
-            return text if kind.name != "integer" and float(text) else str(int(text))
+                return (f"double '{text}'" if is_sql else f"float('{text}')") if value_type.name == "float" else ""
+            return text if value_type.name != "integer" and float(text) else str(int(text))
     except (ValueError, OverflowError):  # within hours of the first or last day: not representable in UTC
         return ""
-    return _word(text.lower() == "true", is_sql) if kind.name == "boolean" and text.lower() in _TRUTHS else ""
+    return _word(text.lower() == "true", is_sql) if value_type.name == "boolean" and text.lower() in _TRUTHS else ""
 
 
 _TRUTHS = ("true", "false")
@@ -247,9 +247,9 @@ def _word(value: bool, is_sql: bool) -> str:
     return str(value).lower() if is_sql else str(value)
 
 
-def _temporal(value: date, kind: Kind, is_sql: bool) -> str:
-    """Format a date or timestamp as a literal of ``kind``; assumes UTC if a zone is needed and missing."""
-    if kind.name == "date":
+def _temporal(value: date, value_type: ValueType, is_sql: bool) -> str:
+    """Format a date or timestamp as a literal of ``value_type``; assumes UTC if a zone is needed and missing."""
+    if value_type.name == "date":
         day = value.isoformat()[:10]
         return f"date '{day}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"
     if not isinstance(value, datetime):
@@ -257,10 +257,10 @@ def _temporal(value: date, kind: Kind, is_sql: bool) -> str:
     if value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
     if is_sql:
-        return f"timestamptz '{value.isoformat(' ')}Z'" if kind.utc else f"timestamp '{value.isoformat(' ')}'"
+        return f"timestamptz '{value.isoformat(' ')}Z'" if value_type.utc else f"timestamp '{value.isoformat(' ')}'"
     parts: list[Any] = [value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond]
     while len(parts) > 3 and not parts[-1]:
         parts.pop()
-    if kind.utc:
+    if value_type.utc:
         parts.append("tzinfo=datetime.UTC")
     return f"datetime.datetime({', '.join(map(str, parts))})"

@@ -285,7 +285,7 @@ class Arithmetic(Value):
         if len(self.operands) != 2 and (self.operator, len(self.operands)) != ("-", 1):
             raise ValueError(f"{self.operator} takes two values")
         if not all(isinstance(operand, Value) for operand in self.operands):
-            raise TypeError("arithmetic is of columns, what is computed of them, and numbers")
+            raise TypeError("arithmetic requires columns, computed values and numbers")
         for operand in self.operands:
             if isinstance(operand, Constant):
                 check_number(operand.value)
@@ -318,7 +318,7 @@ class Cast(Value):
         from pqext.variant.access.targets import describe, target_type
 
         if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
-            raise TypeError(f"a column is cast, or what is computed of columns, not {type(self.operand).__name__}")
+            raise TypeError(f"only columns and computed values can be cast, not {type(self.operand).__name__}")
         if not isinstance(self.type, str):
             raise TypeError("a type is given by its name")
         if describe(target_type(self.type)) is None:
@@ -368,7 +368,7 @@ class Named:
         if not isinstance(self.name, str):
             raise TypeError(f"a column's name is a string, not {type(self.name).__name__}")
         if not isinstance(self.value, Value) or isinstance(self.value, Constant):
-            raise TypeError(f"a column of the result is computed of columns, not {type(self.value).__name__}")
+            raise TypeError(f"a result column must be computed from columns, not {type(self.value).__name__}")
 
     def __str__(self) -> str:
         return f"{self.value} as {escape_text(self.name)}"
@@ -398,7 +398,7 @@ def as_value(value: Any) -> Value:
     if isinstance(value, Value):
         return value
     if isinstance(value, Expression):
-        raise TypeError("arithmetic is of numbers, not of conditions")
+        raise TypeError("arithmetic requires numbers, not conditions")
     return Constant(value)
 
 
@@ -417,7 +417,7 @@ def bases(operand: Operand) -> list[Base]:
         case Column() | VariantField():
             return [operand]
         case Arithmetic():
-            return [base for one in operand.operands for base in bases(one)]
+            return [base for item in operand.operands for base in bases(item)]
         case Cast() | ListLength():
             return bases(operand.operand)
     return []

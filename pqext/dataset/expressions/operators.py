@@ -51,7 +51,7 @@ class Predicates(Operand):
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "a column has no truth value before it meets a row: write & for and, | for or, ~ for not, "
+            "a column has no truth value until it is evaluated on rows: write & for and, | for or, ~ for not, "
             "and parentheses around comparisons"
         )
 
@@ -81,7 +81,7 @@ class Predicates(Operand):
         "kind in ('a', 'b')"
         """
         if isinstance(values, str | bytes | bytearray):
-            raise TypeError("isin takes a list of values")
+            raise TypeError("isin requires a list of values")
         if isinstance(values, pa.Array | pa.ChunkedArray):
             check_array(values)
         return IsIn(self, tuple(values))

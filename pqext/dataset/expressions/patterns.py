@@ -116,15 +116,15 @@ def is_exact(operator: How, pattern: str | bytes, escape: str) -> bool:
 
 def successor(prefix: bytes) -> bytes | None:
     """Return the smallest bytes above all values that start with ``prefix``; None if unbounded."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    retained = prefix.rstrip(b"\xff")
+    return retained[:-1] + bytes([retained[-1] + 1]) if retained else None
 
 
 def _of_arrow(part: str | Wildcard) -> str:
     """Escape a part of a pattern for Arrow, where a backslash escapes."""
     if isinstance(part, Wildcard):
         return part.value
-    return "".join("\\" + one if one in "%_\\" else one for one in part)
+    return "".join("\\" + item if item in "%_\\" else item for item in part)
 
 
 def _is_text(type: pa.DataType) -> bool:

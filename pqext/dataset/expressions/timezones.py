@@ -23,8 +23,8 @@ def in_timezone(node: T, timezone: str) -> T:
     >>> in_timezone(col("at").cast("date") > "2024-05-01", "Europe/Paris").operand.timezone
     'Europe/Paris'
     """
-    found: T = _in_timezone(node, timezone)
-    return found
+    result: T = _in_timezone(node, timezone)
+    return result
 
 
 def _in_timezone(node: Any, timezone: str) -> Any:

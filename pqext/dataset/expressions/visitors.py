@@ -132,11 +132,11 @@ def columns(expression: Expression) -> tuple[str, ...]:
 
 def compared_columns(expression: Expression) -> frozenset[str]:
     """Return the top-level columns used only in value comparisons, not in spatial predicates or VARIANT paths."""
-    found, others = set[str](), set[str]()
+    result, others = set[str](), set[str]()
     for leaf in leaves(expression):
         is_compared = isinstance(leaf, OneOperand) and isinstance(leaf.operand, Column)
-        (found if is_compared else others).update(operand_column(base).path[0] for base in operands(leaf))
-    return frozenset(found - others)
+        (result if is_compared else others).update(operand_column(base).path[0] for base in operands(leaf))
+    return frozenset(result - others)
 
 
 def operands(expression: Expression) -> list[Base]:

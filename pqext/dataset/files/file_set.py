@@ -89,8 +89,8 @@ class FileSet(PickledByFields):
                             _ = file.arrow_schema  # with it, what the next files of this schema share is made
                     yield row, file
         finally:
-            told, self._told = self._told, frozenset(skipped if is_learning else ())
-            skipped = [row for row in skipped if row not in told]
+            message, self._told = self._told, frozenset(skipped if is_learning else ())
+            skipped = [row for row in skipped if row not in message]
             if skipped:
                 count = "1 file is" if len(skipped) == 1 else f"{len(skipped)} files are"
                 warn(f"{count} no Parquet and left out: {self._named(skipped)}", CorruptDataWarning)
@@ -98,7 +98,7 @@ class FileSet(PickledByFields):
     @cached_property
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         """The distinct Arrow schemas of all files, each with the first file that has it."""
-        found: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
+        result: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
         before: Schema | None = None
         for row, file in self.opened(range(len(self.sources)), is_learning=True):
             if file.schema is before:  # files of one schema share the object
@@ -107,15 +107,15 @@ class FileSet(PickledByFields):
             with located(file):
                 schema = file.arrow_schema
                 key = (schema, tuple((schema.metadata or {}).items()), *map(_metadata_key, schema))
-                found.setdefault(key, (source_name(self.sources[row]), schema))
-        return list(found.values())
+                result.setdefault(key, (source_name(self.sources[row]), schema))
+        return list(result.values())
 
     def _open_ahead(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
         if self._are_read_together(rows):
             opened = 0
             with closing(self._open_local(rows)) as local:
-                for one in local:
-                    yield one
+                for item in local:
+                    yield item
                     opened += 1
             rows = rows[opened:]  # which are opened one by one, where no more may be open at once
         remote = sum(not _is_local(self.sources[row]) for row in rows)
@@ -211,8 +211,8 @@ def _is_local(source: Any) -> bool:
     return not isinstance(source, Location)
 
 
-def _metadata_key(one: pa.Field) -> tuple[Any, ...]:
-    return (one.nullable, tuple((one.metadata or {}).items()))
+def _metadata_key(field: pa.Field) -> tuple[Any, ...]:
+    return (field.nullable, tuple((field.metadata or {}).items()))
 
 
 class located:
@@ -226,6 +226,6 @@ class located:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ParquetError):
             error.locate(path=self._file.path)

@@ -119,7 +119,7 @@ class Old:
     mtime_ns: int
 
     @staticmethod
-    def of(name: str, path: str) -> Old:
+    def from_path(name: str, path: str) -> Old:
         """Record the file at ``path``; raises ``OSError`` if it does not exist."""
         stat = os.lstat(path)
         return Old(name, stat.st_size, stat.st_mtime_ns)
@@ -134,7 +134,7 @@ class Journal:
 
     def dump(self) -> bytes:
         """Serialise ``journal.json``."""
-        old = [[one.name, one.size, one.mtime_ns] for one in self.old]
+        old = [[item.name, item.size, item.mtime_ns] for item in self.old]
         return json.dumps({"version": 1, "new": self.new, "old": old}).encode()
 
     @staticmethod
@@ -167,10 +167,10 @@ class Journal:
 
         Raises ``CorruptFileError`` for one that somebody has written anew since: whether it counts is not known.
         """
-        paths = [below(target, one.name) for one in self.old]
-        for one, path in zip(self.old, paths, strict=True):
+        paths = [below(target, item.name) for item in self.old]
+        for element, path in zip(self.old, paths, strict=True):
             with suppress(FileNotFoundError, NotADirectoryError):
-                if Old.of(one.name, path) != one:
+                if Old.from_path(element.name, path) != element:
                     raise CorruptFileError(
                         "the file was to be replaced by an interrupted save and has changed since: remove it, or "
                         "rename it to keep its rows alongside the new ones, then run "
@@ -334,7 +334,7 @@ class _Walk:
         """Collect the entries of a folder; return the folders to enter next, in order, with the rest of the pattern."""
         try:
             stamp = os.stat(directory or os.curdir).st_mtime_ns
-            log = SinkLog.of(directory)  # before the files, which are there when the log names them
+            log = SinkLog.read(directory)  # before the files, which are there when the log names them
             folder = _Folder(directory)
         except FileNotFoundError:
             if is_root:
@@ -354,23 +354,23 @@ class _Walk:
         }
         if log is not None:
             self._logged.append((directory, log, pattern in ((), ("**",))))
-        return self._take(folder, pattern)
+        return self._descend(folder, pattern)
 
-    def _keep(self, folder: str, log: SinkLog, whole: bool) -> None:
+    def _keep(self, folder: str, log: SinkLog, is_complete: bool) -> None:
         """Restrict the files below ``folder`` to those listed in its log."""
         start = os.path.join(folder, "")
         files = {path: tuple(path[len(start) :].split(os.sep)) for path in self.found if path.startswith(start)}
-        kept = log.committed([*files.values()], whole)
+        retained = log.committed([*files.values()], is_complete)
         for path, parts in files.items():
-            if parts not in kept:
+            if parts not in retained:
                 del self.found[path]
 
-    def _take(self, folder: _Folder, pattern: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+    def _descend(self, folder: _Folder, pattern: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
         if pattern in ((), ("**",)):
             self._found |= folder.files
             return [(path, ()) for path in folder.folders]
         if pattern[0] == "**":
-            return self._take(folder, pattern[1:]) + [(path, pattern) for path in folder.folders]
+            return self._descend(folder, pattern[1:]) + [(path, pattern) for path in folder.folders]
         matches = matcher(pattern[0])
         if len(pattern) == 1:
             self._found |= {path: at for path, at in folder.files.items() if matches(os.path.basename(path))}

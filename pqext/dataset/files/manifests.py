@@ -55,8 +55,8 @@ def parsed(text: bytes | str) -> Any:
         raise ValueError("it nests too deep") from None
 
 
-def whole(number: Any) -> int:
+def parse_integer(number: Any) -> int:
     """Return an integer of a document. Raises ``ValueError`` for anything else, such as fractions."""
     if type(number) is not int:
-        raise ValueError("no whole number where one belongs")
+        raise ValueError("expected an integer")
     return number

@@ -42,7 +42,7 @@ def find_sources(
     if not several:
         raise ValueError("the list of sources is empty")
     is_one, guard = len(several) == 1, None if ignore_table_format else TableGuard()
-    return tuple(found for source in several for found in _find(source, is_one, guard))
+    return tuple(result for source in several for result in _find(source, is_one, guard))
 
 
 def common_root(sources: Sequence[Any]) -> str | None:
@@ -99,19 +99,19 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
     if mode is not None and stat.S_ISDIR(mode):
         if guard is not None:
             guard.check(path)
-        found = [*files_below(path, ignore_table_format=guard is None).values()]
+        results = [*files_below(path, ignore_table_format=guard is None).values()]
         reason = "No file in this folder but hidden ones" if os.listdir(path) else "The folder is empty"
     elif mode is not None:
         return [path]
     elif (several := alternatives(path)) != [path]:
-        found = sorted({one for alternative in several for one in _find_alternative(alternative, guard)})
+        results = sorted({item for alternative in several for item in _find_alternative(alternative, guard)})
         reason = "No file matches this pattern"
     else:
-        found = _matching(path, guard)
+        results = _matching(path, guard)
         reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT) + _near(path)
-    if not found:
+    if not results:
         raise FileNotFoundError(errno.ENOENT, reason, path)
-    return found
+    return results
 
 
 def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
@@ -138,39 +138,39 @@ _ALIKE = 0.85
 """Required similarity of a suggested path."""
 
 
-def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Sequence[Location]:
+def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> Sequence[Location]:
     """A file, the visible ones below a folder, or those that match a pattern.
 
     Of one source the store is asked which it is; in a list what has an extension is a file.
     """
-    if (several := alternatives(place.key)) != [place.key] and not (is_one and place.is_file()):
-        named = {one.key: one for key in several for one in _find_alternative(place.at(key), guard)}
+    if (several := alternatives(location.key)) != [location.key] and not (is_one and location.is_file()):
+        named = {element.key: element for key in several for element in _find_alternative(location.at(key), guard)}
         if not named:
-            raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
+            raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", location.path)
         return [named[key] for key in sorted(named)]
-    name = place.key.rpartition("/")[2]
-    if glob.has_magic(place.key) and not (is_one and place.is_file()):
-        parts = place.key.split("/")
+    name = location.key.rpartition("/")[2]
+    if glob.has_magic(location.key) and not (is_one and location.is_file()):
+        parts = location.key.split("/")
         fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
-        root, pattern = place.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
+        root, pattern = location.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
         start = len(_parts(root))
-        every = _listed(root, guard, pattern)
-        found = [one for one in every if matches(_parts(one)[start:], pattern)]
-        if not found:
-            raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
-        return found
-    if ("." in name and not is_one) or place.is_file():
-        return [place]
-    start = len(_parts(place))
-    every = _listed(place, guard)
-    found = [one for one in every if not any(map(is_hidden, _parts(one)[start:]))]
-    if not found:
+        every = _list_files(root, guard, pattern)
+        results = [item for item in every if matches(_parts(item)[start:], pattern)]
+        if not results:
+            raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", location.path)
+        return results
+    if ("." in name and not is_one) or location.is_file():
+        return [location]
+    start = len(_parts(location))
+    every = _list_files(location, guard)
+    results = [entry for entry in every if not any(map(is_hidden, _parts(entry)[start:]))]
+    if not results:
         reason = "No file in this folder but hidden ones" if every else os.strerror(errno.ENOENT)
-        raise FileNotFoundError(errno.ENOENT, reason, place.path)
-    return found
+        raise FileNotFoundError(errno.ENOENT, reason, location.path)
+    return results
 
 
-def _listed(folder: Location, guard: TableGuard | None, pattern: Sequence[str] = ()) -> Sequence[Location]:
+def _list_files(folder: Location, guard: TableGuard | None, pattern: Sequence[str] = ()) -> Sequence[Location]:
     """List the files below a folder. Tables in it count if they can contain files that match the pattern."""
     every = settled(folder)
     if guard is None:
@@ -181,12 +181,12 @@ def _listed(folder: Location, guard: TableGuard | None, pattern: Sequence[str] =
     return every
 
 
-def _parts(place: Location) -> list[str]:
-    return [part for part in place.key.split("/") if part]
+def _parts(location: Location) -> list[str]:
+    return [part for part in location.key.split("/") if part]
 
 
-def _remote_root(place: Location) -> str:
-    parts = _parts(place)
+def _remote_root(location: Location) -> str:
+    parts = _parts(location)
     fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     if parts and fixed == len(parts) and "." in parts[-1][-10:] and "=" not in parts[-1]:
         fixed -= 1  # a file, as far as its name indicates

@@ -31,7 +31,7 @@ class SinkLog:
     files: tuple[Parts, ...]
 
     @staticmethod
-    def of(folder: str) -> SinkLog | None:
+    def read(folder: str) -> SinkLog | None:
         """The log of ``folder``, None when it has none.
 
         Raises ``CorruptFileError`` for a log that is damaged or lacks a batch, ``UnsupportedError`` for one of
@@ -50,11 +50,11 @@ class SinkLog:
                     raise
         raise AssertionError
 
-    def committed(self, files: Sequence[Parts], whole: bool) -> set[Parts]:
+    def committed(self, files: Sequence[Parts], is_complete: bool) -> set[Parts]:
         """Those of ``files``, by the parts of their paths below the folder, that count.
 
         The folder may have been moved since its log was written, so the ends of paths are compared. Raises
-        ``FileNotFoundError`` when a file that counts is not among ``files`` and these are the ``whole`` folder.
+        ``FileNotFoundError`` when a file that counts is not among ``files`` and these are the ``is_complete`` folder.
         """
         lengths: dict[str, set[int]] = {}
         for parts in files:
@@ -63,16 +63,16 @@ class SinkLog:
         for entry in self.files:
             for length in lengths.get(entry[-1], ()):
                 ends.setdefault(entry[-length:], []).append(entry)
-        found = {parts: ends.get(parts, []) for parts in files}
-        if whole:
-            present = {entry for entries in found.values() for entry in entries}
+        result = {parts: ends.get(parts, []) for parts in files}
+        if is_complete:
+            present = {entry for entries in result.values() for entry in entries}
             for entry in self.files:
                 if entry not in present:
                     name = os.path.join(os.sep, *entry)
                     raise FileNotFoundError(
-                        f"{name}: the log of a streaming sink in {self.path} names this file, and it is not there"
+                        f"{name}: the log of a streaming sink in {self.path} names this file, but it does not exist"
                     )
-        return {parts for parts, entries in found.items() if entries}
+        return {parts for parts, entries in result.items() if entries}
 
 
 def _batches(folder: str, names: Sequence[str]) -> list[str]:
@@ -86,8 +86,8 @@ def _batches(folder: str, names: Sequence[str]) -> list[str]:
     for number in range(first, max(after, default=first - 1) + 1):
         if number not in after:
             raise CorruptFileError(f"the log of a streaming sink lacks batch {number}", path=folder)
-    kept = [] if together is None else [f"{together}.compact"]
-    return kept + [after[number] for number in sorted(after)]
+    retained = [] if together is None else [f"{together}.compact"]
+    return retained + [after[number] for number in sorted(after)]
 
 
 def _committed(paths: Sequence[str]) -> Iterator[Parts]:

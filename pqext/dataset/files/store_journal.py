@@ -11,7 +11,7 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.store import Location
-from pqext.dataset.files.manifests import parsed, whole
+from pqext.dataset.files.manifests import parse_integer, parsed
 
 NOTE = "_pqext_commit.json"
 _LONGEST = 1 << 30
@@ -39,35 +39,35 @@ class StoreJournal:
     def dump(self) -> bytes:
         """Serialise the journal."""
         uploads = {name: [upload, [*etags]] for name, (upload, etags) in self.uploads.items()}
-        told = {
+        message = {
             "version": 1, "job": self.job, "uploads": uploads, "small": dict(self.small), "old": [*self.old],
             "after": self.after, "batch": self.batch and [*self.batch],
         }
-        return json.dumps(told).encode()
+        return json.dumps(message).encode()
 
     @staticmethod
     def load(data: bytes, path: str) -> StoreJournal:
         """Parse a journal. Raises ``CorruptFileError`` if it is corrupt."""
         try:
-            found: Any = parsed(data)
-            if found["version"] != 1:
+            value: Any = parsed(data)
+            if value["version"] != 1:
                 raise ValueError("unknown version")
-            uploads = {_name(name): (str(one[0]), tuple(map(str, one[1]))) for name, one in found["uploads"].items()}
-            small = {_name(name): text for name, text in found["small"].items()}
+            uploads = {_name(name): (str(item[0]), tuple(map(str, item[1]))) for name, item in value["uploads"].items()}
+            small = {_name(name): text for name, text in value["small"].items()}
             for text in small.values():
                 base64.b64decode(text, validate=True)
-            after = found.get("after")
-            old = tuple(map(_name, found["old"]))
-            batch = found.get("batch")
-            if not _JOB.fullmatch(found["job"]):
+            after = value.get("after")
+            old = tuple(map(_name, value["old"]))
+            batch = value.get("batch")
+            if not _JOB.fullmatch(value["job"]):
                 raise ValueError("a job without a number")
             return StoreJournal(
-                found["job"], uploads, small, old, None if after is None else str(after),
-                None if batch is None else (str(batch[0]), whole(batch[1])),
+                value["job"], uploads, small, old, None if after is None else str(after),
+                None if batch is None else (str(batch[0]), parse_integer(batch[1])),
             )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise CorruptFileError(
-                f"the note of a job that is not finished is damaged ({error}), so it is not known which files count: "
+                f"the record of an unfinished job is damaged ({error}), so it is not known which files count: "
                 "remove it, and what that job has added",
                 path=path,
             ) from None
@@ -76,7 +76,7 @@ class StoreJournal:
 def _name(name: Any) -> str:
     """Check a name below the folder. Keys may have empty parts, but dots could leave the folder."""
     if not isinstance(name, str) or not name or {".", ".."}.intersection(name.split("/")):
-        raise ValueError("a file that is not below the folder")
+        raise ValueError("a file is outside the folder")
     return name
 
 
@@ -91,31 +91,31 @@ def settled(folder: Location) -> Sequence[Location]:
     known: Mapping[str, bytes] = {}
     for _ in range(_LISTINGS):
         every = folder.files()
-        notes = [one for one in every if one.key == NOTE or one.key.endswith(f"/{NOTE}")]
+        notes = [element for element in every if element.key == NOTE or element.key.endswith(f"/{NOTE}")]
         try:
-            told = {note.key: _read(note) for note in notes}
+            message = {note.key: _read(note) for note in notes}
         except FileNotFoundError:
             continue  # a job has ended
-        there = {one.key for one in every}
-        hidden = {key for note in notes for key in _hidden(note, told[note.key], there)}
-        if not told or told == known:
+        there = {item.key for item in every}
+        hidden = {key for note in notes for key in _hidden(note, message[note.key], there)}
+        if not message or message == known:
             break
-        known = told
-    return [one for one in every if one.key not in hidden]
+        known = message
+    return [entry for entry in every if entry.key not in hidden]
 
 
 def _read(note: Location) -> bytes:
     with note.open() as source:
         if source.size > _LONGEST:
-            raise CorruptFileError("the note of a job is too long", path=note.path)
+            raise CorruptFileError("the record of a job is too long", path=note.path)
         return bytes(source.read(0, source.size))
 
 
-def _hidden(note: Location, data: bytes, there: Collection[str]) -> Collection[str]:
+def _hidden(note: Location, data: bytes, names: Collection[str]) -> Collection[str]:
     """Return the names next to a journal that readers skip."""
     if not data:  # as the end of a job leaves it in stores that do not delete under a condition
         return ()
     journal = StoreJournal.load(data, note.path)
     inside = note.key.removesuffix(NOTE)
     new = {inside + name for name in (*journal.uploads, *journal.small)}
-    return {inside + name for name in journal.old} if new <= set(there) else new
+    return {inside + name for name in journal.old} if new <= set(names) else new

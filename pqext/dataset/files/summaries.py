@@ -38,7 +38,7 @@ class Summaries(PickledByFields):
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        self.usages: list[Usage] = [one.usage for one in self._all_named()]
+        self.usages: list[Usage] = [item.usage for item in self._all_named()]
         """Usage of summary files that is not yet reported."""
         self._found: dict[str, tuple[Summary, str]] = {}
         self._refused: dict[str, str] = {}
@@ -60,7 +60,7 @@ class Summaries(PickledByFields):
             self._is_checked = True
         for folder in [*self._waiting] if options.decryption is None else ():
             path, start = os.path.join(folder, METADATA), os.path.join(folder, "")
-            count = sum(isinstance(one, str) and one.startswith(start) for one in paths)
+            count = sum(isinstance(item, str) and item.startswith(start) for item in paths)
             try:
                 if count > 1 and os.stat(path).st_size <= count * _WORTH_BYTES:
                     self._waiting.pop(folder, None)
@@ -91,8 +91,8 @@ class Summaries(PickledByFields):
 
     def take_usages(self) -> list[Usage]:
         """Return and reset the usage of summary files."""
-        found, self.usages = self.usages, []
-        return found
+        result, self.usages = self.usages, []
+        return result
 
     def usage_lines(self) -> list[str]:
         """Describe how summaries were used for the files opened last, one line each."""

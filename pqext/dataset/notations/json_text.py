@@ -233,17 +233,17 @@ def _leaf(tree: dict[str, Any]) -> Expression:
     if name in HOW and "pattern" in tree:
         escape = tree.pop("escape", ESCAPE)
         (pattern,) = _members(tree, "pattern")
-        found = _literal(pattern)
-        if not isinstance(found, str | bytes):
+        result = _literal(pattern)
+        if not isinstance(result, str | bytes):
             raise ValueError("a pattern is text")
-        return Matches(operand, name, found, _text(escape))
+        return Matches(operand, name, result, _text(escape))
     if name in COMPARE:
         (value,) = _members(tree, "value")
         return Comparison(operand, name, _literal(value))
     if name == "in":
         (values,) = _members(tree, "values")
         if not isinstance(values, list):
-            raise ValueError("in takes a list of values")
+            raise ValueError("in requires a list of values")
         return IsIn(operand, tuple(None if value is None else _literal(value) for value in values))
     if name in ("is_null", "is_not_null"):
         _members(tree)
@@ -266,7 +266,7 @@ def _whole_operand(tree: Any, depth: int = 0) -> Value:
 
 def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
     if depth > MAX_DEPTH:
-        raise ValueError(f"what is computed nests more than {MAX_DEPTH} levels deep")
+        raise ValueError(f"computed values nest more than {MAX_DEPTH} levels deep")
     name = next((name for name in ("arithmetic", "cast", "list_length") if name in tree), None)
     if name is not None:
         return _computed(name, tree.pop(name), depth + 1)
@@ -296,7 +296,7 @@ def _computed(name: str, tree: Any, depth: int) -> Value:
         return Cast(_whole_operand(of, depth), _text(type), timezone)
     operator, operands = _members(tree, "operator", "of")
     if not isinstance(operands, list):
-        raise ValueError("arithmetic is of a list")
+        raise ValueError("arithmetic requires a list")
     return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(operand, depth) for operand in operands))
 
 
@@ -410,7 +410,7 @@ def _integer(value: Any) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a member is given twice")
+        raise ValueError("a member is duplicated")
     return members
 
 

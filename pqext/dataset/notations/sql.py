@@ -148,14 +148,14 @@ class _Reader:
         try:
             tokens = self._tokens(dialect)
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
-            found = self._parser.parse(tokens, self.text)
+            result = self._parser.parse(tokens, self.text)
         except TokenError:
             raise self._failure(len(self.text), "the text cannot be read: a quote is never closed") from None
         except ParseError as error:
             raise self._failure(*expected(self.text, error, self._parser)) from None
-        if len(found) != 1 or found[0] is None:
+        if len(result) != 1 or result[0] is None:
             raise self._failure(0, "a filter is one condition, as in mag >= 5")
-        return found[0]
+        return result[0]
 
     def _tokens(self, dialect: sqlglot.Dialect) -> list[Token]:
         """Tokenise the text, with every VARIANT path as one text token in brackets."""
@@ -172,35 +172,35 @@ class _Reader:
         return with_paths(tokens, spans)
 
     def _condition(self, node: Node) -> Expression:
-        found = self._any(node)
-        if isinstance(found, Column | VariantField | Cast):
-            return Comparison(found, "==", True)  # of booleans
-        if isinstance(found, _Path):
-            return Comparison(self._typed(node, found, True), "==", True)
-        if not isinstance(found, Expression):
+        result = self._any(node)
+        if isinstance(result, Column | VariantField | Cast):
+            return Comparison(result, "==", True)  # of booleans
+        if isinstance(result, _Path):
+            return Comparison(self._typed(node, result, True), "==", True)
+        if not isinstance(result, Expression):
             raise self._syntax_error(node, "expected a condition: add a comparison, as in mag >= 5")
-        return found
+        return result
 
     def _result(self, node: Node) -> Value:
         """Map a value outside a comparison; a VARIANT path without a type is a VARIANT."""
-        found = self._any(node)
-        return found.column.variant(found.path, "variant") if isinstance(found, _Path) else self._value(node)
+        result = self._any(node)
+        return result.column.variant(result.path, "variant") if isinstance(result, _Path) else self._value(node)
 
     def _value(self, node: Node) -> Value:
-        found = self._any(node)
-        if isinstance(found, _Path):
-            raise self._syntax_error(node, f"write the type of {found.path}, as in {found.column}:{found.path}::double")
-        if not isinstance(found, Value):
+        match = self._any(node)
+        if isinstance(match, _Path):
+            raise self._syntax_error(node, f"write the type of {match.path}, as in {match.column}:{match.path}::double")
+        if not isinstance(match, Value):
             raise self._syntax_error(node, "a column is expected here, or what is computed of columns")
-        return found
+        return match
 
     def _any(self, node: Node) -> Any:
         """Map any node: a condition, a value, a path without a type, a geometry, a literal, or None for null."""
         self._deepest = node
         try:
             self._check(node)
-            found = self._mapped(node)
-            return ~found if node.args.get("negate") else found
+            result = self._mapped(node)
+            return ~result if node.args.get("negate") else result
         except _PlacedError:
             raise
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -237,8 +237,8 @@ class _Reader:
             case exp.Cast():
                 return self._cast(node)
             case exp.Neg():
-                found = self._operand(node.this)
-                return -found
+                result = self._operand(node.this)
+                return -result
             case exp.Is():
                 return self._is(node)
             case exp.In():
@@ -248,13 +248,13 @@ class _Reader:
                 return self._compared(">=", node, node.this, low) & self._compared("<=", node, node.this, high)
             case exp.Escape(this=exp.Like() | exp.ILike() as inner):
                 self._check(inner)
-                found = self._like(inner, self._text(node.expression))
-                return ~found if inner.args.get("negate") else found
+                result = self._like(inner, self._text(node.expression))
+                return ~result if inner.args.get("negate") else result
             case exp.Like() | exp.ILike():
                 return self._like(node, ESCAPE)
             case exp.NullSafeEQ() | exp.NullSafeNEQ():
-                found = self._null_safe(node)
-                return found if isinstance(node, exp.NullSafeEQ) else ~found
+                result = self._null_safe(node)
+                return result if isinstance(node, exp.NullSafeEQ) else ~result
             case exp.Anonymous():
                 return self._call(node)
         if type(node) in literals.COMPARE:
@@ -288,34 +288,34 @@ class _Reader:
         return _Path(column, format_path(as_path(text))) if text.startswith("$") else column.field(text)
 
     def _cast(self, node: exp.Cast) -> Any:
-        found = self._any(node.this)
-        if isinstance(found, _Path):
-            return found.column.variant(found.path, literals.type_of_cast(node.to))
-        if isinstance(found, Value):
-            return found.cast(literals.type_of_cast(node.to))
-        if found is None or isinstance(found, Expression | _Shape):
+        result = self._any(node.this)
+        if isinstance(result, _Path):
+            return result.column.variant(result.path, literals.type_of_cast(node.to))
+        if isinstance(result, Value):
+            return result.cast(literals.type_of_cast(node.to))
+        if result is None or isinstance(result, Expression | _Shape):
             raise self._syntax_error(node, "columns and literals are cast, no conditions and no nulls")
-        return literals.cast_literal(found, node.to)
+        return literals.cast_literal(result, node.to)
 
     def _operand(self, node: Node) -> Any:
         """Map a value or a literal."""
-        found = self._any(node)
-        if found is None:
+        result = self._any(node)
+        if result is None:
             raise self._syntax_error(node, NULL_COMPARED)
-        if isinstance(found, Expression | _Shape):
+        if isinstance(result, Expression | _Shape):
             raise self._syntax_error(node, "a column or a literal is expected here")
-        return found
+        return result
 
     def _compared(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
         sides = self._operand(left), self._operand(right)
-        one, other = (
+        item, other = (
             self._typed(node, side, beside) if isinstance(side, _Path) else side
             for side, beside in zip(sides, reversed(sides), strict=True)
         )
-        if isinstance(one, Value):
-            return relation(one, operator, other) if isinstance(other, Value) else one._compare(operator, other)
+        if isinstance(item, Value):
+            return relation(item, operator, other) if isinstance(other, Value) else item._compare(operator, other)
         if isinstance(other, Value):
-            return other._compare(literals.SWAPPED[operator], one)
+            return other._compare(literals.SWAPPED[operator], item)
         raise self._syntax_error(node, "two literals are compared: a column belongs to a condition")
 
     def _null_safe(self, node: Node) -> Expression:
@@ -338,14 +338,14 @@ class _Reader:
     def _is(self, node: exp.Is) -> Expression:
         match node.expression:
             case exp.Null():
-                found = self._any(node.this)
-                if isinstance(found, _Path):
-                    return found.column.variant(found.path, "variant").is_null()
+                result = self._any(node.this)
+                if isinstance(result, _Path):
+                    return result.column.variant(result.path, "variant").is_null()
                 return self._value(node.this).is_null()
             case exp.Boolean():
                 value = (
-                    self._typed(node, found, True)
-                    if isinstance(found := self._any(node.this), _Path)
+                    self._typed(node, result, True)
+                    if isinstance(result := self._any(node.this), _Path)
                     else (self._value(node.this))
                 )
                 return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
@@ -355,24 +355,24 @@ class _Reader:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._syntax_error(node, "in takes a list of literals, as in kind in ('a', 'b')")
         values = [self._any(expression) for expression in node.expressions]
-        for one, value in zip(node.expressions, values, strict=True):
+        for element, value in zip(node.expressions, values, strict=True):
             if isinstance(value, Expression | _Shape):
-                raise self._syntax_error(one, "in takes a list of literals")
+                raise self._syntax_error(element, "in takes a list of literals")
             if isinstance(value, Value | _Path):
-                raise self._syntax_error(one, "in requires literals, not columns; quote text with single quotes")
-        found = self._operand(node.this)
-        if isinstance(found, _Path):
+                raise self._syntax_error(element, "in requires literals, not columns; quote text with single quotes")
+        result = self._operand(node.this)
+        if isinstance(result, _Path):
             literals_listed = [value for value in values if value is not None]
             is_decided = type_beside_all(literals_listed) is not None
-            beside = literals_listed if is_decided else [one for one in literals_listed if type_beside(one) is None]
-            found = self._typed(node, found, next(iter(beside), ""))
-        if not isinstance(found, Value):
+            beside = literals_listed if is_decided else [item for item in literals_listed if type_beside(item) is None]
+            result = self._typed(node, result, next(iter(beside), ""))
+        if not isinstance(result, Value):
             raise self._syntax_error(node, "a column is looked for in a list")
-        return IsIn(found, tuple(values))
+        return IsIn(result, tuple(values))
 
     def _like(self, node: Node, escape: str) -> Expression:
-        found = self._any(node.this)
-        value = self._typed(node, found, "") if isinstance(found, _Path) else self._value(node.this)
+        result = self._any(node.this)
+        value = self._typed(node, result, "") if isinstance(result, _Path) else self._value(node.this)
         pattern = self._text(node.expression)
         return value.ilike(pattern, escape) if isinstance(node, exp.ILike) else value.like(pattern, escape)
 
@@ -383,8 +383,8 @@ class _Reader:
 
     def _arithmetic(self, operator: ArithmeticOperator, node: Node) -> Any:
         sides = [self._operand(side) for side in (node.this, node.expression)]
-        if any(isinstance(one := side, _Path) for side in sides):
-            raise self._syntax_error(node, f"write the type of {one.path}, as in {one.column}:{one.path}::double")
+        if any(isinstance(item := side, _Path) for side in sides):
+            raise self._syntax_error(node, f"write the type of {item.path}, as in {item.column}:{item.path}::double")
         if not any(isinstance(side, Value) for side in sides):
             return fold_constants(operator, *sides)
         return Arithmetic(operator, (as_value(sides[0]), as_value(sides[1])))
@@ -398,8 +398,8 @@ class _Reader:
         if name in SPATIAL:
             return self._spatial(node, name, arguments)
         if name in TEXT and len(arguments) == 2:
-            found = self._any(arguments[0])
-            value = self._typed(node, found, "") if isinstance(found, _Path) else self._value(arguments[0])
+            result = self._any(arguments[0])
+            value = self._typed(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
             return getattr(value, TEXT[name])(self._text(arguments[1]))
         if name in LENGTH and len(arguments) == 1:
             return self._value(arguments[0]).list_length()

@@ -39,8 +39,8 @@ class Filter(sqlglot.Dialect):
 
         def _parse_interval(self, *arguments: Any, **keywords: Any) -> Any:
             start = self._index
-            found = super()._parse_interval(*arguments, **keywords)
-            return as_written(found, self._tokens[start : self._index])
+            interval = super()._parse_interval(*arguments, **keywords)
+            return as_written(interval, self._tokens[start : self._index])
 
         def _warn_unsupported(self) -> None:
             self.raise_error("a statement")  # sqlglot would log the text and continue

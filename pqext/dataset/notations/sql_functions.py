@@ -29,10 +29,10 @@ def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
         check_number(side)
     types = [constant_type(side, whole) for side in (left, right)]
     array = pa.array([constant(left, types[0]).as_py()], types[0])
-    found = arithmetic(operator, array, constant(right, types[1]))[0].as_py()
-    if found is None:
+    result = arithmetic(operator, array, constant(right, types[1]))[0].as_py()
+    if result is None:
         raise ValueError(f"{left} {operator} {right} has no result")
-    return found
+    return result
 
 
 def wkt(text: str) -> Any:

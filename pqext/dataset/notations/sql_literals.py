@@ -76,7 +76,7 @@ def number(text: str) -> int | float | Decimal:
 def _finite(value: float, text: str) -> float:
     """Return ``value``; ``ValueError`` if it is infinite and its ``text`` is not."""
     if isinf(value) and "inf" not in text.lower():
-        raise ValueError(f"{text} is beyond every double")
+        raise ValueError(f"{text} exceeds the range of double")
     return value
 
 
@@ -154,13 +154,13 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
 
 def _decimal(value: Any, type: exp.DataType) -> Decimal:
     try:
-        found = Decimal(repr(value) if isinstance(value, float) else value)
+        result = Decimal(repr(value) if isinstance(value, float) else value)
     except ArithmeticError:
         raise ValueError(f"{value!r} is not a decimal number") from None
     digits = [int(str(param.this.this)) for param in type.expressions if isinstance(param, exp.DataTypeParam)]
-    if len(digits) == 2 and found.is_finite():
-        found = found.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP, _EXACT)
-    return found
+    if len(digits) == 2 and result.is_finite():
+        result = result.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP, _EXACT)
+    return result
 
 
 def _timestamp(text: str) -> datetime | pa.Scalar:
@@ -168,25 +168,25 @@ def _timestamp(text: str) -> datetime | pa.Scalar:
     whole, dot, rest = text.strip().partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
     try:
-        found = datetime.fromisoformat(whole + (dot + digits[:6] if digits else "") + rest[len(digits) :])
+        result = datetime.fromisoformat(whole + (dot + digits[:6] if digits else "") + rest[len(digits) :])
     except ValueError as error:
         if "offset" in str(error):
-            raise ValueError(f"{text!r} has an offset that no time zone has") from None
+            raise ValueError(f"{text!r} has an offset out of range") from None
         raise
-    if found.tzinfo is not None:
-        found = found.astimezone(UTC)
+    if result.tzinfo is not None:
+        result = result.astimezone(UTC)
     if len(digits) <= 6:
-        return found
+        return result
     if len(digits) > 9:
         raise ValueError(f"{text!r} has more than nine fractional digits")
-    return timestamp_literal(timestamp_nanoseconds(found) + int(digits[6:].ljust(3, "0")), found.tzinfo is not None)
+    return timestamp_literal(timestamp_nanoseconds(result) + int(digits[6:].ljust(3, "0")), result.tzinfo is not None)
 
 
 def _instant(text: str) -> datetime | pa.Scalar:
-    found = _timestamp(text)
-    if isinstance(found, datetime):
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    return found if found.type.tz is not None else timestamp_literal(timestamp_nanoseconds(found), True)
+    result = _timestamp(text)
+    if isinstance(result, datetime):
+        return result if result.tzinfo is not None else result.replace(tzinfo=UTC)
+    return result if result.type.tz is not None else timestamp_literal(timestamp_nanoseconds(result), True)
 
 
 _OF_TEXT: dict[str, Callable[[str], Any]] = {
@@ -201,7 +201,7 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
 
 def start_of(node: exp.Expression) -> int | None:
     """Return the offset of a node in the text, if sqlglot records it."""
-    return min((int(one.meta["start"]) for one in node.walk() if "start" in one.meta), default=None)
+    return min((int(item.meta["start"]) for item in node.walk() if "start" in item.meta), default=None)
 
 
 def null(parser: Any, token: Token) -> exp.Null:
@@ -264,17 +264,17 @@ def parse_duration(text: str) -> timedelta | pa.Scalar:
     >>> parse_duration("1 day -01:30:00")
     datetime.timedelta(seconds=81000)
     """
-    found, at = Fraction(0), 0
+    result, at = Fraction(0), 0
     whole = text.strip()
     while at < len(whole):
         part = _PART.match(whole, at) if len(whole) <= _MOST else None
         if part is None:
             raise ValueError(f"{escape_text(whole[:_MOST])!r} is not a duration; write interval '1 day 2 hours'")
-        found += _clock(part) if part["number"] is None else Fraction(part["number"]) * _nanoseconds(part["unit"])
+        result += _clock(part) if part["number"] is None else Fraction(part["number"]) * _nanoseconds(part["unit"])
         at = part.end()
-    if not whole or found.denominator != 1:
-        raise ValueError("a duration counts whole nanoseconds, as in interval '1.5 seconds'")
-    return duration_literal(found.numerator)
+    if not whole or result.denominator != 1:
+        raise ValueError("a duration must be a whole number of nanoseconds, as in interval '1.5 seconds'")
+    return duration_literal(result.numerator)
 
 
 def _clock(part: re.Match[str]) -> Fraction:
@@ -284,10 +284,10 @@ def _clock(part: re.Match[str]) -> Fraction:
 
 def _nanoseconds(unit: str) -> int:
     name = unit.lower()
-    for one in (name, name.removesuffix("s")):
-        if one in _UNITS:
-            return _UNITS[one]
-        if one in _NO_LENGTH:
+    for item in (name, name.removesuffix("s")):
+        if item in _UNITS:
+            return _UNITS[item]
+        if item in _NO_LENGTH:
             raise ValueError(f"a duration has no {escape_text(unit)}, whose length is not fixed: write days")
     raise ValueError(
         f"{escape_text(unit)!r} is not a unit of time; units are weeks, days, hours, minutes, seconds, ms, us"

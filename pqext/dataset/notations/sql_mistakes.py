@@ -38,10 +38,10 @@ _MOST = 40
 
 def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
     """Return where sqlglot's ``parser`` stopped, and what it expected there."""
-    told = error.errors[0] if error.errors else {}
-    description, word = str(told.get("description")), str(told.get("highlight") or "")
+    message = error.errors[0] if error.errors else {}
+    description, word = str(message.get("description")), str(message.get("highlight") or "")
     is_end = getattr(parser, "_index", 0) >= len(getattr(parser, "_tokens", "-"))
-    at = len(text.rstrip()) if is_end else offset_told(text, told)
+    at = len(text.rstrip()) if is_end else offset_told(text, message)
     required, closing = _REQUIRED.search(description), _EXPECTING.search(description)
     if required is not None:
         what = "a condition" if required[2] in ("And", "Or", "Not") else "a value"
@@ -80,7 +80,7 @@ def not_understood(node: Any, parser: Any) -> tuple[int, str]:
     right = start_of(node.expression) if isinstance(node, exp.Binary) else None
     if right is None:
         return at, "this is not understood here"
-    before = [one for one in getattr(parser, "_tokens", ()) if one.start < right and one.text != "("]
+    before = [item for item in getattr(parser, "_tokens", ()) if item.start < right and item.text != "("]
     while before and before[-1].text.lower() == "not":
         before.pop()
     return int(before[-1].start) if before else at, "this operator is not understood here"

@@ -47,7 +47,7 @@ _ESCAPED = {"'": re.compile(r"\\([\\'])|'(')"), '"': re.compile(r'\\([\\"])|"(")
 
 def path_spans(text: str) -> list[PathSpan]:
     """Find the paths of SQL text, in order. Raises :class:`PathError` for an invalid path."""
-    found: list[PathSpan] = []
+    results: list[PathSpan] = []
     at = 0
     while at < len(text):
         skipped = _SKIPPED.match(text, at)
@@ -55,11 +55,11 @@ def path_spans(text: str) -> list[PathSpan]:
             at = _type_end(text, skipped.end()) if skipped[0].endswith("<") else skipped.end()
         elif text[at] == ":":
             span = _span(text, at)
-            found.append(span)
+            results.append(span)
             at = span.stop
         else:
             at += 1
-    return found
+    return results
 
 
 def masked(text: str, spans: Sequence[PathSpan]) -> str:
@@ -123,12 +123,12 @@ def _name(text: str, at: int) -> tuple[str, int]:
     if quoted is not None:
         name = quoted[2].replace("``", "`") if quoted[1] is None else quoted[1].replace('""', '"')
         return name, quoted.end()
-    found = _NAME.match(text, at)
-    if found is None:
+    match = _NAME.match(text, at)
+    if match is None:
         if text[at : at + 1] == "*":
-            raise PathError(at, "a wildcard leads to many values, and a condition asks about one")
-        raise PathError(at, "a path goes on with the name of a field here, quoted unless it is a plain word")
-    return found[0], found.end()
+            raise PathError(at, "a wildcard matches several values, but a condition needs one")
+        raise PathError(at, "expected the name of a field, quoted unless it is a plain word")
+    return match[0], match.end()
 
 
 def _bracket(text: str, at: int) -> tuple[str | int, int]:

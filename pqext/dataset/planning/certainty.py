@@ -29,9 +29,9 @@ def _certain(condition: Expression, group: RowGroup) -> RowRanges:
     whole = [range(group.num_rows)]
     match condition:
         case And():
-            return reduce(intersection, (_certain(one, group) for one in condition.operands), whole)
+            return reduce(intersection, (_certain(item, group) for item in condition.operands), whole)
         case Or():
-            return reduce(union, (_certain(one, group) for one in condition.operands), [])
+            return reduce(union, (_certain(operand, group) for operand in condition.operands), [])
     leaf = condition.operand if isinstance(condition, Not) else condition
     if not isinstance(leaf, Comparison | IsIn | IsNull | IsNotNull) or not isinstance(leaf.operand, Column):
         return []

@@ -22,7 +22,7 @@ def check_batches(
     for plan in plans:
         check_numbers([plan.index], file)
         if plan.prune_reason is None and not plan.stages:
-            raise ValueError(f"row group {plan.index} is read in no stage: the plan is an outline")
+            raise ValueError(f"row group {plan.index} is not read in any stage; the plan is an outline")
         if plan.stages not in seen:
             for number, stage in enumerate(plan.stages):
                 _check(stage, file, computed, is_last=number == len(plan.stages) - 1)
@@ -38,19 +38,19 @@ def check_numbers(row_groups: Iterable[int], file: ParquetFile) -> None:
 
 
 def _check(stage: Stage, file: ParquetFile, computed: Sequence[Computed], *, is_last: bool) -> None:
-    found = [file.schema.find(name) for name in stage.columns or ()]
-    for name, node in zip(stage.columns or (), found, strict=True):
+    results = [file.schema.find(name) for name in stage.columns or ()]
+    for name, node in zip(stage.columns or (), results, strict=True):
         if node is None:
             raise _other(f"it reads a column {escape_text(name)!r}, which the file does not have")
-    tops = None if stage.columns is None else {node.path[0] for node in found if node is not None}
+    tops = None if stage.columns is None else {node.path[0] for node in results if node is not None}
     for name in (*stage.kept, *stage.compared):
         if file.schema.root.position(name) is None if tops is None else name not in tops:
             raise _other(f"a stage without column {escape_text(name)!r} keeps or compares it")
     for name, _ in stage.leaves:
         if all(column.name != name for column in computed):
             raise _other(f"it computes a column {escape_text(name)!r}, which is not asked for")
-    asked = () if stage.filter is None else operands(stage.filter)
-    if any(place >= len(asked) for place, _ in stage.asked):
+    requested = () if stage.filter is None else operands(stage.filter)
+    if any(place >= len(requested) for place, _ in stage.asked):
         raise _other("a stage asks for more than its filter does")
     for _, leaf in (*stage.leaves, *stage.asked):
         if leaf >= len(file.schema.leaves):

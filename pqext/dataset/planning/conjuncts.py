@@ -24,7 +24,7 @@ from pqext.dataset.expressions import (
     Or,
     VariantField,
 )
-from pqext.dataset.expressions.literals import is_duration, kind_of_node, to_value
+from pqext.dataset.expressions.literals import is_duration, to_value, value_type_of_node
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.plan import Stage
 from pqext.dataset.planning.projection import leaf_of
@@ -56,10 +56,10 @@ class Conjunct:
     @cached_property
     def _fields(self) -> list[VariantField] | None:
         """Return the operands if all of them are fields of VARIANT columns."""
-        found = [operand for operand in operands(self.filter) if isinstance(operand, VariantField)]
-        nodes = [find(self.schema, one.column) for one in found]
-        is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
-        return found if is_all else None
+        results = [operand for operand in operands(self.filter) if isinstance(operand, VariantField)]
+        nodes = [find(self.schema, item.column) for item in results]
+        is_all = len(results) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
+        return results if is_all else None
 
     @property
     def is_within_variants(self) -> bool:
@@ -98,11 +98,11 @@ def estimated(condition: Expression, group: RowGroupFacts) -> float:
         case Comparison() | IsIn() | IsNull() | IsNotNull() if isinstance(condition.operand, Column):
             node = find(group.schema, condition.operand)
             if node.is_leaf and not node.max_repetition_level:
-                return _of_leaf(condition, group.chunk(node).bounds(), kind_of_node(node))
+                return _of_leaf(condition, group.chunk(node).bounds(), value_type_of_node(node))
     return _UNKNOWN
 
 
-def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, kind: Any) -> float:
+def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, value_type: Any) -> float:
     nulls = None
     if bounds.null_count is not None and bounds.num_values:
         nulls = bounds.null_count / bounds.num_values
@@ -117,11 +117,11 @@ def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, 
     if condition.operator in ("==", "!="):
         equal = _equal(low, high)
         return present * (equal if condition.operator == "==" else 1 - equal)
-    if kind is None or not isinstance(low, int | float | Decimal) or not isinstance(high, int | float | Decimal):
+    if value_type is None or not isinstance(low, int | float | Decimal) or not isinstance(high, int | float | Decimal):
         return present * _UNKNOWN
     if is_duration(condition.value):
         return present * _UNKNOWN
-    value = to_value(condition.value, kind, "")
+    value = to_value(condition.value, value_type, "")
     if not isinstance(value, int | float | Decimal) or value != value or float(high) <= float(low):
         return present * _UNKNOWN
     below = min(max((float(value) - float(low)) / (float(high) - float(low)), 0.0), 1.0)
@@ -145,10 +145,10 @@ class PassRates:
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 
-    def count(self, condition: Expression, rows: int, passed: int) -> None:
+    def count(self, condition: Expression, rows: int, matches: int) -> None:
         """Record the result for ``rows`` rows."""
         before = self.counts.get(condition, (0, 0))
-        self.counts[condition] = before[0] + rows, before[1] + passed
+        self.counts[condition] = before[0] + rows, before[1] + matches
 
     def ordered(self, stages: Sequence[Stage], file: ParquetFile, row_group: int) -> Sequence[Stage]:
         """Order the filter stages by observed cost; unchanged if nothing was observed."""
@@ -160,6 +160,6 @@ class PassRates:
             nodes = [file.schema.find(name) for name in stage.columns or ()]
             leaves = {leaf.leaf_start for node in nodes if node is not None for leaf in node.leaves()}
             leaves |= {leaf for _, leaf in stage.asked}
-            asked, passed = self.counts[stage.filter] if stage.filter is not None else (1, 1)
-            ranks[number] = rank(sum(group.chunk(leaf).byte_range[1] for leaf in leaves), passed / asked)
+            requested, passed = self.counts[stage.filter] if stage.filter is not None else (1, 1)
+            ranks[number] = rank(sum(group.chunk(leaf).byte_range[1] for leaf in leaves), passed / requested)
         return [*(filters[number] for number in sorted(ranks, key=ranks.__getitem__)), last]

@@ -18,13 +18,13 @@ _NOUNS = {"files": "file", "row_groups": "row group", "rows": "row", "pages": "p
 
 def summary(tasks: Sequence[Task]) -> str:
     """Summarise how much is read, in one line."""
-    kept, total = sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)
+    retained, total = sum(len(task.kept_row_groups) for task in tasks), sum(task.total for task in tasks)
     rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
     bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
     opened = sum(task.prune_reason is None for task in tasks)
     files = f"{opened} of {count(len(tasks), 'file')}, " if opened < len(tasks) else ""
     return (
-        f"{files}{kept} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
+        f"{files}{retained} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
         f"{bytes_kept:,} of {count(bytes_total, 'byte')}"
     )
 
@@ -36,10 +36,10 @@ def count(number: int, noun: str) -> str:
 
 def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
     """Count skipped files, row groups, rows, pages and bytes by the evidence for skipping them."""
-    found: dict[str, dict[str, int]] = {}
+    result: dict[str, dict[str, int]] = {}
 
     def add(evidence: str, **numbers: int) -> None:
-        known = found.setdefault(evidence, {})
+        known = result.setdefault(evidence, {})
         for name, number in numbers.items():
             known[name] = known.get(name, 0) + number
 
@@ -52,11 +52,11 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
                 evidence = " and ".join(plan.evidence) or "statistics"
                 add(evidence, row_groups=1, rows=plan.num_rows, bytes=plan.num_bytes)
             elif plan.rows is not None and plan.rows_read < plan.num_rows:
-                kept, pages = plan.pages or (0, 0)
+                retained, pages = plan.pages or (0, 0)
                 left_out = plan.num_rows - plan.rows_read
                 why = LIMIT if LIMIT in plan.evidence else "page bounds"
-                add(why, rows=left_out, pages=pages - kept, bytes=plan.num_bytes - plan.bytes_read)
-    return found
+                add(why, rows=left_out, pages=pages - retained, bytes=plan.num_bytes - plan.bytes_read)
+    return result
 
 
 def format_skipped(tasks: Sequence[Task]) -> list[str]:
@@ -68,47 +68,47 @@ def format_skipped(tasks: Sequence[Task]) -> list[str]:
     return lines
 
 
-def explanation(tasks: Sequence[Task], shown: int | None = SHOWN) -> list[str]:
+def explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[str]:
     """Describe what is read of each file and row group, in which stages, and why the rest is skipped.
 
-    Beyond ``shown`` files, or row groups of a file, only the number of the remaining ones is given.
+    Beyond ``max_entries`` files, or row groups of a file, only the number of the remaining ones is given.
     """
     lines = []
-    for task in tasks[:shown]:
+    for task in tasks[:max_entries]:
         if task.prune_reason is not None:
             lines.append(f"{escape_text(task.path)} skipped: {task.prune_reason}")
             continue
         lines.append(f"{escape_text(task.path)}: " + summary([task]))
-        told = [line for line in map(_group_lines, task.row_groups) if line]
-        lines += [line for group in told[:shown] for line in group]
-        if shown is not None and len(told) > shown:
-            lines.append(f"  and {count(len(told) - shown, 'more row group')}")
-    if shown is not None and len(tasks) > shown:
-        rest = tasks[shown:]
+        texts = [line for line in map(_group_lines, task.row_groups) if line]
+        lines += [line for group in texts[:max_entries] for line in group]
+        if max_entries is not None and len(texts) > max_entries:
+            lines.append(f"  and {count(len(texts) - max_entries, 'more row group')}")
+    if max_entries is not None and len(tasks) > max_entries:
+        rest = tasks[max_entries:]
         lines.append(f"and {count(len(rest), 'more file')}: {summary(rest)}")
     return lines
 
 
-def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], shown: int | None) -> dict[str, Any]:
+def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], max_entries: int | None) -> dict[str, Any]:
     """Convert an explanation to JSON values, after the ``facts`` of the scan."""
     read = [task for task in tasks if task.prune_reason is None]
     totals = {
         "files": (len(read), len(tasks)),
-        "row_groups": (sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)),
+        "row_groups": (sum(len(task.kept_row_groups) for task in tasks), sum(task.total for task in tasks)),
         "rows": (sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)),
         "bytes": (sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)),
     }
     return {
         **facts,
-        "reads": {name: {"kept": kept, "of": total} for name, (kept, total) in totals.items()},
+        "reads": {name: {"kept": retained, "of": total} for name, (retained, total) in totals.items()},
         "skips": skipped(tasks),
-        "files": [_task_data(task, shown) for task in tasks[:shown]],
-        "files_not_shown": len(tasks[shown:]) if shown is not None else 0,
+        "files": [_task_data(task, max_entries) for task in tasks[:max_entries]],
+        "files_not_shown": len(tasks[max_entries:]) if max_entries is not None else 0,
     }
 
 
-def _task_data(task: Task, shown: int | None) -> dict[str, Any]:
-    groups = task.row_groups[:shown]
+def _task_data(task: Task, max_entries: int | None) -> dict[str, Any]:
+    groups = task.row_groups[:max_entries]
     return {
         "path": task.path,
         "skipped": task.prune_reason,
@@ -118,13 +118,13 @@ def _task_data(task: Task, shown: int | None) -> dict[str, Any]:
 
 
 def _group_data(plan: RowGroupPlan) -> dict[str, Any]:
-    kept, pages = plan.pages or (None, None)
+    retained, pages = plan.pages or (None, None)
     return {
         "index": plan.index,
         "skipped": plan.prune_reason,
         "evidence": list(plan.evidence),
         "rows": {"kept": plan.rows_read, "of": plan.num_rows},
-        "pages": None if pages is None else {"kept": kept, "of": pages},
+        "pages": None if pages is None else {"kept": retained, "of": pages},
         "bytes": {"kept": plan.bytes_read, "of": plan.num_bytes},
         "stages": [
             {
@@ -153,12 +153,12 @@ def _rows_text(plan: RowGroupPlan) -> str:
     """Format the rows that remain after page pruning: the first few ranges."""
     rows = plan.rows or []
     held = sum(map(len, rows))
-    places = ", ".join(f"{one.start:,} to {one.stop - 1:,}" for one in rows[:_SHOWN_RANGES])
-    places += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
+    spans = ", ".join(f"{item.start:,} to {item.stop - 1:,}" for item in rows[:_SHOWN_RANGES])
+    spans += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
     pages = f" ({plan.pages[0]:,} of {count(plan.pages[1], 'page')})" if plan.pages is not None else ""
-    places = f": {places}" if places else ""
+    spans = f": {spans}" if spans else ""
     why = "are within the limit" if LIMIT in plan.evidence else "may match by their pages"
-    return f"{held:,} of {count(plan.num_rows, 'row')} {why}{pages}{places}"
+    return f"{held:,} of {count(plan.num_rows, 'row')} {why}{pages}{spans}"
 
 
 def stage_columns(stage: Stage) -> list[str]:

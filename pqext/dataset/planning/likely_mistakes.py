@@ -22,10 +22,10 @@ from pqext.variant.access.path import as_path
 
 def checkable_parts(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
     """Return the VARIANT fields and the spatial conditions of a query."""
-    asked = [] if condition is None else operands(condition)
-    asked += [base for one in result if isinstance(one, Computed) for base in bases(one.field)]
+    requested = [] if condition is None else operands(condition)
+    requested += [base for element in result if isinstance(element, Computed) for base in bases(element.field)]
     spatial = [] if condition is None else [leaf for leaf in leaves(condition) if isinstance(leaf, Spatial)]
-    return [one for one in asked if isinstance(one, VariantField)], spatial
+    return [item for item in requested if isinstance(item, VariantField)], spatial
 
 
 def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
@@ -37,8 +37,8 @@ def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], f
 
 def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
     """Yield a warning for each geometry outside the longitudes of its column, or with ``xmin > xmax`` elsewhere."""
-    found = (_unlikely_box(condition, schema) for condition in conditions)
-    return list(dict.fromkeys(line for line in found if line))
+    result = (_unlikely_box(condition, schema) for condition in conditions)
+    return list(dict.fromkeys(line for line in result if line))
 
 
 def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
@@ -65,22 +65,22 @@ def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
 def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
     """Return the field at a path of names; None if it does not exist or lies in a list."""
     inner: pa.Schema | pa.DataType = schema
-    found: pa.Field | None = None
+    result: pa.Field | None = None
     for name in path:
         if isinstance(inner, pa.DataType) and not pa.types.is_struct(inner):
             return None
         at = inner.get_field_index(name)
         if at < 0:
             return None
-        found = inner.field(at)
-        inner = found.type
-    return found
+        result = inner.field(at)
+        inner = result.type
+    return result
 
 
 def misspelt_paths(fields: Iterable[VariantField], schema: Schema) -> list[str]:
     """Format a warning for each field whose path misses the shredded paths by a similar name."""
-    found = (_misspelt_path(field, find(schema, field.column)) for field in fields)
-    return list(dict.fromkeys(line for line in found if line))
+    result = (_misspelt_path(field, find(schema, field.column)) for field in fields)
+    return list(dict.fromkeys(line for line in result if line))
 
 
 def _misspelt_path(field: VariantField, node: SchemaNode) -> str:

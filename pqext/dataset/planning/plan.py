@@ -105,7 +105,7 @@ class Task:
     """Evidence for pruning a file that was not opened, in a word or two."""
 
     @property
-    def kept(self) -> tuple[int, ...]:
+    def kept_row_groups(self) -> tuple[int, ...]:
         """Indexes of the row groups that are read."""
         return tuple(plan.index for plan in self.row_groups if plan.prune_reason is None)
 
@@ -175,20 +175,20 @@ def merged_stage(stages: Sequence[Stage]) -> Stage:
     if len(stages) == 1:
         return stages[0]
     columns = tuple(dict.fromkeys(name for stage in stages for name in stage.columns or ()))
-    filters, asked, before = [], [], 0
+    filters, requested, before = [], [], 0
     for stage in stages:
         if stage.filter is not None:
             filters.append(stage.filter)
-            asked += [(before + place, leaf) for place, leaf in stage.asked]
+            requested += [(before + place, leaf) for place, leaf in stage.asked]
             before += len(operands(stage.filter))
     compared = tuple(dict.fromkeys(name for stage in stages for name in stage.compared if name not in stage.kept))
-    return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(asked), compared)
+    return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(requested), compared)
 
 
-def joined(places: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
+def joined(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
     """Sort byte ranges, and merge those that touch or overlap."""
-    found = merged(range(offset, offset + length) for offset, length in places)
-    return tuple((one.start, len(one)) for one in found)
+    result = merged(range(offset, offset + length) for offset, length in ranges)
+    return tuple((item.start, len(item)) for item in result)
 
 
 def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
         "num_rows": plan.num_rows,
         "num_bytes": plan.num_bytes,
         "prune_reason": plan.prune_reason,
-        "rows": None if plan.rows is None else [[one.start, one.stop] for one in plan.rows],
+        "rows": None if plan.rows is None else [[item.start, item.stop] for item in plan.rows],
         "evidence": plan.evidence,
         "pages": plan.pages,
         "stages": [
@@ -219,19 +219,19 @@ def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
     index, num_rows, prune_reason = _count(tree["index"]), _integer(tree["num_rows"]), _prune_reason(tree)
     rows = None if tree["rows"] is None else [range(start, stop) for start, stop in _pairs(tree["rows"])]
     at = 0
-    for one in rows or ():
-        if not at <= one.start < one.stop <= num_rows:
+    for item in rows or ():
+        if not at <= item.start < item.stop <= num_rows:
             raise TypeError("rows that do not ascend, or leave their row group")
-        at = one.stop
+        at = item.stop
     stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
     if prune_reason is None and not stages and not is_outline:
-        raise TypeError("a row group that is read in no stage")
+        raise TypeError("a row group is not read in any stage")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
         raise TypeError("one of several stages that reads all columns")
     evidence = tuple(map(_text, _list(tree["evidence"])))
-    kept, pages = (0, 0) if tree["pages"] is None else map(_count, _pair(tree["pages"]))
-    found = None if tree["pages"] is None else (kept, pages)
-    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), prune_reason, rows, stages, evidence, found)
+    retained, pages = (0, 0) if tree["pages"] is None else map(_count, _pair(tree["pages"]))
+    result = None if tree["pages"] is None else (retained, pages)
+    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), prune_reason, rows, stages, evidence, result)
 
 
 def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:
@@ -252,25 +252,25 @@ def _prune_reason(tree: Mapping[str, Any]) -> str | None:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} where text belongs")
+        raise TypeError(f"{type(value).__name__}, expected text")
     return value
 
 
 def _integer(value: Any) -> int:
     if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
-        raise TypeError(f"{type(value).__name__} where a number of 64 bits belongs")
+        raise TypeError(f"{type(value).__name__}, expected a 64-bit integer")
     return value
 
 
 def _count(value: Any) -> int:
     if _integer(value) < 0:
-        raise TypeError("a number below zero where none belongs")
+        raise TypeError("expected a non-negative number")
     return int(value)
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"{type(value).__name__} where a list belongs")
+        raise TypeError(f"{type(value).__name__}, expected a list")
     return value
 
 

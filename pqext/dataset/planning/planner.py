@@ -53,11 +53,11 @@ class FilePlanner:
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
     def row_groups(
-        self, pages: bool, places: bool, row_target: RowTarget | None = None, *, chosen: Collection[int] | None = None
+        self, pages: bool, ranges: bool, row_target: RowTarget | None = None, *, chosen: Collection[int] | None = None
     ) -> Iterator[RowGroupPlan]:
         """Yield a plan for each row group on demand, until the ``row_target`` rows are certain.
 
-        ``pages`` also prunes by page indexes. ``places`` adds byte ranges and complete reasons, which a plan that is
+        ``pages`` also prunes by page indexes. ``ranges`` adds byte ranges and complete reasons, which a plan that is
         only run does not need. ``chosen`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if the
         footer counts rows that do not exist.
         """
@@ -66,7 +66,7 @@ class FilePlanner:
             self.facts.fetch_ahead(partial(self._ask_all, bound, pages, chosen))
         if self.options.skips_corrupt:
             row_target = None  # rows may be lost
-        return (self._group_plan(group, bound, pages, places, row_target) for group in self._groups(chosen))
+        return (self._group_plan(group, bound, pages, ranges, row_target) for group in self._groups(chosen))
 
     def outlines(self, with_reasons: bool) -> Iterator[RowGroupPlan]:
         """Yield the row groups that may contain matching rows, with their byte counts, without stages.
@@ -105,7 +105,7 @@ class FilePlanner:
         """Whether everything derived from the schema applies to a file with these options."""
         return self.facts.schema is facts.schema and self.options is options
 
-    def of(self, facts: FileFacts) -> FilePlanner:
+    def for_file(self, facts: FileFacts) -> FilePlanner:
         """Return a planner of the same query for another file of this schema, sharing everything derived from it."""
         other = FilePlanner.__new__(FilePlanner)
         other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
@@ -141,12 +141,12 @@ class FilePlanner:
                         _ = group.chunk(leaf).page_locations
 
     def _group_plan(
-        self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool, row_target: RowTarget | None
+        self, group: RowGroupFacts, bound: Bound | None, pages: bool, ranges: bool, row_target: RowTarget | None
     ) -> RowGroupPlan:
         try:
             is_limited = is_reached = row_target is not None and row_target.rows <= 0
             is_open = is_reached or bound is None or group.index in self._open
-            proven = None if is_open or bound is None else _prove_no_match(bound, group, with_reasons=places)
+            proven = None if is_open or bound is None else _prove_no_match(bound, group, with_reasons=ranges)
             refused = REACHED if is_reached else None if proven is None else proven.reason
             # Where an index is wrong about damaged rows nobody would see it.
             pages = pages and not self.options.skips_corrupt
@@ -157,9 +157,9 @@ class FilePlanner:
                 row_target.rows -= group.num_rows
             stages = self._stages(group, rows) if refused is None else ()
             num_bytes, pages_of_chunks = 0, None
-            if places and refused is not None:
+            if ranges and refused is not None:
                 num_bytes = self._stored_bytes(group)
-            elif places:
+            elif ranges:
                 known = [self._leaves_read(stage) for stage in stages]
                 num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
                 stages = tuple(
@@ -169,11 +169,11 @@ class FilePlanner:
                 if rows is not None:
                     chunks = [group.chunk(leaf) for leaf in set().union(*known)]
                     pages_of_chunks = page_count(chunks, rows, group.num_rows)
-            found = () if proven is None or not places else proven.evidence
+            result = () if proven is None or not ranges else proven.evidence
             if is_limited:
-                found = (LIMIT,)
+                result = (LIMIT,)
             return RowGroupPlan(
-                group.index, group.num_rows, num_bytes, refused, rows, stages, found, pages_of_chunks
+                group.index, group.num_rows, num_bytes, refused, rows, stages, result, pages_of_chunks
             )
         except CorruptFileError as error:
             error.locate(row_group=group.index)
@@ -187,26 +187,26 @@ class FilePlanner:
             return (self._one_stage(self._own_leaves(group, self._tops) if self.computed else {}),)
         own = self._own_leaves(group, self._result_tops)
         names, last = self._result(own)
-        asked = [conjunct.of_group(group) for conjunct in self._conjuncts]
-        first = asked if len(asked) < 2 else sorted(
-            asked, key=lambda one: rank(_bytes(group, one.leaves), estimated(one.filter, group))
+        requested = [conjunct.of_group(group) for conjunct in self._conjuncts]
+        first = requested if len(requested) < 2 else sorted(
+            requested, key=lambda one: rank(_bytes(group, one.leaves), estimated(one.filter, group))
         )
-        kept = {top for one in first for top, found in one.tops.items() if last.get(top) == found}
-        later = [found for top, found in last.items() if top not in kept] + [one.leaves for one in first[1:]]
+        kept = {top for one in first for top, value in one.tops.items() if last.get(top) == value}
+        later = [result for top, result in last.items() if top not in kept] + [element.leaves for element in first[1:]]
         share = 1.0 if rows is None else sum(map(len, rows)) / max(group.num_rows, 1)
         least = max(WORTH_BYTES, self.facts.round_trip_bytes)
         worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= least
-        in_leaves = any(one.asked for one in first)
+        in_leaves = any(item.asked for item in first)
         if not (worth or in_leaves) or not self._may_be_apart(last):
             return (self._one_stage(self._own_leaves(group, self._tops)),)
         plain = {top for top in kept if self._node(top).is_leaf}
         columns = tuple(name for name in names if self._node(name).path[0] not in kept)
         stages = [
             Stage(
-                one.names, one.filter, tuple(top for top in one.tops if top in kept), (), one.asked,
-                tuple(sorted(top for top in compared_columns(one.filter) if top not in last or top in plain)),
+                entry.names, entry.filter, tuple(top for top in entry.tops if top in kept), (), entry.asked,
+                tuple(sorted(top for top in compared_columns(entry.filter) if top not in last or top in plain)),
             )
-            for one in first
+            for entry in first
         ]
         stages.append(Stage(columns, leaves=tuple(own.items())))
         return tuple(stages) if worth else (merged_stage(stages),)
@@ -215,8 +215,8 @@ class FilePlanner:
         """Return the computed columns that a row group stores in a leaf of their own, outside the columns ``held``."""
         if not self.computed or not self.options.may_leave_unread:
             return {}  # corrupt rows must be dropped in all columns; strict reading checks complete variants
-        found = leaves_of(group, self.computed, held)
-        return {column.name: leaf.leaf_start for column, leaf in found.items()}
+        result = leaves_of(group, self.computed, held)
+        return {column.name: leaf.leaf_start for column, leaf in result.items()}
 
     def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
         """Return all needed leaves for reading in one stage; computed columns without ``leaves`` need their VARIANT."""
@@ -266,20 +266,20 @@ class FilePlanner:
                 grouped.remove(known)
                 tops, parts = tops | known[0], known[1] + parts
             grouped.append((tops, parts))
-        found = []
+        results = []
         for tops, parts in grouped:
             filter = all_of(parts)
             nodes = [
                 part
-                for path, asked in _operands_by_path(operands(filter)).items()
-                for part in self._needed_parts(find(self.facts.schema, Column(path)), asked)
+                for path, requested in _operands_by_path(operands(filter)).items()
+                for part in self._needed_parts(find(self.facts.schema, Column(path)), requested)
             ]
             names = self._names(nodes)
             by_top = _by_top(self.facts.schema, names)
             if set(by_top) != tops or not all(map(self.facts.schema.root.is_unique, tops)):
                 return []  # dots in names mislead
-            found.append(Conjunct(filter, names, by_top, self.facts.schema))
-        return found
+            results.append(Conjunct(filter, names, by_top, self.facts.schema))
+        return results
 
     def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
         """Whether the columns have distinct names and can be read apart from the filter's columns."""
@@ -289,8 +289,8 @@ class FilePlanner:
             if node is None or not root.is_unique(top):
                 return False
             is_part = len(leaves) < node.leaf_stop - node.leaf_start
-            asked = any(top in conjunct.tops and conjunct.tops[top] != leaves for conjunct in self._conjuncts)
-            if is_part and asked and node.logical_name == "VARIANT":
+            requested = any(top in conjunct.tops and conjunct.tops[top] != leaves for conjunct in self._conjuncts)
+            if is_part and requested and node.logical_name == "VARIANT":
                 return False  # a part of it in the result keeps it whole
         return True
 
@@ -305,14 +305,14 @@ class FilePlanner:
         whole = [find(self.facts.schema, base) for base in row_target if isinstance(base, Column)]
         nodes += [node for node in whole if not any(node.path[: len(h)] == h for h in held)]
         within = [base for base in row_target if isinstance(base, VariantField)]
-        for path, asked in _operands_by_path([*filtered, *within]).items():
+        for path, requested in _operands_by_path([*filtered, *within]).items():
             node = find(self.facts.schema, Column(path))
             # Any part of a group shows where the group is null, which is all that a filter asks of groups.
             if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
                 continue
             # Strict reading checks all columns of a variant, and a result that contains part of it reads all of it.
             in_parts = not any(h[: len(path)] == path for h in held) and not self.options.strict
-            nodes += self._needed_parts(node, asked) if in_parts else [node]
+            nodes += self._needed_parts(node, requested) if in_parts else [node]
         return list({node.path: node for node in nodes}.values())
 
     def _needed_parts(self, node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:
@@ -325,8 +325,8 @@ class FilePlanner:
 
     def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
         """Return the reader's names of ``nodes``: dotted paths, or the top-level column if names contain dots."""
-        found = (node.dotted if self.facts.schema.find(node.dotted) is node else node.path[0] for node in nodes)
-        return tuple(dict.fromkeys(found))
+        result = (node.dotted if self.facts.schema.find(node.dotted) is node else node.path[0] for node in nodes)
+        return tuple(dict.fromkeys(result))
 
     def _node(self, name: str) -> SchemaNode:
         node = self.facts.schema.find(name)
@@ -364,20 +364,20 @@ def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -
 
 def _operands_by_path(operands: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
     """Group operands by the path of their column."""
-    found: dict[tuple[str, ...], list[Operand]] = {}
+    result: dict[tuple[str, ...], list[Operand]] = {}
     for operand in operands:
-        found.setdefault(operand_column(operand).path, []).append(operand)
-    return found
+        result.setdefault(operand_column(operand).path, []).append(operand)
+    return result
 
 
 def _by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
     """Return the leaves of the reader's ``names``, by top-level column."""
-    found: dict[str, set[int]] = {}
+    result: dict[str, set[int]] = {}
     for name in names:
         node = schema.find(name)
         if node is not None:
-            found.setdefault(node.path[0], set()).update(range(node.leaf_start, node.leaf_stop))
-    return {top: frozenset(leaves) for top, leaves in found.items()}
+            result.setdefault(node.path[0], set()).update(range(node.leaf_start, node.leaf_stop))
+    return {top: frozenset(leaves) for top, leaves in result.items()}
 
 
 def _bytes(group: RowGroupFacts, leaves: frozenset[int]) -> int:
@@ -410,8 +410,8 @@ def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> t
     """
     known = [chunk.page_locations for chunk in chunks]
     return (
-        sum(len(pages_of(one, rows)) for one in known if one is not None),
-        sum(len(pages_of(one, [range(num_rows)])) for one in known if one is not None),
+        sum(len(pages_of(element, rows)) for element in known if element is not None),
+        sum(len(pages_of(item, [range(num_rows)])) for item in known if item is not None),
     )
 
 

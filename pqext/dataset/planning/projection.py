@@ -81,10 +81,10 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
     """
     from pqext.variant.access.columns import leaf_of_path
 
-    found = leaf_of_path(find(group.schema, field.column), field.path)
-    if found is None:
+    result = leaf_of_path(find(group.schema, field.column), field.path)
+    if result is None:
         return None
-    leaf, value = found
+    leaf, value = result
     if value is not None:
         nulls = group.chunk(value).bounds().null_count
         if nulls is None or nulls != group.num_rows:
@@ -164,14 +164,14 @@ def read_leaves(
 
     nodes = {leaf.leaf_start: leaf for _, leaf in leaves.values()}
     streams = [
-        file.iter_stored(shape.of(leaf), group.index, batch_rows, rows, budget, encoded=place in compared)
+        file.iter_stored(shape.from_node(leaf), group.index, batch_rows, rows, budget, encoded=place in compared)
         for place, leaf in nodes.items()
     ]
     for batch, *arrays in align_batches([batches, *streams]):
-        found = dict(zip(nodes, arrays, strict=True))
+        result = dict(zip(nodes, arrays, strict=True))
         values = {}
         for key, (field, leaf) in leaves.items():
-            typed, target = found[leaf.leaf_start], target_type(field.type)
+            typed, target = result[leaf.leaf_start], target_type(field.type)
             if pa.types.is_dictionary(typed.type) and typed.type.value_type != target:
                 typed = dictionary_decoded(typed)
             is_whole = typed.type == target or pa.types.is_dictionary(typed.type)

@@ -56,7 +56,7 @@ class Formats:
         """Raise ``ValueError`` for formats of Python objects, which Arrow does not hold."""
         for name, value in (("variants", self.variants), ("geometry", self.geometry)):
             if value in ("python", "shapely"):
-                raise ValueError(f"{name}={value!r} makes Python objects, which Arrow does not hold; {remedy}")
+                raise ValueError(f"{name}={value!r} creates Python objects, which Arrow cannot represent; {remedy}")
 
     def arrow(self) -> Formats:
         """The formats that Arrow can represent; other columns keep their stored format."""
@@ -154,21 +154,21 @@ def _parts(field: pa.Field) -> list[pa.Field]:
     return [field, *(part for i in range(kind.num_fields) for part in _parts(kind.field(i)))]
 
 
-def _with_fields(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+def _with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """Replace the fields of a nested type, in the layout of `plain_layout`."""
     types: Any = pa.types
-    kind = storage_type(kind)
-    if types.is_dictionary(kind):
-        return _with_fields(kind.value_type, change)
-    if types.is_struct(kind):
-        return pa.struct([change(part) for part in kind])
-    if types.is_map(kind):
-        return pa.map_(change(kind.key_field), change(kind.item_field), kind.keys_sorted)
-    if types.is_fixed_size_list(kind):
-        return pa.list_(change(kind.value_field), kind.list_size)
-    if types.is_large_list(kind):
-        return pa.large_list(change(kind.value_field))
-    return pa.list_(change(kind.value_field))
+    type_ = storage_type(type_)
+    if types.is_dictionary(type_):
+        return _with_fields(type_.value_type, change)
+    if types.is_struct(type_):
+        return pa.struct([change(part) for part in type_])
+    if types.is_map(type_):
+        return pa.map_(change(type_.key_field), change(type_.item_field), type_.keys_sorted)
+    if types.is_fixed_size_list(type_):
+        return pa.list_(change(type_.value_field), type_.list_size)
+    if types.is_large_list(type_):
+        return pa.large_list(change(type_.value_field))
+    return pa.list_(change(type_.value_field))
 
 
 def plain_layout(array: pa.Array) -> pa.Array:

@@ -79,9 +79,9 @@ def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
     }
 
 
-def _without(table: pa.Table, places: Mapping[int, object]) -> pa.Table:
+def _without(table: pa.Table, positions: Mapping[int, object]) -> pa.Table:
     """Replace these columns of the table by nulls."""
-    for place in places:
+    for place in positions:
         table = table.set_column(place, table.schema.field(place).name, pa.nulls(table.num_rows))
     return table
 

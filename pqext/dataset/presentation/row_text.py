@@ -105,24 +105,24 @@ class _Columns:
             return _bytes_node(kinds.KIND_JSON, to_display(array))
         is_uuid = isinstance(field.type, pa.UuidType) or _marks_uuid(field)
         array = plain_layout(array)
-        kind = array.type
-        if pa.types.is_run_end_encoded(kind):
-            return self._node(pc.run_end_decode(array), pa.field(field.name, kind.value_type))
-        if pa.types.is_nested(kind):
+        text_type = array.type
+        if pa.types.is_run_end_encoded(text_type):
+            return self._node(pc.run_end_decode(array), pa.field(field.name, text_type.value_type))
+        if pa.types.is_nested(text_type):
             return self._nested(array)
-        if pa.types.is_null(kind):
+        if pa.types.is_null(text_type):
             return _node(kinds.KIND_NULL, array, 1, values=None)
-        if pa.types.is_fixed_size_binary(kind):
-            if is_uuid and kind.byte_width == 16:
+        if pa.types.is_fixed_size_binary(text_type):
+            if is_uuid and text_type.byte_width == 16:
                 return _node(kinds.KIND_UUID, array, 16)
-            return _node(kinds.KIND_BINARY, array, kind.byte_width)
-        if _is_text(kind):
+            return _node(kinds.KIND_BINARY, array, text_type.byte_width)
+        if _is_text(text_type):
             return _bytes_node(kinds.KIND_STRING, array)
-        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        if pa.types.is_binary(text_type) or pa.types.is_large_binary(text_type) or pa.types.is_binary_view(text_type):
             return _bytes_node(kinds.KIND_BINARY, array)
-        if pa.types.is_decimal(kind):
+        if pa.types.is_decimal(text_type):
             return _decimal_node(array)
-        if pa.types.is_float16(kind):
+        if pa.types.is_float16(text_type):
             array = array.cast(pa.float32())
         return _fixed_node(array)
 
@@ -161,20 +161,20 @@ class _Columns:
 
 
 def _node(
-    kind: TextKind, array: pa.Array, width: int, *, scale: int = 0, values: int | None = 1,
+    text_type: TextKind, array: pa.Array, width: int, *, scale: int = 0, values: int | None = 1,
     offsets: pa.Buffer | None = None, base: int = 0, children: tuple[int, int] = (0, 0),
 ) -> tuple[Any, ...]:
     """Describe an array for the kernel; ``values`` is the index of the buffer of its values."""
     buffers = array.buffers()
-    validity = buffers[0] if array.null_count and kind is not TextKind.KIND_NULL else None
+    validity = buffers[0] if array.null_count and text_type is not TextKind.KIND_NULL else None
     data = None if values is None else buffers[values]
-    return (int(kind), width, scale, len(array), array.offset, base, validity, data, offsets, *children)
+    return (int(text_type), width, scale, len(array), array.offset, base, validity, data, offsets, *children)
 
 
-def _bytes_node(kind: TextKind, array: pa.Array) -> tuple[Any, ...]:
+def _bytes_node(text_type: TextKind, array: pa.Array) -> tuple[Any, ...]:
     array = plain_binary(array)
     wide = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
-    return _node(kind, array, 8 if wide else 4, values=2, offsets=array.buffers()[1] if len(array) else None)
+    return _node(text_type, array, 8 if wide else 4, values=2, offsets=array.buffers()[1] if len(array) else None)
 
 
 def _decimal_node(array: pa.Array) -> tuple[Any, ...]:
@@ -221,5 +221,5 @@ def _marks_uuid(field: pa.Field) -> bool:
         return False
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))

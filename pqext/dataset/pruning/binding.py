@@ -43,7 +43,7 @@ from pqext.dataset.expressions import (
     mistakes,
     operand_column,
 )
-from pqext.dataset.expressions.literals import Kind, is_duration, kind_of_arrow, kind_of_node
+from pqext.dataset.expressions.literals import ValueType, is_duration, value_type_of_arrow, value_type_of_node
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
 from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval
@@ -69,7 +69,7 @@ class Leaf:
     @cached_property
     def compared(self) -> tuple[core.Comparison | core.IsIn, ...]:
         """The predicates that minimum and maximum can disprove."""
-        return tuple(one for one in self.questions if isinstance(one, core.Comparison | core.IsIn))
+        return tuple(question for question in self.questions if isinstance(question, core.Comparison | core.IsIn))
 
     @cached_property
     def text(self) -> str:
@@ -77,9 +77,9 @@ class Leaf:
         return str(self.expression)
 
     @cached_property
-    def kind(self) -> Kind | None:
+    def value_type(self) -> ValueType | None:
         """Category of the column's values."""
-        return kind_of_node(self.node)
+        return value_type_of_node(self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,34 +110,34 @@ class Derived:
     """The flat columns that it is computed from, by key; None for other columns, whose bounds are unknown."""
     types: Mapping[tuple[Any, ...], pa.DataType]
 
-    def may_match(self, known: Callable[[SchemaNode], core.Bounds]) -> bool:
+    def may_match(self, bounds_of: Callable[[SchemaNode], core.Bounds]) -> bool:
         """Test whether a row may match, given bounds of columns. ``False`` is a proof."""
 
         def bounds(base: Base) -> core.Bounds:
             node = self.nodes[base._key()]
-            return UNKNOWN if node is None else known(node)
+            return UNKNOWN if node is None else bounds_of(node)
 
         def type(base: Base) -> pa.DataType:
             return self.types[base._key()]
 
-        found = interval(self.operand, type, bounds)
+        result = interval(self.operand, type, bounds)
         if not isinstance(self.question, tuple):
-            return core.may_match(self.question, found)
+            return core.may_match(self.question, result)
         operator, other = self.question
         beside = interval(other, type, bounds)
-        kinds = kind_of_arrow(type_of(self.operand, type)), kind_of_arrow(type_of(other, type))
+        kinds = value_type_of_arrow(type_of(self.operand, type)), value_type_of_arrow(type_of(other, type))
         if kinds == (_DATE, _TIMESTAMP):
-            found = at_midnight(found)
+            result = at_midnight(result)
         elif kinds == (_TIMESTAMP, _DATE):
             beside = at_midnight(beside)
-        elif None in kinds or (kinds[0] != kinds[1] and not all(one.name in COMPARABLE for one in kinds if one)):
+        elif None in kinds or (kinds[0] != kinds[1] and not all(item.name in COMPARABLE for item in kinds if item)):
             return True
-        return core.may_relate(found, operator, beside)
+        return core.may_relate(result, operator, beside)
 
 
 Bound = Leaf | Derived | AllOf | AnyOf
 
-_DATE, _TIMESTAMP = Kind("date"), Kind("timestamp")
+_DATE, _TIMESTAMP = ValueType("date"), ValueType("timestamp")
 
 
 _recent: LRU[tuple[int, int], tuple[Expression, Schema, Bound]] = LRU(16)
@@ -175,7 +175,7 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
     negated = expression is not leaf
     match leaf:
         case Comparison() | IsIn() | Matches():
-            kind = _comparison_kind(leaf.operand, schema)
+            kind = _compared_type(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,) if isinstance(leaf, Comparison) else ()
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
                 return Leaf(expression, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
@@ -183,12 +183,12 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             either = [_bind_predicates(expression, leaf.operand, schema, predicate) for predicate in predicates]
             return either[0] if len(either) == 1 else AnyOf(tuple(either))
         case Relation():
-            check_related(_comparison_kind(leaf.left, schema), _comparison_kind(leaf.right, schema), str(leaf))
+            check_related(_compared_type(leaf.left, schema), _compared_type(leaf.right, schema), str(leaf))
             operator = NEGATED[leaf.operator] if negated else leaf.operator
             return _derived(expression, leaf.left, schema, (operator, leaf.right))
         case IsNull() | IsNotNull():
             if not isinstance(leaf.operand, Column | VariantField):
-                _comparison_kind(leaf.operand, schema)
+                _compared_type(leaf.operand, schema)
             elif isinstance(leaf.operand, VariantField):
                 _check_variant(leaf.operand, find(schema, leaf.operand.column))
             asks_null = isinstance(leaf, IsNull) != negated
@@ -246,15 +246,15 @@ def _column_predicates(
 def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
     is_wkb = node.physical_type == Type.BYTE_ARRAY and node.logical_name in ("GEOMETRY", "GEOGRAPHY", "")
     if not is_wkb and not node.is_adopted:
-        raise TypeError(f"column {leaf.column} holds no geometries")
-    asked = predicate(leaf.operation, leaf.geometry, leaf.distance)
+        raise TypeError(f"column {leaf.column} contains no geometries")
+    requested = predicate(leaf.operation, leaf.geometry, leaf.distance)
     if node.logical_name == "GEOGRAPHY":
-        asked.warn_of_mismatch(str(leaf.column))
+        requested.warn_of_mismatch(str(leaf.column))
     if node.max_repetition_level:
         return ()
     if negated or not node.logical_name:
         return (core.IsNotNull(),)
-    return (asked,)
+    return (requested,)
 
 
 def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode:
@@ -272,8 +272,8 @@ def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
             inside = f"column {column} lies inside {escape_text(node.dotted)}, a {node.logical_name}"
-            told = mistakes.ask_for(node, mistakes.notation(column), column.path[depth:])
-            raise TypeError(inside + told + (column.place or ""))
+            message = mistakes.ask_for(node, mistakes.notation(column), column.path[depth:])
+            raise TypeError(inside + message + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
             raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
         child = node.child(name)
@@ -311,16 +311,16 @@ def _check_variant(operand: VariantField, node: SchemaNode) -> None:
         raise TypeError(f"column {operand.column} is not a VARIANT")
 
 
-def _comparison_kind(operand: Operand, schema: Schema) -> Kind:
+def _compared_type(operand: Operand, schema: Schema) -> ValueType:
     """Return the category that an operand's values compare as."""
-    kind = kind_of_arrow(type_in(operand, schema))
+    kind = value_type_of_arrow(type_in(operand, schema))
     if kind is None:
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
             raise TypeError(f"column {operand} is repeated, where a row has no single value")
         hint = "" if node is None else mistakes.ask_for(node, mistakes.notation(operand))
-        place = mistakes.place(operand)
-        raise TypeError(f"column {operand} does not compare with literals, only with null{hint}{place}")
+        position = mistakes.position_text(operand)
+        raise TypeError(f"column {operand} does not compare with literals, only with null{hint}{position}")
     return kind
 
 
@@ -337,6 +337,6 @@ def _column_type(base: Base, schema: Schema) -> pa.DataType:
         return target_type(base.type)
     if for_logical(node.logical_name) is not None:
         return pa.struct([])
-    if isinstance(shape.of(node), shape.ListShape):
+    if isinstance(shape.from_node(node), shape.ListShape):
         return pa.list_(pa.null())
     return node.leaf_type.arrow_type() if node.is_leaf else pa.struct([])

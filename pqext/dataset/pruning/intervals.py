@@ -18,7 +18,7 @@ import pyarrow as pa
 from pqext.core.format.predicate import Bounds
 from pqext.dataset.evaluation.operand_values import type_of
 from pqext.dataset.expressions import Arithmetic, Base, Cast, Column, Constant, Operand, VariantField
-from pqext.dataset.expressions.literals import kind_of_arrow, to_value
+from pqext.dataset.expressions.literals import to_value, value_type_of_arrow
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import monotone_cast
 
@@ -30,22 +30,22 @@ _Types = Callable[[Base], pa.DataType]
 _Known = Callable[[Base], Bounds]
 
 
-def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
+def interval(operand: Operand, types: _Types, bounds_of: _Known) -> Bounds:
     """Return the bounds of an operand's values; values are not counted, but ``all_null`` may be set."""
     match operand:
         case Column() | VariantField():
-            found = known(operand)
-            return _NULL if found.all_null else _free_of_counts(found)
+            result = bounds_of(operand)
+            return _NULL if result.all_null else _free_of_counts(result)
         case Constant():
-            kind = kind_of_arrow(type_of_constant(operand))
+            kind = value_type_of_arrow(type_of_constant(operand))
             if kind is None:
                 return UNKNOWN
             value = to_value(operand.value, kind, str(operand))
             return Bounds(value, value)
         case Arithmetic():
-            return _arithmetic(operand, types, known)
+            return _arithmetic(operand, types, bounds_of)
         case Cast():
-            inner = interval(operand.operand, types, known)
+            inner = interval(operand.operand, types, bounds_of)
             if inner.all_null:
                 return _NULL
             cast = monotone_cast(_signed(type_of(operand.operand, types)), target_type(operand.type), operand.timezone)
@@ -80,16 +80,16 @@ def _signed(type: pa.DataType) -> pa.DataType:
     return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
 
 
-def _arithmetic(operand: Arithmetic, types: _Types, known: _Known) -> Bounds:
-    sides = [interval(one, types, known) for one in operand.operands]
+def _arithmetic(operand: Arithmetic, types: _Types, bounds_of: _Known) -> Bounds:
+    sides = [interval(item, types, bounds_of) for item in operand.operands]
     if any(side.all_null for side in sides):
         return _NULL
     in_doubles = pa.types.is_floating(type_of(operand, types))
     ends = [both for side in sides if (both := _endpoints(side, in_doubles)) is not None]
-    found = _combined(operand.operator, ends, in_doubles) if len(ends) == len(sides) else None
-    if found is None or not all(isfinite(end) for end in found):
+    result = _combined(operand.operator, ends, in_doubles) if len(ends) == len(sides) else None
+    if result is None or not all(isfinite(end) for end in result):
         return UNKNOWN if in_doubles else Bounds()
-    return Bounds(min(found), max(found), has_nan=None if any(side.has_nan is not False for side in sides) else False)
+    return Bounds(min(result), max(result), has_nan=None if any(side.has_nan is not False for side in sides) else False)
 
 
 def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
@@ -105,19 +105,19 @@ def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
     return Decimal(low), Decimal(high)
 
 
-def _combined(operator: str, ends: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
+def _combined(operator: str, endpoints: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
     """Combine endpoints; None if the result is unbounded."""
-    if len(ends) == 1:
-        return [-end for end in ends[0]]
-    (a, b), (c, d) = ends
+    if len(endpoints) == 1:
+        return [-end for end in endpoints[0]]
+    (a, b), (c, d) = endpoints
     match operator:
         case "+":
             return [a + c, b + d] if in_doubles else [_EXACT.add(a, c), _EXACT.add(b, d)]
         case "-":
             return [a - d, b - c] if in_doubles else [_EXACT.subtract(a, d), _EXACT.subtract(b, c)]
         case "*":
-            multiply = (lambda one, other: one * other) if in_doubles else _EXACT.multiply
-            return [multiply(one, other) for one in (a, b) for other in (c, d)]
+            multiply = (lambda entry, other: entry * other) if in_doubles else _EXACT.multiply
+            return [multiply(element, other) for element in (a, b) for other in (c, d)]
         case "/" if in_doubles and (c > 0 or d < 0):
-            return [one / other for one in (a, b) for other in (c, d)]
+            return [item / other for item in (a, b) for other in (c, d)]
     return None

@@ -6,15 +6,15 @@ from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, Predicate, 
 from pqext.dataset import expressions as e
 from pqext.dataset.evaluation.operand_values import check_matched
 from pqext.dataset.expressions import NEGATED
-from pqext.dataset.expressions.literals import Kind
+from pqext.dataset.expressions.literals import ValueType
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 
 
 def questions(
-    leaf: e.Comparison | e.IsIn | e.Matches, kind: Kind, negated: bool = False
+    leaf: e.Comparison | e.IsIn | e.Matches, value_type: ValueType, negated: bool = False
 ) -> tuple[tuple[Predicate, ...], ...]:
-    """Sets of questions about a value of ``kind``: if ``leaf`` is true, all of at least one set are.
+    """Sets of questions about a value of ``value_type``: if ``leaf`` is true, all of at least one set are.
 
     ``negated`` asks for what ``not leaf`` is true of. Raises ``TypeError`` for a literal that does not compare with the
     values.
@@ -22,11 +22,11 @@ def questions(
     match leaf:
         case e.Comparison():
             operator = NEGATED[leaf.operator] if negated else leaf.operator
-            return ((Comparison(operator, compared_value(leaf.value, kind, leaf.operand)),),)
+            return ((Comparison(operator, compared_value(leaf.value, value_type, leaf.operand)),),)
         case e.IsIn():
-            values = tuple(compared_value(value, kind, leaf.operand) for value in leaf.values)
+            values = tuple(compared_value(value, value_type, leaf.operand) for value in leaf.values)
             return (_membership(values, leaf.has_null, negated),)
-    check_matched(kind, leaf)
+    check_matched(value_type, leaf)
     return _matched(leaf, negated)
 
 

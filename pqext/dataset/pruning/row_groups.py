@@ -38,8 +38,8 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
 
 def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
     """Prove that no row of ``row_group`` matches, as text; None if a row may match."""
-    found = proof(bound, row_group)
-    return None if found is None else found.reason
+    result = proof(bound, row_group)
+    return None if result is None else result.reason
 
 
 class Proof(NamedTuple):
@@ -59,12 +59,12 @@ def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
         case AnyOf():
             every: list[Proof] = []
             for operand in bound.operands:
-                found = proof(operand, row_group)
-                if found is None:
+                result = proof(operand, row_group)
+                if result is None:
                     return None
-                every.append(found)
-            reasons = dict.fromkeys(one.reason for one in every)
-            return Proof("; ".join(reasons), tuple(sorted({word for one in every for word in one.evidence})))
+                every.append(result)
+            reasons = dict.fromkeys(element.reason for element in every)
+            return Proof("; ".join(reasons), tuple(sorted({word for item in every for word in item.evidence})))
     if row_group_may_match(bound, row_group):
         return None
     if isinstance(bound, Derived):
@@ -72,12 +72,13 @@ def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
     node = bound.node
     if for_logical(node.logical_name) is not None:
         evidence = "variant leaf" if node.logical_name == "VARIANT" else "box"
-        return Proof(f"{bound.text} is true of no row{_known(bound, row_group)}", (evidence,))
+        return Proof(f"{bound.text} is true of no row{_bounds_text(bound, row_group)}", (evidence,))
     if not node.is_leaf:
         return Proof(f"{bound.text} is true of no row", _STATISTICS)
     is_by_filter = bound.compared and _may_match_all(bound, row_group.bounds(node))
     return Proof(
-        f"{bound.text} is true of no row{_known(bound, row_group)}", ("Bloom filter",) if is_by_filter else _STATISTICS
+        f"{bound.text} is true of no row{_bounds_text(bound, row_group)}",
+        ("Bloom filter",) if is_by_filter else _STATISTICS,
     )
 
 
@@ -114,20 +115,20 @@ def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | 
     return True
 
 
-def _known(leaf: Leaf, row_group: RowGroupFacts) -> str:
+def _bounds_text(leaf: Leaf, row_group: RowGroupFacts) -> str:
     if not leaf.node.is_leaf:
         return ""
     bounds = row_group.bounds(leaf.node)
     if bounds.all_null:
         return ": all values are null"
-    asked = leaf.compared
-    if asked and _may_match_all(leaf, bounds):
+    requested = leaf.compared
+    if requested and _may_match_all(leaf, bounds):
         return ": its Bloom filter does not hold the value"
-    if bounds.has_nan is False and any(map(_asks_for_nan, asked)):
+    if bounds.has_nan is False and any(map(_asks_for_nan, requested)):
         return ": no value is NaN"
     if bounds.minimum is None or bounds.maximum is None:
         return ""
-    low, high = value_text(bounds.minimum, leaf.kind), value_text(bounds.maximum, leaf.kind)
+    low, high = value_text(bounds.minimum, leaf.value_type), value_text(bounds.maximum, leaf.value_type)
     return f": values lie between {low} and {high}"
 
 

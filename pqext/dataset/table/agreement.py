@@ -122,8 +122,8 @@ def check_agreement(
     if missing or extra:
         lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []
         has = [f"has additional columns {', '.join(sorted(extra))}"] if extra else []
-        found = f"{other_path} {' and '.join(lacks + has)}"
-        raise SchemaMismatchError(f"schemas differ: {found}, compared with {first_path}{advice}")
+        result = f"{other_path} {' and '.join(lacks + has)}"
+        raise SchemaMismatchError(f"schemas differ: {result}, compared with {first_path}{advice}")
     for field in first:
         there = other.field(field.name)
         if field.type != there.type:

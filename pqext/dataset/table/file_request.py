@@ -28,7 +28,7 @@ from pqext.dataset.expressions import (
     operand_column,
 )
 from pqext.dataset.expressions.conditions import Operand
-from pqext.dataset.expressions.literals import Kind, kind_of_arrow
+from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.planning.projection import Computed, twice
@@ -61,14 +61,14 @@ class TableRequest:
         """Possible names of the top-level columns that the result or the filter needs; None for all."""
         if self.columns is None:
             return None
-        asked = paths(self.filter) if self.filter is not None else ()
-        found = {path[0] for path in asked} | {
+        requested = paths(self.filter) if self.filter is not None else ()
+        result = {path[0] for path in requested} | {
             operand_column(base).path[0] for column in self.computed for base in bases(column.field)
         }
         for name in self.columns:  # any dot may be part of a column name
             parts = name.split(".")
-            found.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        return frozenset(found)
+            result.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return frozenset(result)
 
     def columns_of(self, file: ParquetFile) -> Sequence[str] | None:
         """Return the columns to read from a file, all if None."""
@@ -182,12 +182,12 @@ def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
     """Return the type at a path of struct fields; None if it does not exist or all its values are null."""
     fields: pa.Schema | pa.StructType = schema
     for name in path:
-        found = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
-        if len(found) > 1:
+        result = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
+        if len(result) > 1:
             raise ValueError(f"column {escape_text('.'.join(path))} is ambiguous: the file has several of this name")
-        if not found:
+        if not result:
             return None
-        fields = fields.field(found[0]).type
+        fields = fields.field(result[0]).type
         if len(path) > 1 and isinstance(fields, pa.BaseExtensionType):
             fields = fields.storage_type
     return None if pa.types.is_null(fields) else fields
@@ -212,7 +212,7 @@ def _check_durations(leaf: Expression, file: ParquetFile) -> None:
                     compared_value(literal, kind, leaf.operand)
 
 
-def _duration(operand: Operand, file: ParquetFile) -> Kind | None:
+def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:
     """Return the kind of a duration column; None for other operands."""
     if not isinstance(operand, Column):
         return None
@@ -222,7 +222,7 @@ def _duration(operand: Operand, file: ParquetFile) -> Kind | None:
         return None
     tops = file.select([column.path[0]])
     type = type_at(pa.schema([top.field(file.options) for top in tops]), column.path)
-    return kind_of_arrow(type) if type is not None and pa.types.is_duration(type) else None
+    return value_type_of_arrow(type) if type is not None and pa.types.is_duration(type) else None
 
 
 def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:

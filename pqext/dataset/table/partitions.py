@@ -89,13 +89,13 @@ class Partitions:
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
         """Return the partition values of the sources, one row per source; null if its folders lack the column."""
-        found = [_named(source, self.root) for source in sources]
+        results = [_named(source, self.root) for source in sources]
         columns = []
         for field in self.schema:
             if field.name == self.rows:
-                columns.append(nulls(len(found), field.type))
+                columns.append(nulls(len(results), field.type))
                 continue
-            texts = [values.get(field.name) for values in found]
+            texts = [values.get(field.name) for values in results]
             if field.name == self.paths:
                 texts = [*map(source_name, sources)]
             columns.append(_typed(texts, field))
@@ -117,13 +117,13 @@ class Partitions:
         if not names & {path[0] for path in paths(whole)}:
             return [RemainingFilter(filter)] * values.num_rows
         known = {leaf: self._evaluated(leaf, values) for leaf in _leaves(whole) if _tops(leaf) <= names}
-        found = [_remaining(whole, known, values, row) for row in range(values.num_rows)]
+        results = [_remaining(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
-            return found
+            return results
         name = escape_text(self.paths)  # which no folder names
-        reasons = (remaining.prune_reason for remaining in found)
+        reasons = (remaining.prune_reason for remaining in results)
         texts = [reason and reason.replace(f"by its folders {name} is", f"{name} is") for reason in reasons]
-        return [replace(one, prune_reason=text) for one, text in zip(found, texts, strict=True)]
+        return [replace(item, prune_reason=text) for item, text in zip(results, texts, strict=True)]
 
     def _evaluated(self, leaf: Expression, values: pa.RecordBatch) -> list[bool | None]:
         try:
@@ -146,7 +146,7 @@ class Partitions:
         for name, type in ((paths, pa.string()), (rows, pa.int64())):
             if name is not None:
                 if name in schema.names:
-                    raise ValueError(f"column {name!r} is there already: give what is included another name")
+                    raise ValueError(f"column {name!r} already exists; choose another name for the included column")
                 schema = schema.append(pa.field(name, type))
         return Partitions(self.root, schema, paths, rows)
 
@@ -157,13 +157,13 @@ class Partitions:
         if not names:
             return {}
         lacking = {row: names - _named(source, self.root).keys() for row, source in enumerate(sources)}
-        return {row: found for row, found in lacking.items() if found}
+        return {row: result for row, result in lacking.items() if result}
 
     def check_included(self, root: SchemaNode) -> None:
         """Raise ``ValueError`` where a file, by the root of its schema, has a column of a name that is included."""
         for name in (self.paths, self.rows):
             if name is not None and root.position(name) is not None:
-                raise ValueError(f"column {name!r} is in the file: give what is included another name")
+                raise ValueError(f"column {name!r} is in the file; choose another name for the included column")
 
     def check(self, operand: Operand, is_computed: bool = False) -> None:
         """Raise ``TypeError`` for a value asked for within what a folder says, or computed of it for the result."""
@@ -181,7 +181,7 @@ class Partitions:
 
     def typed(self, schema: pa.Schema) -> Partitions:
         """Cast these columns to the types that ``schema`` declares for them."""
-        fields = [schema.field(one.name) if one.name in schema.names else one for one in self.schema]
+        fields = [schema.field(item.name) if item.name in schema.names else item for item in self.schema]
         return replace(self, schema=pa.schema(fields))
 
     def complete_schema(self, schema: pa.Schema) -> pa.Schema:
@@ -270,7 +270,7 @@ def partitions_below(root: str | None, files: Sequence[Any]) -> Partitions:
             texts.setdefault(name, {})[text] = None
     if not texts and root is None:
         return NO_PARTITIONS
-    return Partitions(root, pa.schema([(name, _type_of([*found])) for name, found in texts.items()]))
+    return Partitions(root, pa.schema([(name, _type_of([*result])) for name, result in texts.items()]))
 
 
 def _named(source: Any, root: str | None) -> dict[str, str | None]:
@@ -281,19 +281,19 @@ def _named(source: Any, root: str | None) -> dict[str, str | None]:
     separator = os.sep if isinstance(source, str) else "/"
     if folder != root and not folder.startswith(root.rstrip(separator) + separator):
         return {}
-    found: dict[str, str | None] = {}
+    result: dict[str, str | None] = {}
     for part in folder[len(root) :].split(separator):
         key, equals, value = part.partition("=")
         if not key or not equals:
             continue
         name = _decoded(key, source)
-        if name in found:
+        if name in result:
             raise UnsupportedError(
                 f"the folders of {source_name(source)} name column {name!r} twice: pass partitioning=None",
                 feature="partition columns named twice",
             )
-        found[name] = None if value == NULL else _decoded(value, source)
-    return found
+        result[name] = None if value == NULL else _decoded(value, source)
+    return result
 
 
 def _decoded(text: str, source: Any) -> str:
@@ -356,10 +356,10 @@ def _leaves(expression: Expression) -> list[Expression]:
 
 
 def _remaining(
-    expression: Expression, known: Mapping[Expression, Sequence[bool | None]], values: pa.RecordBatch, row: int
+    expression: Expression, results: Mapping[Expression, Sequence[bool | None]], values: pa.RecordBatch, row: int
 ) -> RemainingFilter:
     if isinstance(expression, And | Or):
-        parts = [_remaining(operand, known, values, row) for operand in expression.operands]
+        parts = [_remaining(operand, results, values, row) for operand in expression.operands]
         left = [part.filter for part in parts if part.filter is not None]
         refused = [part for part in parts if part.prune_reason is not None]
         if isinstance(expression, And):
@@ -367,12 +367,12 @@ def _remaining(
         if len(refused) == len(parts):
             return RemainingFilter(None, "; ".join(dict.fromkeys(str(part.prune_reason) for part in refused)))
         return RemainingFilter(any_of(left) if len(left) + len(refused) == len(parts) else None)
-    if expression not in known and _tops(expression).isdisjoint(values.schema.names):
+    if expression not in results and _tops(expression).isdisjoint(values.schema.names):
         return RemainingFilter(expression)
-    found = known[expression][row] if expression in known else substituted(expression, values.slice(row, 1))
-    if isinstance(found, Expression):
-        return RemainingFilter(found)
-    if found:
+    result = results[expression][row] if expression in results else substituted(expression, values.slice(row, 1))
+    if isinstance(result, Expression):
+        return RemainingFilter(result)
+    if result:
         return RemainingFilter(None)
     name = next(path[0] for path in paths(expression) if path[0] in values.schema.names)
     value = values.column(name)[row].as_py()
@@ -396,18 +396,18 @@ def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | No
 
 def reads(operand: Operand, names: Collection[str]) -> bool:
     """Test whether an operand uses only the columns ``names``."""
-    found = bases(operand)
-    return bool(found) and all(operand_column(base).path[0] in names for base in found)
+    result = bases(operand)
+    return bool(result) and all(operand_column(base).path[0] in names for base in result)
 
 
 def _replaced(operand: Any, row: pa.RecordBatch) -> Any:
     """Substitute constants for values computed from ``row`` alone; None if the value is null."""
     if reads(operand, row.schema.names):
-        (found,) = value_of(operand, row)
-        return Constant(found) if found.is_valid else None
+        (result,) = value_of(operand, row)
+        return Constant(result) if result.is_valid else None
     match operand:
         case Arithmetic():
-            sides = tuple(_replaced(one, row) for one in operand.operands)
+            sides = tuple(_replaced(item, row) for item in operand.operands)
             return None if any(side is None for side in sides) else Arithmetic(operand.operator, sides)
         case Cast():
             inner = _replaced(operand.operand, row)

@@ -145,7 +145,7 @@ def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
 def _dictionary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     types = pa.types
     if not (types.is_dictionary(first) and types.is_dictionary(other)):
-        first, other = (one.value_type if types.is_dictionary(one) else one for one in (first, other))
+        first, other = (item.value_type if types.is_dictionary(item) else item for item in (first, other))
         return unify_types(first, other)
     values = unify_types(first.value_type, other.value_type)
     return pa.dictionary(_merged(first.index_type, other.index_type), values, first.ordered and other.ordered)
@@ -169,8 +169,8 @@ def _list(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     both = (first, other)
     if all(map(types.is_fixed_size_list, both)) and first.list_size == other.list_size:
         return pa.list_(value, first.list_size)
-    is_large = any(types.is_large_list(one) or types.is_large_list_view(one) for one in both)
-    if all(types.is_list_view(one) or types.is_large_list_view(one) for one in both):
+    is_large = any(types.is_large_list(element) or types.is_large_list_view(element) for element in both)
+    if all(types.is_list_view(item) or types.is_large_list_view(item) for item in both):
         return pa.large_list_view(value) if is_large else pa.list_view(value)
     return pa.large_list(value) if is_large else pa.list_(value)
 
@@ -184,7 +184,7 @@ def _below(name: str, first: pa.Field, other: pa.Field) -> pa.Field:
 
 def _binary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     both = (first, other)
-    is_large = any(pa.types.is_large_string(one) or pa.types.is_large_binary(one) for one in both)
+    is_large = any(pa.types.is_large_string(item) or pa.types.is_large_binary(item) for item in both)
     if all(map(_is_text, both)):
         return pa.large_string() if is_large else pa.string()
     return pa.large_binary() if is_large else pa.binary()
@@ -198,7 +198,7 @@ def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
             raise Conflict(first, other)
         if all(map(types.is_floating, both)):
             return max(both, key=lambda type: type.bit_width)
-        return pa.float32() if all(_is_within_float(one) for one in both) else pa.float64()
+        return pa.float32() if all(_is_within_float(item) for item in both) else pa.float64()
     if any(map(types.is_decimal, both)):
         return _decimal(first, other)
     return _merged(first, other)
@@ -261,15 +261,15 @@ def _is_list(type: pa.DataType) -> bool:
 
 
 def _describe_field(field: pa.Field) -> str:
-    found = marks(field)
-    return f"{field.type} marked {found}" if found else str(field.type)
+    result = marks(field)
+    return f"{field.type} marked {result}" if result else str(field.type)
 
 
 def widened(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> pa.Schema:
     """The schema for rows of both. Columns and struct fields that only one has are nullable.
 
     Raises ``SchemaMismatchError``, which names column and types, if no type holds all values of a column, or two names
-    differ in case alone.
+    differ only in case.
     """
     fields = {field.name: field for field in first}
     for field in other:
@@ -292,13 +292,13 @@ def widened(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str
 
 
 def check_case(fields: Iterable[pa.Field], failure: str, advice: str = "", parent: str = "") -> None:
-    """Raise ``SchemaMismatchError`` if names of columns, or of fields of one struct, differ in case alone."""
+    """Raise ``SchemaMismatchError`` if names of columns, or of fields of one struct, differ only in case."""
     names: dict[str, str] = {}
     for field in fields:
         other = names.setdefault(field.name.lower(), field.name)
         if other != field.name:
             both = f"{parent + other!r} and {parent + field.name!r}"
-            raise SchemaMismatchError(f"{failure}: columns {both} differ in case alone{advice}")
+            raise SchemaMismatchError(f"{failure}: columns {both} differ only in case{advice}")
         if pa.types.is_nested(field.type):
             children = [field.type.field(number) for number in range(field.type.num_fields)]
             check_case(children, failure, advice, f"{parent}{field.name}.")
@@ -331,7 +331,7 @@ def holds_all(type: pa.DataType, own: pa.DataType) -> bool:
 def _are_nested(type: pa.DataType, own: pa.DataType) -> bool:
     types = pa.types
     if types.is_struct(own):
-        return types.is_struct(type) and all(holds_all(type.field(one.name).type, one.type) for one in own)
+        return types.is_struct(type) and all(holds_all(type.field(item.name).type, item.type) for item in own)
     if types.is_map(own):
         return (
             types.is_map(type)

@@ -34,7 +34,7 @@ from pqext.dataset.expressions import (
     bases,
     operand_column,
 )
-from pqext.dataset.expressions.literals import kind_of_arrow
+from pqext.dataset.expressions.literals import value_type_of_arrow
 from pqext.dataset.expressions.visitors import columns, normal, paths
 from pqext.dataset.planning.projection import Computed, computed_of
 from pqext.dataset.pruning.binding import lookup
@@ -60,11 +60,11 @@ class Union(SchemaStrategy):
         self._template = ParquetFile(empty.getvalue())
         self._stored = schema
         self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, FileRequest]] = {}
-        found = table_request.schema_of(self._template)
+        result = table_request.schema_of(self._template)
         folders = table_request.partitions.schema.names
         self._paths = [lookup(self._template.schema, name, folders).path for name in self._columns()]
         whole = {path[0] for path in self._paths if len(path) == 1}
-        fields = [(schema.field(one.name) if one.name in whole else one).with_nullable(True) for one in found]
+        fields = [(schema.field(item.name) if item.name in whole else item).with_nullable(True) for item in result]
         self._schema = pa.schema(fields, schema.metadata)
         table_request.check_filter(self._template)
 
@@ -79,12 +79,12 @@ class Union(SchemaStrategy):
     def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Request the columns that the file has, and the part of the filter that it can evaluate."""
         key = id(file.schema), id(filter)  # files with equal schemas share the object
-        found = self._alike.get(key)
-        if found is None:
-            found = file.schema, filter, self._request(file, filter)
+        result = self._alike.get(key)
+        if result is None:
+            result = file.schema, filter, self._request(file, filter)
             if len(self._alike) < _KEPT:
-                self._alike[key] = found
-        return found[2]
+                self._alike[key] = result
+        return result[2]
 
     def _request(self, file: ParquetFile, filter: Expression | None) -> FileRequest:
         check_geometry_types(self._stored, file.arrow_schema, file.path)
@@ -101,17 +101,17 @@ class Union(SchemaStrategy):
             names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has(file, name))]))
         else:
             exact = None
-        computed = tuple(one for one in self.table_request.computed if self._is_own(one, file))
-        later = tuple(one for one in self.table_request.computed if one not in computed)
-        tops = (operand_column(base).path[0] for one in later for base in bases(one.field))
+        computed = tuple(element for element in self.table_request.computed if self._is_own(element, file))
+        later = tuple(item for item in self.table_request.computed if item not in computed)
+        tops = (operand_column(base).path[0] for entry in later for base in bases(entry.field))
         names = list(dict.fromkeys([*names, *(name for name in tops if _has(file, name))]))
         return Conformed(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
 
     def _is_own(self, computed: Computed, file: ParquetFile) -> bool:
         """Whether a file has all columns that a computed column needs, in the unified types."""
-        found = [operand_column(base).path for base in bases(computed.field)]
+        results = [operand_column(base).path for base in bases(computed.field)]
         return all(
-            (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in found
+            (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in results
         )
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
@@ -120,13 +120,13 @@ class Union(SchemaStrategy):
 
     def _names(self, file: ParquetFile) -> list[str]:
         """Return the columns to read: for a missing field, its nearest existing group."""
-        found: dict[str, None] = {}
+        result: dict[str, None] = {}
         for path in self._paths:
             nearest = _nearest(file, path)
             if nearest is not None:
                 name = nearest.dotted if file.schema.find(nearest.dotted) is nearest else nearest.path[0]
-                found[name] = None
-        return list(found)
+                result[name] = None
+        return list(result)
 
     def _columns(self) -> Sequence[str]:
         """Names of file columns in the result."""
@@ -149,11 +149,11 @@ class Union(SchemaStrategy):
         return any_of(left) if decisive else all_of(left)
 
     def _leaf(self, leaf: Expression, file: ParquetFile) -> Expression | bool | object:
-        known = self._known.setdefault(leaf, {})
-        found = tuple(self._type(file, path) for path in paths(leaf))
-        if found not in known:
-            known[found] = self._answer_leaf(leaf, found)
-        return known[found]
+        known = self._cached_results.setdefault(leaf, {})
+        result = tuple(self._type(file, path) for path in paths(leaf))
+        if result not in known:
+            known[result] = self._answer_leaf(leaf, result)
+        return known[result]
 
     def _answer_leaf(self, leaf: Expression, types: Sequence[pa.DataType | None]) -> Expression | bool | object:
         if None in types:
@@ -162,11 +162,11 @@ class Union(SchemaStrategy):
                 [nulls(1, self._stored.field(name).type) for name in names],
                 schema=pa.schema([self._stored.field(name).with_nullable(True) for name in names]),
             )
-            if len(types) == 1 or all(one is None for one in types):
+            if len(types) == 1 or all(item is None for item in types):
                 return bool(evaluate(leaf, row)[0].as_py())
             return _MAYBE
         unified = [type_at(self._stored, path) for path in paths(leaf)]
-        if all(one == other for one, other in zip(types, unified, strict=True)):
+        if all(element == other for element, other in zip(types, unified, strict=True)):
             return leaf
         if len(types) == 1:
             stored, target = types[0], unified[0]
@@ -175,7 +175,7 @@ class Union(SchemaStrategy):
         return _MAYBE
 
     @cached_property
-    def _known(self) -> dict[Expression, dict[tuple[pa.DataType | None, ...], Expression | bool | object]]:
+    def _cached_results(self) -> dict[Expression, dict[tuple[pa.DataType | None, ...], Expression | bool | object]]:
         """Cached results by leaf and the types in files."""
         return {}
 
@@ -201,25 +201,25 @@ class Conformed(FileRequest):
         """Build rows of the result: columns in their unified types, nulls for missing ones."""
         named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
         if self.later:
-            tops = {operand_column(base).path[0] for one in self.later for base in bases(one.field)}
+            tops = {operand_column(base).path[0] for element in self.later for base in bases(element.field)}
             values = computed_of(self.later, {}, self._conformed(batch, tops))
-            named |= {one.name: array for one, array in zip(self.later, values, strict=True)}
+            named |= {item.name: array for item, array in zip(self.later, values, strict=True)}
         schema, rows = self.schema, batch.num_rows
         held = batch.schema.names
         arrays = [
-            conform(named[one.name], one.type, one.name) if one.name in named
-            else conform(batch.column(one.name), one.type, one.name) if one.name in held
-            else nulls(rows, one.type)
-            for one in schema
+            conform(named[entry.name], entry.type, entry.name) if entry.name in named
+            else conform(batch.column(entry.name), entry.type, entry.name) if entry.name in held
+            else nulls(rows, entry.type)
+            for entry in schema
         ]
         if not arrays:
-            given = batch.select([])
+            arguments = batch.select([])
         else:
-            given = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            arguments = pa.RecordBatch.from_arrays(arrays, schema=schema)
         if self.exact is None:
-            return given
+            return arguments
         mask = evaluate(self.exact, self._conformed(batch, columns(self.exact)))
-        return filtered(given, mask) if arrays else _without_columns(mask.true_count)
+        return filtered(arguments, mask) if arrays else _without_columns(mask.true_count)
 
     @cached_property
     def without_columns(self) -> Conformed:
@@ -252,8 +252,8 @@ def _leaves(expression: Expression) -> list[Expression]:
 
 def _lacking(filter: Expression, file: ParquetFile) -> str:
     """Format the columns of a filter that a file lacks."""
-    found = [".".join(path) for path in paths(filter) if type_at(file.arrow_schema, path) is None]
-    return ", ".join(escape_text(repr(name)) for name in found)
+    results = [".".join(path) for path in paths(filter) if type_at(file.arrow_schema, path) is None]
+    return ", ".join(escape_text(repr(name)) for name in results)
 
 
 def _has(file: ParquetFile, name: str) -> bool:
@@ -262,12 +262,12 @@ def _has(file: ParquetFile, name: str) -> bool:
 
 def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
     """Return the node of a file at ``path``, or its deepest existing ancestor; None if the column is missing."""
-    found, node = None, file.schema.root.child(path[0])
+    result, node = None, file.schema.root.child(path[0])
     for name in path[1:]:
         if node is None:
             break
-        found, node = node, node.child(name)
-    return node or found
+        result, node = node, node.child(name)
+    return node or result
 
 
 def _is_sound(leaf: Expression, own: pa.DataType, unified: pa.DataType) -> bool:
@@ -286,12 +286,12 @@ def _is_sound(leaf: Expression, own: pa.DataType, unified: pa.DataType) -> bool:
 def keeps_values(own: pa.DataType, unified: pa.DataType) -> bool:
     """Test whether casting preserves each value or fails, so that values compare alike in both types."""
     types = pa.types
-    own, unified = (one.value_type if types.is_dictionary(one) else one for one in (own, unified))
+    own, unified = (item.value_type if types.is_dictionary(item) else item for item in (own, unified))
     if own == unified:
         return True
     if types.is_duration(own) or types.is_duration(unified):
         return False  # compared as the integers that store them
-    kinds = kind_of_arrow(own), kind_of_arrow(unified)
+    kinds = value_type_of_arrow(own), value_type_of_arrow(unified)
     if types.is_floating(own):
         return bool(types.is_floating(unified) and own.bit_width <= unified.bit_width)
     if types.is_integer(own) and types.is_floating(unified):

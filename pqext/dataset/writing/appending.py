@@ -85,7 +85,7 @@ def check_append(
             schema = file.arrow_schema
     except ParquetError:
         return
-    first, other = (nullable(partitions.complete_schema(one)) for one in (schema, new))
+    first, other = (nullable(partitions.complete_schema(item)) for item in (schema, new))
     try:
         check_agreement(first, other, path, "the data")
     except SchemaMismatchError as error:

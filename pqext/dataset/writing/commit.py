@@ -105,7 +105,7 @@ def commit(
         seen = replaceable(target, folders) if overwrite else {}
         if overwrite and folders is None:
             seen |= {str(note): str(note) for note in (*logs(target), *target.glob(f"{BAD_LINES}*.ndjson"))}
-        old = [Old.of(_relative(path, target), at) for path, at in seen.items()]
+        old = [Old.from_path(_relative(path, target), at) for path, at in seen.items()]
         succeeded = (target / SUCCESS).exists()
         try:
             (target / SUCCESS).unlink(missing_ok=True)
@@ -156,12 +156,12 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
 def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
     """Return the members of ``names`` in ``folders``, however their names are escaped."""
     replaced = {_decoded(folder) for folder in folders}
-    found = []
+    results = []
     for name in names:
         parts = _decoded(name)[:-1]
         if any(parts[:depth] in replaced for depth in range(1, len(parts) + 1)):
-            found.append(name)
-    return found
+            results.append(name)
+    return results
 
 
 def logs(target: Path) -> list[Path]:
@@ -267,8 +267,8 @@ def _finish(folder: Path) -> None:
             if other != folder:
                 _remove(journal.replaced(str(other)))
         _remove(journal.replaced(str(target)))
-        for one in changed:
-            flush(one)
+        for item in changed:
+            flush(item)
         (target / SUCCESS).touch()
         for path in folder.iterdir():
             if path.is_dir():

@@ -99,7 +99,7 @@ def write_dataset(
     chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
     by = (partition_by,) if isinstance(partition_by, str) else partition_by
     if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
-        raise TypeError(f"partition_by is the name of a column or a list of names, not {partition_by!r}")
+        raise TypeError(f"partition_by must be the name of a column or a list of names, not {partition_by!r}")
     by = tuple(by)
     division = Division(by, max_records_per_file, target_file_bytes)
     is_dynamic = mode == "overwrite" and partition_overwrite == "dynamic"
@@ -134,12 +134,12 @@ def write_dataset(
         replaces_all = mode == "overwrite" and not is_dynamic
         if not files and (replaces_all or not target.has_files):
             put_empty(target, job, by, empty)
-        folders = {one.file.name.rpartition("/")[0] for one in files} if is_dynamic else None
+        folders = {item.file.name.rpartition("/")[0] for item in files} if is_dynamic else None
         target.commit(files, mode == "overwrite", folders)
     except BaseException:
         target.abort()
         raise
-    return Saved(target.path, tuple(one.file for one in files))
+    return Saved(target.path, tuple(file.file for file in files))
 
 
 def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
@@ -152,10 +152,10 @@ def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
 def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:
     """Return an absolute local path, or the URL of a store."""
     if not isinstance(folder, str | os.PathLike):
-        raise TypeError(f"folder is a path or a URL, not {type(folder).__name__}")
+        raise TypeError(f"folder must be a path or a URL, not {type(folder).__name__}")
     path = os.fsdecode(folder)
     if not path:
-        raise ValueError("folder is empty: pass a path or a URL")
+        raise ValueError("folder is empty; pass a path or a URL")
     if scheme_of(path) not in (None, "file", "local"):
         return path
     if storage_options:

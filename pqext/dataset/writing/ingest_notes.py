@@ -9,7 +9,7 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.pending_files import check_manifest_size
-from pqext.dataset.files.manifests import parsed, whole
+from pqext.dataset.files.manifests import parse_integer, parsed
 
 Digest = tuple[tuple[int, str], ...]
 """Hashes of consecutive byte ranges of a file, each with the end of its range."""
@@ -42,13 +42,13 @@ def read_ingest_note(note: bytes, path: str) -> Note:
             arguments = {str(name): str(text) for name, text in arguments.items()}
         return {
             str(file["path"]): Noted(
-                str(file["stamp"]), _digest(file.get("digest")), arguments, whole(file.get("bad_lines", 0))
+                str(file["stamp"]), _digest(file.get("digest")), arguments, parse_integer(file.get("bad_lines", 0))
             )
             for file in content["files"]
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptFileError(
-            f"the note of what was ingested is damaged ({error}): remove it to ingest its files again", path=path
+            f"the record of ingested files is damaged ({error}): remove it to ingest its files again", path=path
         ) from None
 
 
@@ -61,7 +61,7 @@ def note_of(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] |
 
 
 def _digest(ranges: Any) -> Digest | None:
-    return None if ranges is None else tuple((whole(stop), str(text)) for stop, text in ranges)
+    return None if ranges is None else tuple((parse_integer(stop), str(text)) for stop, text in ranges)
 
 
 STREAMED = "_pqext_streamed-"
@@ -91,10 +91,10 @@ class Batch:
         Raises ``CorruptFileError`` if the record is corrupt.
         """
         try:
-            found = parsed(note)
-            return whole(found["batch"]) >= self.number and not (by_others and found["job"] == self.job)
+            result = parsed(note)
+            return parse_integer(result["batch"]) >= self.number and not (by_others and result["job"] == self.job)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(
-                f"the note of a stream is damaged ({error}), so it is not known which of its batches are there: remove "
-                "it if the last one is not", path=path,
+                f"the record of a stream is damaged ({error}), so its complete batches are unknown: remove it if the "
+                "last batch is missing", path=path,
             ) from None

@@ -98,8 +98,8 @@ class PartFiles:
         done, self._done = self._done, []
         for file in opened:
             file.discard()
-        for one in done:
-            self._staged.discard(one.file.name, one.token)
+        for item in done:
+            self._staged.discard(item.file.name, item.token)
 
     def _add(self, folder: str, batch: pa.RecordBatch) -> None:
         for rows in self._split(folder, batch):
@@ -160,8 +160,8 @@ class _PartFile:
         self._dest = staged.create(name)
         self._writer = _Writer(self._dest, schema, **options)
         self._limits = limits = WriteOptions(**options)
-        self._orders = any(isinstance(one, Mapping) and one.get("order") for one in limits.geometry.values())
-        self._gathers = self._orders or any(shredding(one).schema is None for one in limits.shredding.values())
+        self._orders = any(isinstance(entry, Mapping) and entry.get("order") for entry in limits.geometry.values())
+        self._gathers = self._orders or any(shredding(item).schema is None for item in limits.shredding.values())
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = self._gathered_bytes = 0
         self._given = 0
@@ -218,20 +218,20 @@ class _PartFile:
 
 def _shredded(schema: pa.Schema, stored: pa.Schema | None) -> dict[str, str]:
     """The shredding schemas of the VARIANTs of a file, by their paths."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     pending = [] if stored is None else _children("", schema, stored)
     while pending:
-        path, field, kept = pending.pop()
+        path, field, retained = pending.pop()
         if is_marked(field) or is_shredded_type(field.type):
-            if is_shredded_type(kept.type):
-                found[path] = str(schema_of_storage(kept.type))
+            if is_shredded_type(retained.type):
+                result[path] = str(schema_of_storage(retained.type))
         elif pa.types.is_struct(field.type):
-            pending += _children(f"{path}.", field.type, kept.type)
+            pending += _children(f"{path}.", field.type, retained.type)
         elif pa.types.is_map(field.type):
-            pending.append((f"{path}.key_value.value", field.type.item_field, kept.type.item_field))
+            pending.append((f"{path}.key_value.value", field.type.item_field, retained.type.item_field))
         elif hasattr(field.type, "value_field"):
-            pending.append((f"{path}.list.element", field.type.value_field, kept.type.value_field))
-    return found
+            pending.append((f"{path}.list.element", field.type.value_field, retained.type.value_field))
+    return result
 
 
 def _children(
@@ -239,15 +239,15 @@ def _children(
 ) -> list[tuple[str, pa.Field, pa.Field]]:
     """The fields with their paths and stored forms, the last one first."""
     both = zip(fields, stored, strict=True)
-    return [(f"{above}{field.name}", field, kept) for field, kept in both][::-1]
+    return [(f"{above}{field.name}", field, retained) for field, retained in both][::-1]
 
 
 def check_division(division: Division, schema: pa.Schema) -> None:
     """Raise ``ValueError`` or ``TypeError`` for a division that does not suit the columns of ``schema``."""
     for name in ("max_records_per_file", "target_file_bytes"):
-        given = getattr(division, name)
-        if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
-            raise TypeError(f"{name} is a whole number, not {given!r}")
-        if given is not None and given < 1:
-            raise ValueError(f"{name} must be positive, not {given}")
+        arguments = getattr(division, name)
+        if arguments is not None and (isinstance(arguments, bool) or not isinstance(arguments, int)):
+            raise TypeError(f"{name} is a whole number, not {arguments!r}")
+        if arguments is not None and arguments < 1:
+            raise ValueError(f"{name} must be positive, not {arguments}")
     folder_names(schema, division.partition_by)

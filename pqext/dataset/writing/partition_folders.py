@@ -26,7 +26,7 @@ _ADVICE = "cast it to text, a date or a whole number first"
 
 def escaped(text: str) -> str:
     """``text`` as a part of a folder's name."""
-    return "".join(f"%{ord(one):02X}" if one in _ESCAPED else one for one in text)
+    return "".join(f"%{ord(item):02X}" if item in _ESCAPED else item for item in text)
 
 
 def null_folder(columns: Sequence[str]) -> str:
@@ -54,7 +54,7 @@ def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
         if not _names_folders(type):
             raise TypeError(f"partition_by: column {name!r} of type {type} cannot name folders: {_ADVICE}")
     if columns and len(columns) == len(schema.names):
-        raise ValueError("partition_by names all columns, so none is left for the files")
+        raise ValueError("partition_by names all columns; files need at least one other column")
 
 
 def _names_folders(type: pa.DataType) -> bool:
@@ -66,9 +66,9 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
     """The rows of each folder in order, without ``columns``; a folder's path ends in ``/``."""
     code = np.zeros(batch.num_rows, np.int64)
     for name in columns:
-        found = pc.dictionary_encode(batch.column(name), null_encoding="encode")
+        result = pc.dictionary_encode(batch.column(name), null_encoding="encode")
         # Codes stay below the number of rows squared: each round renumbers the folders found so far.
-        code = np.unique(code, return_inverse=True)[1] * len(found.dictionary) + found.indices.to_numpy()
+        code = np.unique(code, return_inverse=True)[1] * len(result.dictionary) + result.indices.to_numpy()
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
     rest = batch.select([index for index, name in enumerate(batch.schema.names) if name not in columns])

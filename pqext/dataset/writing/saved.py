@@ -38,17 +38,17 @@ class Saved:
 
     def __str__(self) -> str:
         lines = [f"{self.rows:,} rows, {self.bytes:,} bytes in {len(self.files):,} files in {self.path}"]
-        for path, found in self.shredded.items():
-            more = f", and {len(found) - 1} other schemas" if len(found) > 1 else ""
-            lines.append(f"  {path}: {found[0]}{more}")
+        for path, result in self.shredded.items():
+            more = f", and {len(result) - 1} other schemas" if len(result) > 1 else ""
+            lines.append(f"  {path}: {result[0]}{more}")
         lines += [f"  in the residual: {share:.1%} of {path}" for path, share in self.residual.items()]
         return "\n".join(lines)
 
 
 def shreddings(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:
     """The different shredding schemas of each VARIANT in ``files``."""
-    found: dict[str, dict[str, None]] = {}
+    result: dict[str, dict[str, None]] = {}
     for file in files:
         for path, schema in file.shredded.items():
-            found.setdefault(path, {})[schema] = None
-    return {path: tuple(schemas) for path, schemas in found.items()}
+            result.setdefault(path, {})[schema] = None
+    return {path: tuple(schemas) for path, schemas in result.items()}

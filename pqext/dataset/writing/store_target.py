@@ -112,21 +112,21 @@ class StoreTarget:
         finished = self._finish_other()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
-        for one in [*self._bucket.unfinished(self._inside)]:
-            ours = _OURS.fullmatch(one.key.rpartition("/")[2])
-            if ours is not None and one.at < before:
-                self._bucket.abort(one.key, one.upload)
+        for item in [*self._bucket.unfinished(self._inside)]:
+            ours = _OURS.fullmatch(item.key.rpartition("/")[2])
+            if ours is not None and item.at < before:
+                self._bucket.abort(item.key, item.upload)
                 removed[ours[1]] = None
         return Cleaned(finished, tuple(removed))
 
-    def ingested(self, known: Collection[str] = ()) -> dict[str, Note]:
-        found = {}
+    def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+        result = {}
         for key in self._bucket.keys(self._inside + LOG):
             name = key[len(self._inside) :]
-            if name not in known and name not in self._put:
+            if name not in exclude and name not in self._put:
                 with suppress(FileNotFoundError):  # an overwrite has removed it since
-                    found[name] = read_ingest_note(self._bucket.get(key)[0], self._bucket.url(key))
-        return found
+                    result[name] = read_ingest_note(self._bucket.get(key)[0], self._bucket.url(key))
+        return result
 
     def check_no_table(self) -> None:
         with writing():
@@ -179,7 +179,7 @@ class StoreTarget:
     ) -> None:
         if batch is not None:
             self.put(batch.name, batch.dump())
-        uploads = {one.file.name: (one.token.upload, one.token.etags) for one in files}
+        uploads = {file.file.name: (file.token.upload, file.token.etags) for file in files}
         small = {name: base64.b64encode(data).decode() for name, data in self._put.items()}
         for failed in range(_ATTEMPTS):
             finished = self._finish_other()
@@ -223,9 +223,9 @@ class StoreTarget:
     def _give_up(self) -> None:
         """Give up what attempts have left that do not count."""
         with suppress(Exception):
-            for one in [*self._bucket.unfinished(self._inside)]:
-                if f"-{self._job}-" in one.key:
-                    self._bucket.abort(one.key, one.upload)
+            for item in [*self._bucket.unfinished(self._inside)]:
+                if f"-{self._job}-" in item.key:
+                    self._bucket.abort(item.key, item.upload)
 
     def _may_be_decided(self) -> bool:
         """Does the note name this job? What waits for a job that is decided is all there is of it."""
@@ -242,10 +242,10 @@ class StoreTarget:
 
     def _visible_files(self) -> list[str]:
         inside = len(self._inside)
-        found = self._bucket.keys(self._inside)
+        result = self._bucket.keys(self._inside)
         with writing():
-            check_listing(self._bucket.location(self._bucket.prefix), (key[inside:] for key in found))
-        return [key for key in found if not any(map(is_hidden, key[inside:].split("/")))]
+            check_listing(self._bucket.location(self._bucket.prefix), (key[inside:] for key in result))
+        return [key for key in result if not any(map(is_hidden, key[inside:].split("/")))]
 
     def _replaced(self, folders: Collection[str] | None) -> tuple[str, ...]:
         """The files that an overwrite replaces; with ``folders``, those in these partitions."""

@@ -31,8 +31,8 @@ class Target(Protocol):
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
         """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
 
-    def ingested(self, known: Collection[str] = ()) -> dict[str, Note]:
-        """The notes of jobs about their input files, by the names of the notes; without those that are ``known``."""
+    def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+        """The notes of jobs about their input files, by the names of the notes; without those that are ``exclude``."""
 
     def check_no_table(self) -> None:
         """Raise ``TableFormatError`` for the folder of a Delta, Iceberg or Hudi table, or one within it."""
@@ -84,13 +84,13 @@ class FolderTarget:
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
         return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else Cleaned((), ())
 
-    def ingested(self, known: Collection[str] = ()) -> dict[str, Note]:
-        found = {}
+    def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+        result = {}
         for log in commit.logs(self._folder):
-            if log.name not in known:
+            if log.name not in exclude:
                 with suppress(FileNotFoundError):  # an overwrite has removed it since
-                    found[log.name] = read_ingest_note(read_note(str(log)), str(log))
-        return found
+                    result[log.name] = read_ingest_note(read_note(str(log)), str(log))
+        return result
 
     def check_no_table(self) -> None:
         with writing():
@@ -133,7 +133,7 @@ class FolderTarget:
         if batch is not None:
             self.put(batch.name, batch.dump())
         commit.commit(
-            self._folder, self._job, [*(one.file.name for one in files), *self._put], overwrite=overwrite,
+            self._folder, self._job, [*(file.file.name for file in files), *self._put], overwrite=overwrite,
             folders=folders, was_done=None if batch is None else lambda: bool(self.has(batch)), check=check,
         )
 
@@ -151,8 +151,8 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
     there = next((path for path in (target, *target.parents) if path.exists()), None)
     if there is not None and not there.is_dir():
         raise UnsupportedError(
-            "a file lies in the place of a folder to write into: remove it, or save to another folder",
-            feature="folders in the place of files", path=str(there),
+            "the folder to write is an existing file; remove the file, or save to another folder",
+            feature="folders that are files", path=str(there),
         )
     if (target / spark_metadata.FOLDER).is_dir():
         raise ValueError(

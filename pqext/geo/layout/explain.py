@@ -126,8 +126,8 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
         geographic = type is not None and type.geographic
         frame = _Frame.enclosing((part.box for part in groups), geographic)
         width, height = frame.query(share)
-        found = [_describe(parts, frame, width, height) for parts in (groups, pages)]
-        advice = _suggestions(groups, pages, found, frame, width, height)
+        results = [_describe(parts, frame, width, height) for parts in (groups, pages)]
+        advice = _suggestions(groups, pages, results, frame, width, height)
         return Layout(
             path=file.path or "(no path)",
             column=node.dotted,
@@ -136,8 +136,8 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
             extent=frame.extent,
             query_width=width * frame.width,
             query_height=height * frame.height,
-            row_groups=found[0],
-            pages=found[1],
+            row_groups=results[0],
+            pages=results[1],
             suggestions=advice,
         )
 
@@ -195,9 +195,9 @@ def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
 
 def _row_group_part(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> Part:
     """Return the row group with the box used for pruning: its own, or the box of its covering."""
-    found = chunk.geospatial_statistics
+    result = chunk.geospatial_statistics
     geographic = type is not None and type.geographic
-    box = None if found is None or found.bbox is None else BoundingBox.from_metadata(found.bbox)
+    box = None if result is None or result.bbox is None else BoundingBox.from_metadata(result.bbox)
     if box is None and type is not None and type.planar:
         box = covering_box(group, chunk.node, geographic)
     box = box if box is not None and box.usable and (geographic or not box.wraps) else None
@@ -285,15 +285,15 @@ def hits(boxes: _Doubles, width: float, height: float) -> _Doubles:
         # Boxes that touch neither end lie between them.
         between = _share(boxes[1] + width, boxes[0] - width, width) if width < 1 else np.zeros_like(x)
         x = np.where(wraps, 1 - between, x)
-    found: _Doubles = x * _share(boxes[2], boxes[3], height)
-    return found
+    result: _Doubles = x * _share(boxes[2], boxes[3], height)
+    return result
 
 
 def _share(low: _Doubles, high: _Doubles, side: float) -> _Doubles:
     if side >= 1:
         return np.ones_like(low)
-    found: _Doubles = (np.minimum(high, 1 - side) - np.maximum(low - side, 0)).clip(0) / (1 - side)
-    return found
+    result: _Doubles = (np.minimum(high, 1 - side) - np.maximum(low - side, 0)).clip(0) / (1 - side)
+    return result
 
 
 def _describe(parts: list[Part], frame: _Frame, width: float, height: float) -> BoxLayout:
@@ -334,26 +334,26 @@ def _suggestions(
     groups_layout, pages_layout = layouts
     if not groups_layout.with_box:
         return ("no row group has a box, so every query reads the complete column; write the file with statistics",)
-    found = []
+    results = []
     rows = sum(part.rows for part in groups)
     own = any(part.own and part.box is not None for part in pages)  # otherwise pages do not show the order of rows
     name, parts, layout = ("pages", pages, pages_layout) if own else ("row groups", groups, groups_layout)
     per_side = sqrt(layout.count)
     even = (1 + per_side * width) * (1 + per_side * height)
     if layout.count > 1 and layout.read > _WORTH_SORTING * even and not _is_ordered(parts, frame):
-        found.append(
+        results.append(
             f"sort the rows of the file with geo.sort or order='hilbert' in write_table (ParquetWriter and "
             f"pqext convert sort within row groups only): a query would read about "
             f"{even:,.0f} {name} of an even grid instead of {layout.read:,.0f}"
         )
     if not own and pages_layout.count >= 2 * groups_layout.count:
-        found.append("pages have no boxes, so queries read complete row groups; set the writer option page_boxes")
+        results.append("pages have no boxes, so queries read complete row groups; set the writer option page_boxes")
     mean = rows / max(pages_layout.count, 1)
     if mean > 2 * PAGE_ROWS and pages_layout.rows_read > 3 * rows * width * height:
-        found.append(
+        results.append(
             f"smaller pages, page_rows={PAGE_ROWS:,} instead of {mean:,.0f} on average, spare rows around the query"
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _is_ordered(parts: list[Part], frame: _Frame) -> bool:

@@ -48,8 +48,8 @@ def check_curve(curve: Any) -> Curve:
     """``curve``; raises ValueError unless it is the name of one."""
     if curve not in CURVES:
         raise ValueError(f"an order is {' or '.join(map(repr, CURVES))}, not {curve!r}")
-    found: Curve = curve
-    return found
+    result: Curve = curve
+    return result
 
 
 def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.uint64]:
@@ -93,7 +93,7 @@ def sort(
     KeyError if the column does not exist, GeometryError with row and byte if WKB is invalid.
     """
     if not isinstance(table, pa.Table):
-        raise TypeError(f"sort takes a pyarrow Table, not {type(table).__name__}")
+        raise TypeError(f"sort requires a pyarrow Table, not {type(table).__name__}")
     check_curve(curve)
     check_table(table)
     field, values = pick(table, column)
@@ -156,8 +156,8 @@ def split_rows(
     most = at_most // step
     blocks = np.empty((4, len(firsts)))
     for line, (reduce, missing) in enumerate(((np.fmin, np.inf), (np.fmax, -np.inf)) * 2):
-        found = reduce.reduceat(boxes[line] if order is None else boxes[line][order], firsts)
-        blocks[line] = np.where(np.isfinite(found), found, missing)
+        result = reduce.reduceat(boxes[line] if order is None else boxes[line][order], firsts)
+        blocks[line] = np.where(np.isfinite(result), result, missing)
     width, height = _typical(blocks, most)
     costs, starts = np.empty(len(firsts) + 1), np.empty(len(firsts) + 1, dtype=np.int64)
     cheapest_cuts(blocks, width, height, _EXTRA * most, (most + 1) // 2, most, costs, starts)

@@ -190,9 +190,9 @@ class BoxTest:
     def answers(self, boxes: Boxes) -> NDArray[np.uint8]:
         """An :class:`Answer` for each box."""
         no, yes = self._proofs(boxes)
-        found = np.where(no, Answer.NO, np.where(yes, Answer.YES, Answer.MAYBE)).astype(np.uint8)
-        found[~boxes.usable(self.geographic)] = Answer.MAYBE
-        return found
+        result = np.where(no, Answer.NO, np.where(yes, Answer.YES, Answer.MAYBE)).astype(np.uint8)
+        result[~boxes.usable(self.geographic)] = Answer.MAYBE
+        return result
 
     def _proofs(self, boxes: Boxes) -> tuple[Flags, Flags]:
         never = np.zeros(len(boxes.xmin), dtype=np.bool_)

@@ -68,7 +68,7 @@ def densify(
         array = from_shapely(geometries)
         type = resolve_type(array, crs, edges or "spherical")
     if type.planar:
-        raise ValueError("planar edges are straight lines already")
+        raise ValueError("edges are already planar")
     with np.errstate(all="ignore"):  # GEOS meets NaN on its way
         shapes = without_empty_parts(shapely.force_2d(to_shapely(array)))
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
@@ -78,18 +78,18 @@ def densify(
         message = "coordinates are not longitudes and latitudes; geo.clamp moves them into the range"
         raise GeometryError(message, rule="geography.range", row=row)
     shapes = clamp_shapes(shapes)
-    found = np.full(len(shapes), None, dtype=object)
+    result = np.full(len(shapes), None, dtype=object)
     present = np.flatnonzero(~shapely.is_missing(shapes))
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
-        found[present] = unroll(shapes[present], geod, tolerance=tolerance)
+        result[present] = unroll(shapes[present], geod, tolerance=tolerance)
         if split:
-            west, south, east, north = shapely.bounds(found).T
+            west, south, east, north = shapely.bounds(result).T
             for row in np.flatnonzero((west < -180) | (east > 180) | (south < -90) | (north > 90)).tolist():
-                found[row] = _wrap_longitudes(found[row])
+                result[row] = _wrap_longitudes(result[row])
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"shapely cannot unroll the geometries: {error}") from error
-    return found
+    return result
 
 
 def _wrap_longitudes(shape: Any) -> Any:

@@ -61,12 +61,12 @@ def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
     segments, owners = _segments(rows)
     theirs, _ = _segments(np.array([query], dtype=object))
     offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
-    found = np.full((len(rows), 4), np.nan)
+    result = np.full((len(rows), 4), np.nan)
     around = _in_space(theirs, geod)
-    nearest(_in_space(segments, geod), offsets.astype(np.int64), around, _spheres(around), found)
-    known = np.flatnonzero(~np.isnan(found[:, 0]))
-    x0, y0 = _along(segments, found[known, 0], found[known, 1])
-    x1, y1 = _along(theirs, found[known, 2], found[known, 3])
+    nearest(_in_space(segments, geod), offsets.astype(np.int64), around, _spheres(around), result)
+    known = np.flatnonzero(~np.isnan(result[:, 0]))
+    x0, y0 = _along(segments, result[known, 0], result[known, 1])
+    x1, y1 = _along(theirs, result[known, 2], result[known, 3])
     away = np.full(len(rows), np.nan)
     away[known] = geod.inv(x0, y0, x1, y1)[2]
     return away
@@ -98,19 +98,19 @@ def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]
     single = np.flatnonzero(shapely.get_type_id(chains)[chain] == 0)
     starts = np.concatenate([np.flatnonzero(np.diff(chain) == 0), single])
     stops = np.concatenate([np.flatnonzero(np.diff(chain) == 0) + 1, single])
-    kept = (np.abs(corners[starts, 1]) <= 90) & (np.abs(corners[stops, 1]) <= 90)
-    starts, stops = starts[kept], stops[kept]
-    one, other = corners[starts], corners[stops]
-    length = np.hypot((other - one)[:, 0] * np.cos(np.radians(np.abs(one + other)[:, 1] / 2)), (other - one)[:, 1])
+    retained = (np.abs(corners[starts, 1]) <= 90) & (np.abs(corners[stops, 1]) <= 90)
+    starts, stops = starts[retained], stops[retained]
+    item, other = corners[starts], corners[stops]
+    length = np.hypot((other - item)[:, 0] * np.cos(np.radians(np.abs(item + other)[:, 1] / 2)), (other - item)[:, 1])
     pieces = np.maximum(np.ceil(length / LONGEST), 1).astype(np.int64)
     which = np.repeat(np.arange(len(pieces)), pieces)
     step = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     low, high = (step / pieces[which])[:, None], ((step + 1) / pieces[which])[:, None]
-    way = other - one
-    found = np.column_stack([one[which] + low * way[which], one[which] + high * way[which]])
+    way = other - item
+    result = np.column_stack([item[which] + low * way[which], item[which] + high * way[which]])
     whose = owners[chain[starts]][which]
     order = np.argsort(whose, kind="stable")
-    return np.ascontiguousarray(found[order]), whose[order]
+    return np.ascontiguousarray(result[order]), whose[order]
 
 
 def _in_space(segments: _Doubles, geod: Geod) -> _Doubles:

@@ -63,10 +63,10 @@ def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
 def _box_around(query: Any, type: GeospatialType) -> BoundingBox | None:
     """Return the box around a geometry with the edges of ``type``; None if it is unknown."""
     try:
-        found = bounds(from_shapely([query]), type.edges, type.crs)[0].as_py()
+        result = bounds(from_shapely([query]), type.edges, type.crs)[0].as_py()
     except GeometryError:
         return None
-    return BoundingBox(found["xmin"], found["xmax"], found["ymin"], found["ymax"])
+    return BoundingBox(result["xmin"], result["xmax"], result["ymin"], result["ymax"])
 
 
 def decide(
@@ -113,12 +113,12 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
     left = np.setdiff1d(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])  # edges to nowhere meet nothing
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
-        asked = predicate.private_geometry
-        query = unrolled(asked, geod)
+        requested = predicate.private_geometry
+        query = unrolled(requested, geod)
         if query.is_empty or not len(left):
             return answers
         west, _, east, _ = shapely.bounds(query).tolist()
-        if not isinstance(asked, BoundingBox) and np.isnan(shapely.get_coordinates(asked)).any():
+        if not isinstance(requested, BoundingBox) and np.isnan(shapely.get_coordinates(requested)).any():
             return answers
         if not np.isfinite(shapely.get_coordinates(query)).all():
             raise GeometryError("the query's coordinates are not longitudes and latitudes", rule="geography.range")
@@ -151,10 +151,10 @@ def geod_of(type: GeospatialType) -> Geod:
     """The ellipsoid of the column's CRS. Raises GeometryError when the CRS is not known."""
     from pyproj import Geod
 
-    found = Geod(ellps="WGS84") if type.crs is None else crs_.parse(type.crs).get_geod()
-    if found is None:
+    result = Geod(ellps="WGS84") if type.crs is None else crs_.parse(type.crs).get_geod()
+    if result is None:
         raise GeometryError(f"the CRS {type.crs} has no ellipsoid", rule="geography.crs")
-    return found
+    return result
 
 
 def unrolled(query: Any, geod: Geod | None) -> Any:
@@ -162,12 +162,12 @@ def unrolled(query: Any, geod: Geod | None) -> Any:
     import shapely
 
     if not isinstance(query, BoundingBox):
-        one = np.array([query], dtype=object)
-        (found,) = unroll(one, geod)
-        west, _, east, _ = shapely.bounds(found).tolist()
+        item = np.array([query], dtype=object)
+        (result,) = unroll(item, geod)
+        west, _, east, _ = shapely.bounds(result).tolist()
         if west < -180 or east > 180:
-            (found,) = unroll(one, geod, (west + east) / 2)
-        return found
+            (result,) = unroll(item, geod, (west + east) / 2)
+        return result
     xmin, xmax = query.xmin, query.xmax + (360.0 if query.wraps else 0.0)
     south, north = query.ymin, query.ymax
     if xmax - xmin >= 360:
@@ -221,9 +221,9 @@ def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
         areas = shapely.get_dimensions(shapes[~whole]) == 2
         once = np.asarray(shapely.geometrycollections(copies))
         once[areas] = shapely.clip_by_rect(united(copies[areas], axis=1), *WINDOW)
-        found = shapes.copy()
-        found[~whole] = once
-        return found
+        result = shapes.copy()
+        result[~whole] = once
+        return result
 
     related = planar.related
 

@@ -33,9 +33,9 @@ def lengths(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     steps = np.flatnonzero(np.diff(chain) == 0)
     x, y = corners.T
     metres = np.asarray(globe.geod_of(type).inv(x[steps], y[steps], x[steps + 1], y[steps + 1])[2])
-    found = np.bincount(owners[chain[steps]], weights=metres, minlength=len(shapes)).astype(np.float64)
-    found[_nowhere(shapes)] = np.nan
-    return found
+    result = np.bincount(owners[chain[steps]], weights=metres, minlength=len(shapes)).astype(np.float64)
+    result[_nowhere(shapes)] = np.nan
+    return result
 
 
 def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
@@ -47,14 +47,14 @@ def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     of_areas = shapely.get_type_id(parts) == 3
     polygons, owners = parts[of_areas], owners[of_areas]
     rings, polygon = shapely.get_rings(polygons, return_index=True)
-    found = np.zeros(len(shapes))
+    result = np.zeros(len(shapes))
     first = np.concatenate([[True], np.diff(polygon) != 0])[: len(rings)]
     for ring, number, is_shell in zip(rings, polygon, first, strict=True):
         x, y = shapely.get_coordinates(ring).T
         inside = abs(geod.polygon_area_perimeter(x, y)[0])
-        found[owners[number]] += inside if is_shell else -inside
-    found[_nowhere(shapes)] = np.nan
-    return found
+        result[owners[number]] += inside if is_shell else -inside
+    result[_nowhere(shapes)] = np.nan
+    return result
 
 
 def distances(first_shapes: _Shapes, second_shapes: _Shapes, type: GeospatialType) -> _Doubles:
@@ -98,5 +98,5 @@ def _nowhere(shapes: _Shapes) -> NDArray[np.bool_]:
     outside = (xmin < west - slack) | (xmax > east + slack) | (ymin < south - slack) | (ymax > north + slack)
     corners, whose = shapely.get_coordinates(shapes, return_index=True)
     outside[whose[~np.isfinite(corners).all(axis=1)]] = True
-    found: NDArray[np.bool_] = outside | shapely.is_missing(shapes)
-    return found
+    result: NDArray[np.bool_] = outside | shapely.is_missing(shapes)
+    return result

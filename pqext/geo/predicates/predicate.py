@@ -80,8 +80,8 @@ class SpatialPredicate(SpatialQuestion):
         type: GeospatialType = PLANE,
     ) -> NDArray[np.bool_]:
         """In which of several boxes can a geometry satisfy the predicate? Arguments as in :meth:`answers`."""
-        found: NDArray[np.bool_] = self.answers(xmin, xmax, ymin, ymax, type) != Answer.NO
-        return found
+        result: NDArray[np.bool_] = self.answers(xmin, xmax, ymin, ymax, type) != Answer.NO
+        return result
 
     def box_test(self, type: GeospatialType) -> BoxTest:
         """The test of boxes in a column of ``type``."""

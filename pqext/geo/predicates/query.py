@@ -27,7 +27,7 @@ def as_box(box: Query) -> BoundingBox:
     antimeridian, and is allowed between longitudes only. TypeError for what holds no numbers.
     """
     if isinstance(box, BoundingBox):
-        found = box
+        result = box
     else:
         try:
             in_file = hasattr(box, "xmin")
@@ -38,16 +38,16 @@ def as_box(box: Query) -> BoundingBox:
         except (AttributeError, TypeError, ValueError) as error:
             kind = ValueError if isinstance(error, ValueError) else TypeError
             raise kind("a query box is four numbers, (xmin, ymin, xmax, ymax)") from None
-        found = BoundingBox(xmin, xmax, ymin, ymax)
-    if found.ymin > found.ymax:
+        result = BoundingBox(xmin, xmax, ymin, ymax)
+    if result.ymin > result.ymax:
         raise ValueError(
-            f"ymin {found.ymin} is above ymax {found.ymax}: a query box is (xmin, ymin, xmax, ymax), in this order"
+            f"ymin {result.ymin} is above ymax {result.ymax}: a query box is (xmin, ymin, xmax, ymax), in this order"
         )
-    if not found.usable:
+    if not result.usable:
         raise ValueError(
-            f"a query box needs finite bounds and ymin <= ymax, and xmin > xmax between longitudes only: {found}"
+            f"a query box needs finite bounds and ymin <= ymax, and xmin > xmax between longitudes only: {result}"
         )
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class SpatialQuestion:
             object.__setattr__(self, "geometry", as_box(self.geometry))
         elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # a GeoSeries has a series
             hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
-            raise TypeError(f"a query is a box or a shapely geometry, one, not {type(self.geometry).__name__}{hint}")
+            raise TypeError(f"a query must be a box or a shapely geometry, not {type(self.geometry).__name__}{hint}")
         else:
             # The caller's object may be in use in other threads, and preparing it would change it.
             (mended,) = without_empty_parts(np.array([copy_of(self.geometry)], dtype=object))
@@ -93,14 +93,14 @@ def as_distance(operation: str, distance: Any) -> float | None:
     """
     if operation != "dwithin":
         if distance is not None:
-            raise TypeError(f"{operation} takes no distance")
+            raise TypeError(f"{operation} does not accept a distance")
         return None
     if isinstance(distance, bool) or not isinstance(distance, (int, float, np.integer, np.floating)):
-        raise TypeError(f"dwithin takes a distance, not {distance!r}")
+        raise TypeError(f"dwithin requires a distance, not {distance!r}")
     try:
-        found = float(distance)
+        result = float(distance)
     except OverflowError:
-        found = math.inf
-    if not 0 <= found < math.inf:
+        result = math.inf
+    if not 0 <= result < math.inf:
         raise ValueError(f"a distance is finite and not negative, not {distance!r}")
-    return found
+    return result

@@ -83,8 +83,8 @@ def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
     while (shapely.get_type_id(parts) > 3).any():
         parts, inner = shapely.get_parts(parts, return_index=True)
         owners = owners[inner]
-    kept = ~shapely.is_empty(parts)
-    return parts[kept], owners[kept]
+    retained = ~shapely.is_empty(parts)
+    return parts[retained], owners[retained]
 
 
 def chains_of(shapes: _Shapes) -> tuple[_Shapes, _Numbers]:
@@ -100,23 +100,23 @@ def chains_of(shapes: _Shapes) -> tuple[_Shapes, _Numbers]:
 def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
     import shapely
 
-    found = np.full(count, shapely.GeometryCollection(), dtype=object)
+    result = np.full(count, shapely.GeometryCollection(), dtype=object)
     order = np.argsort(owners, kind="stable")
     parts, owners = parts[order], owners[order]
     numbers, starts, counts = np.unique(owners, return_index=True, return_counts=True)
     single = counts == 1
-    found[numbers[single]] = parts[starts[single]]
+    result[numbers[single]] = parts[starts[single]]
     for number, start, length in zip(numbers[~single], starts[~single], counts[~single], strict=True):
         some = parts[start : start + length]
         dimension = shapely.get_dimensions(some)
         if (dimension == 2).all():
             whole = shapely.multipolygons(some)
-            found[number] = whole if shapely.is_valid(whole) else united(some)
+            result[number] = whole if shapely.is_valid(whole) else united(some)
         elif (dimension == dimension[0]).all():
-            found[number] = shapely.multipoints(some) if dimension[0] == 0 else shapely.multilinestrings(some)
+            result[number] = shapely.multipoints(some) if dimension[0] == 0 else shapely.multilinestrings(some)
         else:
-            found[number] = shapely.geometrycollections(some)
-    return found
+            result[number] = shapely.geometrycollections(some)
+    return result
 
 
 def shifted(shapes: Any, by: float) -> Any:
@@ -168,8 +168,8 @@ def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, m
     chains = _chains(lines, geod, tolerance, most)
     low, high, _ = chains.spans(len(lines))
     x = chains.placed(_nearest_turns((low + high) / 2, middle))
-    found: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
-    return found
+    result: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
+    return result
 
 
 def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float, most: int | None) -> _Shapes:
@@ -189,12 +189,12 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
     wide = np.zeros(len(polygons), dtype=np.bool_)
     np.logical_or.at(wide, owners, (np.abs(net) > 180) | (high - low >= 180 - _HALF))
     wide |= _with_a_hole_beyond(rings, owners, shell)
-    found = np.empty(len(polygons), dtype=object)
+    result = np.empty(len(polygons), dtype=object)
     plain = ~wide[owners]
     if plain.any():
-        kept, numbers = plain[chain], np.cumsum(plain) - 1
-        linear = shapely.linearrings(np.column_stack([x[kept], y[kept]]), indices=numbers[chain[kept]])
-        found[~wide] = shapely.polygons(linear, indices=(np.cumsum(~wide) - 1)[owners[plain]])
+        retained, numbers = plain[chain], np.cumsum(plain) - 1
+        linear = shapely.linearrings(np.column_stack([x[retained], y[retained]]), indices=numbers[chain[retained]])
+        result[~wide] = shapely.polygons(linear, indices=(np.cumsum(~wide) - 1)[owners[plain]])
     stops = np.searchsorted(chain, np.arange(len(rings) + 1))
     for number in np.flatnonzero(wide).tolist():
         areas = []
@@ -202,8 +202,8 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
             at = slice(stops[ring], stops[ring + 1])
             areas.append(_inside(chains.x[at], chains.turn[at] + turns[ring], y[at], net[ring]))
         outer, *holes = areas
-        found[number] = _holed(outer, holes) if holes else outer
-    return found
+        result[number] = _holed(outer, holes) if holes else outer
+    return result
 
 
 def _with_a_hole_beyond(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -211,11 +211,11 @@ def _with_a_hole_beyond(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool
     import shapely
 
     holes = np.flatnonzero(~shell)
-    found = np.zeros(int(shell.sum()), dtype=np.bool_)
+    result = np.zeros(int(shell.sum()), dtype=np.bool_)
     inner, outer = shapely.bounds(rings[holes]), shapely.bounds(rings[shell])[owners[holes]]
     beyond = (inner[:, :2] < outer[:, :2]).any(axis=1) | (inner[:, 2:] > outer[:, 2:]).any(axis=1)
-    found[owners[holes[beyond]]] = True
-    return found
+    result[owners[holes[beyond]]] = True
+    return result
 
 
 def _holed(shell: Any, holes: list[Any]) -> Any:
@@ -234,8 +234,8 @@ def _holed(shell: Any, holes: list[Any]) -> Any:
     shapely.prepare(shell)
     astray = shapely.overlaps(shell, holes)
     holes = [shapely.intersection(shell, hole) if over else hole for hole, over in zip(holes, astray, strict=True)]
-    found = shapely.symmetric_difference(shell, united(holes))
-    return shapely.clip_by_rect(found, *WINDOW) if any(around) else found
+    result = shapely.symmetric_difference(shell, united(holes))
+    return shapely.clip_by_rect(result, *WINDOW) if any(around) else result
 
 
 def _repeats(area: Any) -> bool:
@@ -337,27 +337,27 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, most: int | Non
     import shapely
 
     corners, number = shapely.get_coordinates(lines, return_index=True)
-    found = _through_poles(_Chains(corners[:, 0], corners[:, 1], number, np.zeros(len(number))))
-    turn = -np.round(np.diff(found.x, prepend=found.x[:1]) / 360)
-    turn[np.flatnonzero(np.diff(found.number, prepend=-1))] = 0
+    result = _through_poles(_Chains(corners[:, 0], corners[:, 1], number, np.zeros(len(number))))
+    turn = -np.round(np.diff(result.x, prepend=result.x[:1]) / 360)
+    turn[np.flatnonzero(np.diff(result.number, prepend=-1))] = 0
     total = np.cumsum(turn)
-    found = replace(found, turn=total - total[np.searchsorted(found.number, found.number)])
-    fresh = np.arange(1, len(found.x))
+    result = replace(result, turn=total - total[np.searchsorted(result.number, result.number)])
+    fresh = np.arange(1, len(result.x))
     for _ in range(_ROUNDS):
-        at, x, y = _halves(found, fresh, geod, tolerance)
+        at, x, y = _halves(result, fresh, geod, tolerance)
         if not len(at):
             break
-        if most is not None and len(found.x) + len(at) - len(corners) > most:
+        if most is not None and len(result.x) + len(at) - len(corners) > most:
             raise TooLong(
                 f"the edges of a geometry are so long that it takes more than {most} points to follow them over the"
                 " globe: read without this filter, or divide the geometry into several"
             )
-        unrolled = found.unrolled
+        unrolled = result.unrolled
         middle = (unrolled[at] + unrolled[at - 1]) / 2
-        found = found.inserted(at, x, y, np.round((middle - x) / 360))
+        result = result.inserted(at, x, y, np.round((middle - x) / 360))
         at += np.arange(len(at))
         fresh = np.column_stack([at, at + 1]).ravel()
-    return found
+    return result
 
 
 def _through_poles(chains: _Chains) -> _Chains:
@@ -388,13 +388,13 @@ def _halves(
     x0, x1, y0, y1 = x[among - 1], x[among], y[among - 1], y[among]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
     wide = np.abs(x1 - x0) > 1e-12
-    kept = (number[among] == number[among - 1]) & ~along_pole & wide
+    retained = (number[among] == number[among - 1]) & ~along_pole & wide
     if geod is None or geod.f < _NEARLY_ROUND:
-        kept &= ~_straight(x0, y0, x1, y1, tolerance)
-    at = among[kept]
+        retained &= ~_straight(x0, y0, x1, y1, tolerance)
+    at = among[retained]
     if not len(at):
         return at, x[:0], y[:0]
-    x0, x1, y0, y1 = x0[kept], x1[kept], y0[kept], y1[kept]
+    x0, x1, y0, y1 = x0[retained], x1[retained], y0[retained], y1[retained]
     ends = chains.x[at - 1], y0, chains.x[at], y1
     found_x, found_y = (np.round(values, _DIGITS) for values in _midpoints(*ends, geod))
     across = found_x - (x0 + x1) / 2

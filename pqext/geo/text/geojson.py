@@ -125,12 +125,12 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
 def _crs(members: list[bytes]) -> str | None:
     """The system that the ``crs`` of collections names, as GeoJSON had it before RFC 7946."""
     try:
-        found = {_name(json.loads(member)) for member in members}
+        results = {_name(json.loads(member)) for member in members}
     except (RecursionError, ValueError) as error:
         raise GeometryError(f"the crs cannot be read: {error}", rule="geo.geojson.crs") from None
-    crs = found.pop() if found else None
-    if found or crs_.is_geographic(crs) is None:
-        known = "several systems" if found else f"no system that is known: {excerpt(crs or '')!r}"
+    crs = results.pop() if results else None
+    if results or crs_.is_geographic(crs) is None:
+        known = "several systems" if results else f"no system that is known: {excerpt(crs or '')!r}"
         raise GeometryError(f"the crs names {known}", rule="geo.geojson.crs")
     return crs
 
@@ -157,7 +157,7 @@ def _text(source: Any) -> bytes:
             raise ValueError(f"{source} is not a regular file: read it and give the text")
         with codec_errors(str(path)), open_stream(str(path)) as file:
             return bytes(file.read())
-    raise TypeError(f"GeoJSON is read from a path or text, not {type(source).__name__}")
+    raise TypeError(f"GeoJSON must be a path or text, not {type(source).__name__}")
 
 
 def write_geojson(
@@ -177,9 +177,9 @@ def write_geojson(
     name = _geometry_column(table.schema, geometry)
     if id is not None and id not in table.column_names:
         raise ValueError(f"no column {id!r}")
-    found = type_of(table.schema.field(name))
-    if found is not None and not crs_.equal(found.crs, crs_.DEFAULT):
-        raise GeometryError(f"GeoJSON is in OGC:CRS84, not in {found.crs}", rule="geo.geojson.crs")
+    result = type_of(table.schema.field(name))
+    if result is not None and not crs_.equal(result.crs, crs_.DEFAULT):
+        raise GeometryError(f"GeoJSON is in OGC:CRS84, not in {result.crs}", rule="geo.geojson.crs")
     for field in table.schema:
         if field.name != name:
             _check_type(field.type, field.name)
@@ -271,8 +271,8 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, (date, datetime, time)):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {key: _json_value(one) for key, one in value.items()}
-    return [_json_value(one) for one in value] if isinstance(value, list) else value
+        return {key: _json_value(element) for key, element in value.items()}
+    return [_json_value(item) for item in value] if isinstance(value, list) else value
 
 
 def objects(lines: Any, rows: int, longest: int) -> pa.Table:
@@ -297,7 +297,7 @@ def objects(lines: Any, rows: int, longest: int) -> pa.Table:
         try:
             table = _mixed([json.loads(line) for line in bytes(lines).splitlines()])
         except (RecursionError, ValueError) as error:  # half a surrogate pair, or more digits than Python takes
-            raise GeometryError(f"the properties cannot be held: {error}", rule="geo.geojson.features") from None
+            raise GeometryError(f"the properties exceed memory: {error}", rule="geo.geojson.features") from None
     if not table.num_columns:
         return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
     return table
@@ -331,14 +331,14 @@ def _with_decimal(type: pa.DataType, path: list[str | None]) -> pa.DataType:
         return _DECIMAL if pa.types.is_float64(type) else type
     if path[0] is None:
         return pa.list_(_with_decimal(type.value_type, path[1:]))
-    fields = [one if one.name != path[0] else one.with_type(_with_decimal(one.type, path[1:])) for one in type]
+    fields = [item if item.name != path[0] else item.with_type(_with_decimal(item.type, path[1:])) for item in type]
     return pa.struct(fields)
 
 
 def _mixed(objects: list[dict[str, Any]]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
-    for name in dict.fromkeys(name for one in objects for name in one):
-        columns[name] = _column([one.get(name) for one in objects])
+    for name in dict.fromkeys(name for element in objects for name in element):
+        columns[name] = _column([item.get(name) for item in objects])
     return pa.table(columns)
 
 

@@ -209,11 +209,11 @@ def _validated(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     return metadata
 
 
-def _loose(source: Source, limits: Limits, effort: Effort, known: set[int]) -> Iterator[FooterCandidate]:
+def _loose(source: Source, limits: Limits, effort: Effort, offsets: set[int]) -> Iterator[FooterCandidate]:
     """Yield footers with a damaged or missing length or magic number, and truncated footers."""
     first = max(source.size - limits.footer_bytes, 0)
     for offset in _matches(source, _BEGINNING, _BEGINNING_BYTES, first):
-        if offset in known:
+        if offset in offsets:
             continue
         for size in _SIZES:
             length = min(size, source.size - offset, limits.footer_bytes)

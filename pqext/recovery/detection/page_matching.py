@@ -89,7 +89,7 @@ class Chunks:
     def __init__(
         self, source: Source, schema: Schema, codecs: Codecs, leaf_codecs: Sequence[int | None], limits: Limits
     ) -> None:
-        self._shapes = [leaf for top in schema.root.children for leaf in shape.of(top).leaves()]
+        self._shapes = [leaf for top in schema.root.children for leaf in shape.from_node(top).leaves()]
         self._source = source
         self._limits = limits
         self._trailing_bytes: dict[tuple[int, int], int | None] = {}

@@ -167,7 +167,7 @@ def _physical_leaf(
         and elements[above].repetition_type != FieldRepetitionType.REPEATED
     )
     chunks = Chunks(source, tree, codecs, [None], limits)
-    key = (type_key(next(shape.of(nodes[0]).leaves())), *(item.repetition for item in nodes))
+    key = (type_key(next(shape.from_node(nodes[0]).leaves())), *(item.repetition for item in nodes))
     return PhysicalLeaf(node, varied, chunks, nodes, types.setdefault(key, len(types)), own, contradicts)
 
 

@@ -45,7 +45,7 @@ class IndexColumn:
         object.__setattr__(self, "params", MappingProxyType(dict(self.params)))
 
     @classmethod
-    def of(
+    def create(
         cls, index: str, columns: Sequence[str], params: Mapping[str, str] | None = None, key: str | None = None
     ) -> IndexColumn:
         """Return an index of a store of the latest version, with the derived column name."""

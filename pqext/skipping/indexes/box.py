@@ -59,7 +59,7 @@ class Box(Index):
             raise ValueError(f"unknown edges {edges!r}")
         return cls(operand, GeospatialType(params.get(CRS), edges))
 
-    def of(self, field: pa.Field) -> Box:
+    def for_field(self, field: pa.Field) -> Box:
         type = type_of(field)
         if type is None:
             raise TypeError(f"{self.operand} is not a column of geometries")

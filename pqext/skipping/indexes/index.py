@@ -95,7 +95,7 @@ class Index(ABC):
         object.__setattr__(other, "operand", operand)
         return other
 
-    def of(self, field: pa.Field) -> Index:
+    def for_field(self, field: pa.Field) -> Index:
         """Return the index for a field, with settings from its metadata. Raises ``TypeError`` if it is unsupported."""
         return self
 
@@ -155,7 +155,7 @@ _registered: dict[str, type[Index]] = {}
 IndexType = TypeVar("IndexType", bound=type["Index"])
 
 
-def register_index(kind: IndexType) -> IndexType:
+def register_index(index_type: IndexType) -> IndexType:
     """Register an index type by its ``name``, so that stores with it can be used; return it.
 
     Raises ``ValueError`` for a name of another type, or a name that is not a word of lower-case letters, digits and
@@ -167,14 +167,14 @@ def register_index(kind: IndexType) -> IndexType:
         >>> register_index(Suffix).name
         'suffix'
     """
-    name = kind.name
+    name = index_type.name
     if not name.isidentifier() or name != name.lower() or name.startswith("variant_"):
         raise ValueError(f"invalid name {name!r} for an index type: use a lower-case word")
-    known = _registered.get(name, kind)
-    if name in _BUILT_IN or (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+    known = _registered.get(name, index_type)
+    if name in _BUILT_IN or (known.__module__, known.__qualname__) != (index_type.__module__, index_type.__qualname__):
         raise ValueError(f"another index type is named {name!r}")
-    _registered[name] = kind
-    return kind
+    _registered[name] = index_type
+    return index_type
 
 
 def index_type_named(name: str) -> type[Index] | None:

@@ -46,7 +46,7 @@ class MinMax(Index):
     def restore(cls, operand: Base, params: Mapping[str, str]) -> MinMax:
         return cls(operand, params.get(SHOWS_NAN) == "max")
 
-    def of(self, field: pa.Field) -> MinMax:
+    def for_field(self, field: pa.Field) -> MinMax:
         if is_variant_type(field.type):
             example = f"col('{self.operand}').variant('$.path', 'int64')"
             raise TypeError(f"column {self.operand} is VARIANT: index the values at a path, such as {example}")

@@ -27,7 +27,7 @@ from pqext.dataset.evaluation.comparison import related
 from pqext.dataset.evaluation.evaluate import comparable, compare, is_in
 from pqext.dataset.evaluation.extremes import as_arrow
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, Matches, Not
-from pqext.dataset.expressions.literals import kind_of_arrow
+from pqext.dataset.expressions.literals import value_type_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.pruning.binding import find
 from pqext.dataset.pruning.questions import questions
@@ -51,7 +51,7 @@ class Ranges:
         Raises ``TypeError`` for a literal that cannot be compared with the values.
         """
         inner = leaf.operand if isinstance(leaf, Not) else leaf
-        kind = kind_of_arrow(self.low.type)
+        kind = value_type_of_arrow(self.low.type)
         if kind is None or kind.name == "null" or not isinstance(inner, Comparison | IsIn | Matches):
             return None
         ranges = _ComparableRanges.of(self)

@@ -134,7 +134,7 @@ class Indexer:
         collectors = {}
         for at, field_ in zip(numbers, planner.schema, strict=True):
             indexed = self.indexes[at]
-            if field_.type == indexed.values and indexed.index.of(field_) == indexed.index:
+            if field_.type == indexed.values and indexed.index.for_field(field_) == indexed.index:
                 collectors[at] = indexed.index.collector(indexed.values)
         with closing(ScanExecutor(planner).batches(_ROWS)) as batches:
             for batch, _ in batches:
@@ -152,7 +152,7 @@ def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits:
     planner = ScanPlanner(ScanRequest(FileSet((source,), options, limits), columns, None))
     resolved = []
     for index, field_ in zip(indexes, planner.schema, strict=True):
-        bound = index.on(planner.exact.of(index.operand)).of(field_)
+        bound = index.on(planner.exact.resolve(index.operand)).for_field(field_)
         resolved.append(Indexed(bound, field_.type, bound.cell_type(field_.type)))
     return resolved
 
@@ -184,4 +184,4 @@ def _has_type(file: ParquetFile, indexed: Indexed) -> bool:
             stored = stored.type.field(name)
     except (KeyError, ParquetError, TypeError, ValueError):
         return False
-    return node is not None and stored.type == indexed.values and indexed.index.of(stored) == indexed.index
+    return node is not None and stored.type == indexed.values and indexed.index.for_field(stored) == indexed.index

@@ -59,7 +59,7 @@ class Layout:
         for item in indexes:
             key = None if encryption is None else encryption.key_of(item.index)
             params = {**item.index.params, **item.params}
-            column = IndexColumn.of(item.index.stored_name, item.index.columns, params, key)
+            column = IndexColumn.create(item.index.stored_name, item.index.columns, params, key)
             columns.append((column, _is_original(item)))
         own, extra = ([column for column, is_own in columns if is_own is expected] for expected in (True, False))
         check_names(partitions.names, _descriptions(own))

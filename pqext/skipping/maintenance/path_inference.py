@@ -25,7 +25,7 @@ def variant_indexes(
     sources: Any,
     column: str,
     *,
-    kinds: Sequence[str] = ("minmax",),
+    index_types: Sequence[str] = ("minmax",),
     sample_rows: int = 10_000,
     options: ReadOptions | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -41,7 +41,7 @@ def variant_indexes(
     Args:
         sources: The Parquet files, as for :func:`build`; the sample comes from eight of them, spread over all.
         column: The name of the column.
-        kinds: Index types, by their names in stores; each is used for the paths whose type it supports.
+        index_types: Index types, by their names in stores; each is used for the paths whose type it supports.
         sample_rows: Rows to sample.
         options: Options to read the files, including keys.
         limits: Limits on memory and counts for untrusted files.
@@ -62,7 +62,7 @@ def variant_indexes(
         minmax of event[$.at.place: STRING]
         minmax of event[$.mag: DOUBLE]
     """
-    types = {kind: index_type_named(kind) for kind in kinds}
+    types = {kind: index_type_named(kind) for kind in index_types}
     for kind, index_type in types.items():
         if index_type is None:
             raise ValueError(f"unknown index type {kind!r}")

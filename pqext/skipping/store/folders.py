@@ -21,7 +21,7 @@ PENDING = "_pending"
 """Folder of replacement parts, which are read once the replaced parts are deleted."""
 _LOOKS = 2
 """Number of listings if there are no parts: they may be moving at the moment."""
-VERSION_COLUMN = IndexColumn.of("object", ["obj_name"])
+VERSION_COLUMN = IndexColumn.create("object", ["obj_name"])
 """Column of the extra parts with the version of the row's object: its size and etag."""
 VERSION = VERSION_COLUMN.name
 VERSION_TYPE = pa.struct([("size", pa.int64()), ("etag", pa.string())])

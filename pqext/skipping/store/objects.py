@@ -179,7 +179,7 @@ class SkippingStatistics:
     queries: int = 1
 
     @classmethod
-    def of(cls, objects: Objects, reasons: Sequence[str | None]) -> SkippingStatistics:
+    def from_reasons(cls, objects: Objects, reasons: Sequence[str | None]) -> SkippingStatistics:
         """Return the statistics of a query with these exclusion ``reasons``."""
         is_skipped = np.array([reason is not None for reason in reasons], bool)
         sizes = np.where(objects.sizes == UNKNOWN, 0, objects.sizes)

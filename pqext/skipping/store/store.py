@@ -218,7 +218,7 @@ class Store(PickledByFields):
             raise
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{error}{_WITHOUT}") from None
-        self.latest = SkippingStatistics.of(objects, reasons)
+        self.latest = SkippingStatistics.from_reasons(objects, reasons)
         self.total = SkippingStatistics.sum([self.total, self.latest])
         return reasons
 

@@ -70,7 +70,7 @@ def local_path(path: str) -> str:
         return os.path.join(DBFS, rest.lstrip("/"))
     if scheme == "dbfs":
         reason, advice = (
-            f"on Databricks' file system, and there is no folder {DBFS} on this machine",
+            f"on Databricks' file system, but this machine has no folder {DBFS}",
             "pass the path of a volume (/Volumes/...) or the URL of its store (s3://, abfss://, gs://)",
         )
     elif scheme == "file" and rest:

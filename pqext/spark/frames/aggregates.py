@@ -59,28 +59,28 @@ def query(
     """
     timezone = session_timezone(spark)
     groups = list(in_timezone(parse_columns(by), timezone))
-    asked: list[str | Computed] = list(groups)
-    wanted: list[Aggregate] = []
+    requested: list[str | Computed] = list(groups)
+    targets: list[Aggregate] = []
     for name, function, column in aggregates_of(agg):
         place = None
         if column is not None:
-            (found,) = in_timezone(parse_columns([column]), timezone)
-            if found not in asked:
-                taken = set(map(_name, asked))
-                asked.append(found if _name(found) not in taken else Computed(_free(taken), _value(found)))
-                place = len(asked) - 1
+            (result,) = in_timezone(parse_columns([column]), timezone)
+            if result not in requested:
+                used = set(map(_name, requested))
+                requested.append(result if _name(result) not in used else Computed(_free(used), _value(result)))
+                place = len(requested) - 1
             else:
-                place = asked.index(found)
-        wanted.append(Aggregate(name, function, place))
-    names = [*map(_name, groups), *(one.name for one in wanted)]
+                place = requested.index(result)
+        targets.append(Aggregate(name, function, place))
+    names = [*map(_name, groups), *(item.name for item in targets)]
     if len(set(names)) != len(names):
         raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
-    aggregation = Aggregation(len(groups), tuple(wanted))
+    aggregation = Aggregation(len(groups), tuple(targets))
     paths = absolute_paths(path)
     options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
     chosen = {name: options.pop(name) for name in FileOptions.__annotations__ if name in options}
     encoded = encode_options(
-        asked, where=filter_in_timezone(where, timezone), aggregation=aggregation, **options,
+        requested, where=filter_in_timezone(where, timezone), aggregation=aggregation, **options,
         file_options=as_options(chosen, timezone),
     )
     encoded = with_settings(encoded, session_setting(spark))

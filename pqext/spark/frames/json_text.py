@@ -29,13 +29,13 @@ def read_json(
 
     ``path`` is a file, a folder, a pattern, the URL of one (``s3://``, ``s3a://``, ``gs://``, ``abfss://``,
     ``https://``, ...) or a list of them; local ones lie on a file system that driver and executors share.
-    ``storage_options`` are credentials and the like for URLs, as :func:`pqext.scan` takes them; without them, Spark's
-    Hadoop settings for the store count, else the environment. Files whose names end in ``.gz``, ``.bz2`` or ``.zst``
-    are decompressed, each by one task. ``partition_bytes`` is the text that a task reads at most.
+    ``storage_options`` are credentials and other settings for URLs, as for :func:`pqext.scan`; by default Spark's
+    Hadoop settings for the store apply, otherwise the environment. One task decompresses each file whose name ends in
+    ``.gz``, ``.bz2`` or ``.zst``. ``partition_bytes`` is the maximum text that a task reads.
 
     A line that is not JSON (in UTF-8) stops the job with an error that names file, line and reason; with
-    ``on_error="null"`` it gives a null row, and ``error_column`` names a STRING column that tells file, line and reason
-    there and is null elsewhere. So ``df.where("_error IS NOT NULL").count()`` counts the lines that are not JSON. A
+    ``on_error="null"`` it becomes a null row, and ``error_column`` names a STRING column with file, line and reason,
+    which is null in other rows. So ``df.where("_error IS NOT NULL").count()`` counts the lines that are not JSON. A
     line ``null`` is JSON: a variant that is null, not a null row.
     """
     options = {"column": column, "on_error": on_error, "duplicate_keys": duplicate_keys}

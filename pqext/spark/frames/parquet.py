@@ -110,7 +110,7 @@ def read(
             ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``, ``https://``, ...) or a list of these.
         columns: The columns to read: names, VARIANT values (``col("event").variant("$.mag", "double")``) and computed
             values (``(col("a") * 2).alias("b")``), as in :meth:`pqext.Scan.select`, or a mapping of names to these.
-            Spark does not tell a data source which columns it needs, so select them here.
+            Spark does not pass the needed columns to a data source, so select them here.
         where: SQL text, a ``Column``, an expression of ``pqext.col`` or a filter in lists of tuples, as in
             :func:`where`.
         bbox: A box ``(xmin, ymin, xmax, ymax)`` that geometries must intersect; it crosses the antimeridian if
@@ -170,7 +170,7 @@ def read(
     )
     if needs_schema(where) or names_column(where, include_row_numbers):
         return read_in_two_steps(again, columns, where, _where)
-    given, where = where, filter_in_timezone(where, timezone)
+    values, where = where, filter_in_timezone(where, timezone)
     expression = as_expression(where)
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning, trust_statistics,
@@ -180,8 +180,8 @@ def read(
         file_options=as_options(file_options, timezone),
     )
     options = with_settings(options, session_setting(spark))
-    if is_spark_sql(given) and not _is_on_connect(spark) and not can_evaluate(partial(_query_of, options, paths)):
-        return read_in_two_steps(again, columns, given, _where)
+    if is_spark_sql(values) and not _is_on_connect(spark) and not can_evaluate(partial(_query_of, options, paths)):
+        return read_in_two_steps(again, columns, values, _where)
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
@@ -190,18 +190,18 @@ def read(
         df = cast_to_intervals(spark.read.format("pqext").options(**options, interval_months="true").load(paths))
     if "time(" in df.schema.simpleString() and spark.conf.get(_TIME_TYPE, "true") == "false":
         _time_hint()
-    computed = {one.name for one in parse_columns(columns or ()) if isinstance(one, Computed)}
+    computed = {column.name for column in parse_columns(columns or ()) if isinstance(column, Computed)}
     computed |= {name for name in [include_row_numbers] if name is not None}
-    asked = partial(_query_of, options, paths)
+    query = partial(_query_of, options, paths)
     is_found_here = not _is_on_connect(spark)
-    _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), asked, engine, is_found_here)
+    _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), query, engine, is_found_here)
     if choice.engine != "native":
         replace_narrowing(df)
     if metrics_path is None and options.get("on_invalid") != "skip":  # the fault may be in any column
         files = _local_files(options, paths) if is_found_here else None
         replace_count(df, partial(_counter_of, spark, paths, options, choice.engine, files))
     if not _is_on_connect(df):
-        replace_explain(df, partial(_explained, spark, asked, engine))
+        replace_explain(df, partial(_explained, spark, query, engine))
     return df
 
 
@@ -279,16 +279,16 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
 
 def _where(df: DataFrame, expression: Any) -> DataFrame:
     if is_spark_sql(expression):
-        asked = spark_condition(df, expression, bounded=df in _reads)
-        narrowed = df if asked.tree is None else _where_tree(df, asked.tree)
-        if asked.remainder is None:
+        requested = spark_condition(df, expression, bounded=df in _reads)
+        narrowed = df if requested.tree is None else _where_tree(df, requested.tree)
+        if requested.remainder is None:
             return narrowed
         try:
-            found = _filter(narrowed, asked.remainder)
-            found.schema  # noqa: B018  Connect analyses no sooner
+            result = _filter(narrowed, requested.remainder)
+            result.schema  # noqa: B018  Connect analyses no sooner
         except AnalysisException:  # of a column that is bound to df
             return _filter(df, expression)
-        return found
+        return result
     tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
     return df if tree is None else _where_tree(df, resolve_case(tree, df))
 
@@ -324,8 +324,8 @@ def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBat
 
 def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequence[str] | None:
     """The files at local ``paths``; None if paths are URLs."""
-    given = [paths] if isinstance(paths, str) else paths
-    return None if any(map(is_remote, given)) else _query_of(options, paths).files
+    arguments = [paths] if isinstance(paths, str) else paths
+    return None if any(map(is_remote, arguments)) else _query_of(options, paths).files
 
 
 def _is_on_connect(one: DataFrame | SparkSession) -> bool:
@@ -407,13 +407,13 @@ def explain_read(
 def _explained(
     spark: SparkSession | None, query: Callable[[], Query], engine: Engine, all_indexes: bool = False
 ) -> ReadPlan:
-    asked = query()
-    choice = choose(asked, engine, spark)
+    requested = query()
+    choice = choose(requested, engine, spark)
     limit = None if all_indexes else MAX_INDEXED_ROW_GROUPS
-    plan = plan_read(asked, asked.values_schema().names, max_indexed=limit, with_reasons=True)
+    plan = plan_read(requested, requested.values_schema().names, max_indexed=limit, with_reasons=True)
     return replace(plan, engine=choice.engine, reasons=choice.reasons)
 
 
 def _query_of(options: Mapping[str, str], paths: str | Sequence[str]) -> Query:
-    given = [paths] if isinstance(paths, str) else paths
-    return Query.from_options({**options, "paths": json.dumps(given)}).resolved()
+    arguments = [paths] if isinstance(paths, str) else paths
+    return Query.from_options({**options, "paths": json.dumps(arguments)}).resolved()

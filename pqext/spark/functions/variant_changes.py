@@ -54,7 +54,7 @@ def variant_delete(variant: ColumnOrName, *paths: Steps, strict: bool = False) -
         raise ValueError("variant_delete requires a path")
     texts = tuple(format_path(as_path(path, from_end=True)) for path in paths)
     if "$" in texts:
-        raise ValueError("the whole value cannot be deleted; F.lit(None) is null")
+        raise ValueError("the root value cannot be deleted; F.lit(None) is null")
     return VARIANT_DELETE(variant, paths=texts, strict=strict)
 
 

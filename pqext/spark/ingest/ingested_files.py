@@ -98,7 +98,7 @@ def encode_arguments(config: IngestConfig, csv: Mapping[str, Any] | None) -> dic
         _TIMEZONE: config.timezone if config.partitions else None,
         "max_records_per_file": config.division.max_records_per_file,
         "target_file_bytes": config.division.target_file_bytes,
-        "form": config.form,
+        "format": config.format,
         "csv": csv,
         "numbers": config.numbers,
         "duplicate_keys": config.duplicate_keys,

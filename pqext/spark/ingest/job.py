@@ -112,7 +112,7 @@ def ingest_json(
     merge_schema: bool = False,
     max_records_per_file: int | None = None,
     target_file_bytes: int | None = None,
-    form: Form | Literal["csv"] = "lines",
+    format: Form | Literal["csv"] = "lines",
     csv: Mapping[str, Any] | None = None,
     again: bool = False,
     on_changed_arguments: OnChangedArguments = "raise",
@@ -161,9 +161,9 @@ def ingest_json(
         merge_schema: Accept rows with other columns than ``dest``, as in :func:`write`.
         max_records_per_file: Maximum number of rows in a file.
         target_file_bytes: Size at which a task starts the next file.
-        form: ``"lines"`` for one document per line. ``"documents"``, ``"array"`` or ``"auto"`` for documents that span
-            lines, as in :func:`pqext.variant.read_json`; one task then reads a file. ``"csv"`` for documents in a
-            column of CSV files.
+        format: ``"lines"`` for one document per line; ``"documents"``, ``"array"`` or ``"auto"`` for documents that
+            span lines, as in :func:`pqext.variant.read_json`, so that one task reads a file; ``"csv"`` for documents in
+            a column of CSV files.
         csv: The format of CSV files: ``document``, the column of the documents (``column`` by default); ``columns``, a
             mapping of further columns to types, ``{"id": "bigint"}``; ``delimiter``, ``quote`` and ``escape``, one
             character each; ``header``, the names of all columns if the first line does not contain them;
@@ -198,15 +198,15 @@ def ingest_json(
         >>> ingest_json(spark, "events/*.json.gz", "events.parquet", partition_by=["$.kind"])  # doctest: +SKIP
     """
     for name, value, choices in (
-        ("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, _FORMS),
+        ("on_error", on_error, OnError), ("mode", mode, Mode), ("format", format, _FORMS),
         ("on_changed_arguments", on_changed_arguments, OnChangedArguments),
     ):
         allowed = choices if isinstance(choices, tuple) else get_args(choices)
         if value not in allowed:
             raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, not {value!r}")
-    if csv is not None and form != "csv":
-        raise ValueError(f'csv describes CSV files, so it needs form="csv", not {form!r}')
-    csv_format = CsvFormat.parse(csv, column) if form == "csv" else None
+    if csv is not None and format != "csv":
+        raise ValueError(f'csv describes CSV files, so it needs format="csv", not {format!r}')
+    csv_format = CsvFormat.parse(csv, column) if format == "csv" else None
     if error_column is not None and on_error != "null":
         raise ValueError('error_column describes null rows, so it needs on_error="null"')
     if bad_lines_file and on_error == "fail":
@@ -239,7 +239,7 @@ def ingest_json(
     from_keywords(WriteOptions, options)
     division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)
     config = IngestConfig(
-        column, None if schema is None else shredding(schema, "json"), numbers, duplicate_keys, max_bytes, form,
+        column, None if schema is None else shredding(schema, "json"), numbers, duplicate_keys, max_bytes, format,
         on_error, error_column, computed, partitions, bad_lines_file, division, csv_format, storage_options,
         with_profile(options, "profile=None"), session_timezone(spark),
     )
@@ -255,7 +255,7 @@ def ingest_json(
         if not parts:
             return Ingested((), skipped, (), None)
         job_config = _with_schema(config, parts)
-        work = share_out(parts, task_bytes, form == "lines")
+        work = share_out(parts, task_bytes, format == "lines")
         job = Job(
             spark, target, tuple(parts), job_config, arguments, work, mode == "overwrite", merge_schema, earlier,
             progress,

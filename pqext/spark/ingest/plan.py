@@ -35,7 +35,7 @@ class IngestConfig:
     numbers: str
     duplicate_keys: str
     max_bytes: int
-    form: str
+    format: str
     on_error: str
     error_column: str | None
     geometry_columns: tuple[tuple[Made, pa.Field], ...]
@@ -85,8 +85,8 @@ class IngestConfig:
         if self.csv is not None:
             yield from read_csv_rows(self.locate(part), self.csv)
             return
-        form: Any = self.form
-        yield from pieces_at(self.locate(part), form, READ_BYTES, self.max_bytes, part.start, part.stop)
+        layout: Any = self.format
+        yield from pieces_at(self.locate(part), layout, READ_BYTES, self.max_bytes, part.start, part.stop)
 
     def sample(self, parts: Sequence[Part]) -> list[pa.StructArray]:
         """Read the first documents of some of the files, to infer the schema."""
@@ -109,8 +109,8 @@ def geometry_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Ma
         choice = dict(argument) if isinstance(argument, Mapping) else {"points": argument}
         formats = [format for format in _GEOMETRIES if format in choice]
         if len(formats) != 1:
-            found = " and ".join(formats) or "no paths"
-            raise ValueError(f"geometry {name!r} has {found}: pass one of 'points', 'wkt' and 'geojson'")
+            result = " and ".join(formats) or "no paths"
+            raise ValueError(f"geometry {name!r} has {result}: pass one of 'points', 'wkt' and 'geojson'")
         format, paths = formats[0], choice.pop(formats[0])
         paths = (paths,) if isinstance(paths, str) else tuple(paths)
         counts = (2, 3) if format == "points" else (1,)

@@ -37,11 +37,11 @@ class Whole:
     schema: pa.Schema
 
     @classmethod
-    def of(cls, df: DataFrame) -> Whole:
+    def collect(cls, df: DataFrame) -> Whole:
         """Collect the rows; runs a job."""
-        found, _ = cls.within(df, math.inf)
-        assert found is not None
-        return found
+        result, _ = cls.within(df, math.inf)
+        assert result is not None
+        return result
 
     @classmethod
     def within(
@@ -62,7 +62,7 @@ class Whole:
         if size > most:
             return None, size
         if any(row["part"] is None for row in rows):
-            return cls.of(df), size
+            return cls.collect(df), size
         return cls(uuid.uuid4().hex, tuple(bytes(row["part"]) for row in rows), exchange_schema(df.schema)), size
 
     def table(self) -> pa.Table:
@@ -113,7 +113,7 @@ def _part(part: bytes | None, size: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class SpatialTask:
-    """What each task of a spatial join does."""
+    """Joins batches of the left side with the collected right side."""
 
     left: Side
     right: Side
@@ -126,22 +126,22 @@ class SpatialTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table, matcher = self.whole.once(lambda table: Matcher(self.right.geometries(table), self.condition))
         for batch in larger(batches):
-            one, other = matcher.pairs(self.left.geometries(batch))
+            left_rows, right_rows = matcher.pairs(self.left.geometries(batch))
             if self.how in ("semi", "anti"):
                 held = np.zeros(batch.num_rows, np.bool_)
-                held[one] = True
-                kept = batch.filter(pa.array(held if self.how == "semi" else ~held))
-                yield batch_of(self.schema, [kept.column(self.names.index(name)) for name in self.schema.names])
+                held[left_rows] = True
+                retained = batch.filter(pa.array(held if self.how == "semi" else ~held))
+                yield batch_of(self.schema, [retained.column(self.names.index(name)) for name in self.schema.names])
                 continue
-            matched: tuple[Rows, pa.Array] = (one, pa.array(other, pa.int64()))
+            matched: tuple[Rows, pa.Array] = (left_rows, pa.array(right_rows, pa.int64()))
             if self.how == "left":
-                matched = _with_unmatched(batch.num_rows, one, other)
+                matched = _with_unmatched(batch.num_rows, left_rows, right_rows)
             yield from put_together(self.schema, self.names, batch, table, *matched)
 
 
 @dataclass(frozen=True)
 class NearestTask:
-    """What each task of a join with the nearest does."""
+    """Joins batches of the left side with the nearest rows of the collected right side."""
 
     left: Side
     right: Side
@@ -154,34 +154,36 @@ class NearestTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table, nearest = self.whole.once(lambda table: Nearest(self.right.geometries(table), self.k, self.most))
         for batch in larger(batches):
-            one, other, away = nearest.pairs(self.left.geometries(batch))
-            yield from put_together(self.schema, self.names, batch, table, one, pa.array(other, pa.int64()), away)
+            left_rows, right_rows, away = nearest.pairs(self.left.geometries(batch))
+            matched = pa.array(right_rows, pa.int64())
+            yield from put_together(self.schema, self.names, batch, table, left_rows, matched, away)
 
 
-def _with_unmatched(rows: int, one: Rows, other: Rows) -> tuple[Rows, pa.Array]:
-    """The pairs, and the rows of the left that have none beside null."""
-    alone = np.setdiff1d(np.arange(rows), one)
-    both = np.concatenate([one, alone])
+def _with_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
+    """Return the pairs, and the unmatched rows of the left side paired with null."""
+    alone = np.setdiff1d(np.arange(rows), left_rows)
+    both = np.concatenate([left_rows, alone])
     order = np.argsort(both, kind="stable")
-    theirs = np.concatenate([other, np.zeros(len(alone), np.int64)])
-    missing = np.concatenate([np.zeros(len(one), np.bool_), np.ones(len(alone), np.bool_)])
+    theirs = np.concatenate([right_rows, np.zeros(len(alone), np.int64)])
+    missing = np.concatenate([np.zeros(len(left_rows), np.bool_), np.ones(len(alone), np.bool_)])
     return both[order], pa.array(theirs[order], pa.int64(), mask=missing[order])
 
 
 def put_together(
-    schema: T.StructType, names: tuple[str, ...], left: Any, right: pa.Table, one: Rows, other: pa.Array, *more: Any
+    schema: T.StructType, names: tuple[str, ...], left: Any, right: pa.Table, left_rows: Rows, right_rows: pa.Array,
+    *more: Any,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows of both sides side by side; ``names`` are those of all columns, ``schema`` has some."""
-    for start in range(0, len(one), _RESULT_ROWS):
+    """Yield batches of paired rows; ``names`` lists the columns of both sides, ``schema`` the selected ones."""
+    for start in range(0, len(left_rows), _RESULT_ROWS):
         part = slice(start, start + _RESULT_ROWS)
-        mine, theirs = pa.array(one[part], pa.int64()), other[part]
+        mine, theirs = pa.array(left_rows[part], pa.int64()), right_rows[part]
         sources = [(column, mine) for column in left.columns] + [(column, theirs) for column in right.columns]
         sources += [(pa.array(values[part]), None) for values in more]
-        found = dict(zip(names, sources, strict=True))
-        yield batch_of(schema, [_take(*found[name]) for name in schema.names])
+        result = dict(zip(names, sources, strict=True))
+        yield batch_of(schema, [_take_rows(*result[name]) for name in schema.names])
 
 
-def _take(column: Any, numbers: pa.Array | None) -> pa.Array:
+def _take_rows(column: Any, numbers: pa.Array | None) -> pa.Array:
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return whole if numbers is None else whole.take(numbers)
 
@@ -191,12 +193,12 @@ def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= BATCH_ROWS:
-            yield _one(waiting)
+        if sum(item.num_rows for item in waiting) >= BATCH_ROWS:
+            yield _combined_batch(waiting)
             waiting = []
     if waiting:
-        yield _one(waiting)
+        yield _combined_batch(waiting)
 
 
-def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _combined_batch(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.int64]
 Sides = NDArray[np.float64]
-"""Boxes, one a line: xmin, ymin, xmax, ymax; NaN where there is none."""
+"""Boxes, one per line: xmin, ymin, xmax, ymax; NaN for missing boxes."""
 
 TURNED = {
     "intersects": "intersects", "within": "contains", "contains": "within", "touches": "touches",
@@ -46,7 +46,7 @@ class Condition:
     distance: float | None = None
 
 
-def sides_of(of: Geometries, condition: Condition | None = None) -> Sides:
+def sides_of(geometries: Geometries, condition: Condition | None = None) -> Sides:
     """The boxes of the rows, with all that lies within the condition's distance.
 
     On the globe a box that comes near the antimeridian or a pole goes all around, so that boxes of what meets there
@@ -54,18 +54,18 @@ def sides_of(of: Geometries, condition: Condition | None = None) -> Sides:
     """
     from pqext import geo
 
-    boxes = geo.bounds(of.wkb, of.type.edges, of.type.crs)
+    boxes = geo.bounds(geometries.wkb, geometries.type.edges, geometries.type.crs)
     names = ("xmin", "ymin", "xmax", "ymax")
     sides = np.column_stack([boxes.field(name).to_numpy(zero_copy_only=False) for name in names]).astype(np.float64)
-    sides[of.missing | np.isnan(sides).any(axis=1)] = np.nan
+    sides[geometries.missing | np.isnan(sides).any(axis=1)] = np.nan
     reach = condition.distance if condition is not None else None
-    if of.type.planar:
+    if geometries.type.planar:
         if reach:
             sides += np.array([-reach, -reach, reach, reach])
             sides = np.nextafter(sides, np.array([-np.inf, -np.inf, np.inf, np.inf]))
         return sides
     if reach:
-        sides = _widened(sides, reach, of)
+        sides = _widened(sides, reach, geometries)
     around = (
         (sides[:, 0] > sides[:, 2]) | (sides[:, 0] <= -180 + _NEAR_THE_SEAM) | (sides[:, 2] >= 180 - _NEAR_THE_SEAM)
     )
@@ -74,19 +74,19 @@ def sides_of(of: Geometries, condition: Condition | None = None) -> Sides:
     return sides
 
 
-def _widened(sides: Sides, metres: float, of: Geometries) -> Sides:
+def _widened(sides: Sides, metres: float, geometries: Geometries) -> Sides:
     from pqext.geo.predicates.boxes import Region
     from pqext.geo.predicates.distance import widened
     from pqext.geo.predicates.globe import geod_of
 
-    geod = geod_of(of.type)
-    found = sides.copy()
+    geod = geod_of(geometries.type)
+    result = sides.copy()
     for row in np.flatnonzero(~np.isnan(sides[:, 0])).tolist():
         xmin, ymin, xmax, ymax = sides[row].tolist()
         region = Region(xmin=xmin, xmax=xmax, ymin=ymin, ymax=ymax, wraps=xmin > xmax, globe=True)
         region = widened(region, metres, geod)
-        found[row] = region.xmin, region.ymin, region.xmax, region.ymax
-    return found
+        result[row] = region.xmin, region.ymin, region.xmax, region.ymax
+    return result
 
 
 class Matcher:
@@ -103,12 +103,12 @@ class Matcher:
         """Rows of the left and the right side that belong together, by rows of the left."""
         points = self._points(left)
         if points is not None:
-            kept, x, y = points
-            one, other = self._of_points(x, y)
-            return kept[one], other
-        one, other = self._of_boxes(left)
-        order = np.lexsort((other, one))
-        return one[order], other[order]
+            retained, x, y = points
+            item, other = self._of_points(x, y)
+            return retained[item], other
+        item, other = self._of_boxes(left)
+        order = np.lexsort((other, item))
+        return item[order], other[order]
 
     def shapes(self) -> Any:
         """The right side's shapes, prepared and private to the calling thread."""
@@ -125,69 +125,70 @@ class Matcher:
         """The rows of the left side that are not null, with X and Y, if these are points that the grid can find."""
         if not self.right.type.planar or self.condition.operation not in _OF_POINTS:
             return None
-        kept = np.flatnonzero(~left.missing)
-        found = points_of(left.wkb.take(pa.array(kept)) if len(kept) < len(left.wkb) else left.wkb)
-        if found is None:
+        retained = np.flatnonzero(~left.missing)
+        result = points_of(left.wkb.take(pa.array(retained)) if len(retained) < len(left.wkb) else left.wkb)
+        if result is None:
             return None
         if self._grid is None:
             self._grid = _Grid(self.sides)
-        return (kept, *found) if self._grid.usable else None
+        return (retained, *result) if self._grid.usable else None
 
     def _of_points(self, x: Any, y: Any) -> tuple[Rows, Rows]:
         import shapely
 
         assert self._grid is not None
         holds = getattr(shapely, _OF_POINTS[self.condition.operation])
-        one, other = self._grid.candidates(x, y)
-        held = np.zeros(len(one), np.bool_)
-        for part in np.split(_by_value(other), range(_PAIRS, len(one), _PAIRS)):  # each geometry is asked all at once
-            held[part] = call_shapely(holds, self.shapes()[other[part]], x[one[part]], y[one[part]])
-        return one[held], other[held]
+        item, other = self._grid.candidates(x, y)
+        held = np.zeros(len(item), np.bool_)
+        for part in np.split(_by_value(other), range(_PAIRS, len(item), _PAIRS)):  # each geometry is asked all at once
+            held[part] = call_shapely(holds, self.shapes()[other[part]], x[item[part]], y[item[part]])
+        return item[held], other[held]
 
     def _of_boxes(self, left: Geometries) -> tuple[Rows, Rows]:
         import shapely
 
         if self._tree is None:
             self._tree = shapely.STRtree(boxes_of(self.sides))
-        one, other = self._tree.query(boxes_of(sides_of(left)))
+        item, other = self._tree.query(boxes_of(sides_of(left)))
         if not left.type.planar:
-            return self._on_the_globe(left, one, other)
+            return self._on_the_globe(left, item, other)
         shapes = left.shapes()
-        held = np.zeros(len(one), np.bool_)
-        for start in range(0, len(one), _PAIRS):
+        held = np.zeros(len(item), np.bool_)
+        for start in range(0, len(item), _PAIRS):
             part = slice(start, start + _PAIRS)
-            theirs, mine = self.shapes()[other[part]], shapes[one[part]]
+            theirs, mine = self.shapes()[other[part]], shapes[item[part]]
             if self.condition.operation == "dwithin":
                 held[part] = call_shapely(shapely.dwithin, theirs, mine, self.condition.distance)
             else:
                 held[part] = call_shapely(getattr(shapely, TURNED[self.condition.operation]), theirs, mine)
-        return one[held], other[held]
+        return item[held], other[held]
 
-    def _on_the_globe(self, left: Geometries, one: Rows, other: Rows) -> tuple[Rows, Rows]:
+    def _on_the_globe(self, left: Geometries, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
         """One question for each geometry of the right side, to the rows whose boxes meet its own."""
         from pqext.geo.predicates.predicate import SpatialPredicate
 
-        order = np.argsort(other, kind="stable")
-        one, other = one[order], other[order]
-        held = np.zeros(len(one), np.bool_)
-        ends = np.flatnonzero(np.diff(other, prepend=-1, append=-1))
+        order = np.argsort(right_rows, kind="stable")
+        left_rows, right_rows = left_rows[order], right_rows[order]
+        held = np.zeros(len(left_rows), np.bool_)
+        ends = np.flatnonzero(np.diff(right_rows, prepend=-1, append=-1))
         for start, stop in pairwise(ends.tolist()):
-            question = SpatialPredicate(self.condition.operation, self.shapes()[other[start]], self.condition.distance)
-            rows = left.wkb.take(pa.array(one[start:stop]))
+            shape = self.shapes()[right_rows[start]]
+            question = SpatialPredicate(self.condition.operation, shape, self.condition.distance)
+            rows = left.wkb.take(pa.array(left_rows[start:stop]))
             answers = question.relate(rows, left.type)
             held[start:stop] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
-        return one[held], other[held]
+        return left_rows[held], right_rows[held]
 
 
 def _by_value(numbers: Rows) -> Rows:
-    """The order in which row numbers ascend."""
+    """Return the positions that sort the row numbers."""
     most = int(numbers.max(initial=0))
-    narrow = numbers.astype(np.uint16) if most < 1 << 16 else numbers  # of which numpy sorts digits
+    narrow = numbers.astype(np.uint16) if most < 1 << 16 else numbers  # numpy sorts these by radix
     return np.argsort(narrow, kind="stable")
 
 
 def boxes_of(sides: Sides) -> Any:
-    """Boxes as shapely geometries, None where there is none."""
+    """Return the boxes as shapely geometries, None for missing boxes."""
     import shapely
 
     return np.where(np.isnan(sides[:, 0]), None, shapely.box(*sides.T))
@@ -226,8 +227,8 @@ class _Grid:
 
     def _cells(self, corners: NDArray[np.float64]) -> NDArray[np.int64]:
         with np.errstate(all="ignore"):
-            found = np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1)
-        return np.asarray(np.nan_to_num(found), np.int64)  # an infinite way across boxes without width is NaN
+            result = np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1)
+        return np.asarray(np.nan_to_num(result), np.int64)  # an infinite way across boxes without width is NaN
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
         """Points, and the boxes that hold them: both ascend, the boxes of each point."""
@@ -237,11 +238,11 @@ class _Grid:
         begin, counts = self.starts[cell], self.starts[cell + 1] - self.starts[cell]
         which = np.repeat(np.arange(len(cell)), counts)
         step = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-        one, other = placed[which], self.items[begin[which] + step]
-        px, py = x[one], y[one]
+        item, other = placed[which], self.items[begin[which] + step]
+        px, py = x[item], y[item]
         xmin, ymin, xmax, ymax = self.sides[other].T
         held = (px >= xmin) & (px <= xmax) & (py >= ymin) & (py <= ymax)
-        return one[held], other[held]
+        return item[held], other[held]
 
 
 class Nearest:
@@ -279,36 +280,36 @@ class Nearest:
         shapes = left.shapes()
         if not self.there or not len(shapes):
             return np.array([], np.int64), np.array([], np.int64), np.array([])
-        (one, other), away = call_shapely(
+        (item, other), away = call_shapely(
             self.tree.query_nearest, shapes, max_distance=self.most, return_distance=True, all_matches=True
         )
-        if self.k > 1 and len(one):  # nothing is near coordinates that are infinite
-            one, other = self._around(shapes, one, away)
-            away = call_shapely(shapely.distance, shapes[one], self.shapes[other])
-        order = np.lexsort((other, away, one))
-        one, other, away = one[order], other[order], away[order]
-        starts = np.searchsorted(one, one)
-        kept = np.arange(len(one)) - starts < self.k
-        return one[kept], other[kept], away[kept]
+        if self.k > 1 and len(item):  # nothing is near coordinates that are infinite
+            item, other = self._candidates_around(shapes, item, away)
+            away = call_shapely(shapely.distance, shapes[item], self.shapes[other])
+        order = np.lexsort((other, away, item))
+        item, other, away = item[order], other[order], away[order]
+        starts = np.searchsorted(item, item)
+        retained = np.arange(len(item)) - starts < self.k
+        return item[retained], other[retained], away[retained]
 
-    def _around(self, shapes: Any, one: Rows, away: NDArray[np.float64]) -> tuple[Rows, Rows]:
+    def _candidates_around(self, shapes: Any, left_rows: Rows, away: NDArray[np.float64]) -> tuple[Rows, Rows]:
         """For each row of the left at least its ``k`` nearest, by circles that grow until they hold as many."""
-        rows, firsts = np.unique(one, return_index=True)
-        wanted = min(self.k, self.there)
+        rows, firsts = np.unique(left_rows, return_index=True)
+        requested = min(self.k, self.there)
         radius = away[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)
         limit = np.inf if self.most is None else self.most
-        found: list[tuple[Rows, Rows]] = []
+        results: list[tuple[Rows, Rows]] = []
         while len(rows):
             radius = np.minimum(radius, limit)
             near, other = call_shapely(self.tree.query, shapes[rows], predicate="dwithin", distance=radius)
-            enough = (np.bincount(near, minlength=len(rows)) >= wanted) | (radius >= limit)
-            taken = enough[near]
-            found.append((rows[near[taken]], other[taken]))
+            enough = (np.bincount(near, minlength=len(rows)) >= requested) | (radius >= limit)
+            used = enough[near]
+            results.append((rows[near[used]], other[used]))
             rows, radius = rows[~enough], radius[~enough] * 2
-        return np.concatenate([pair[0] for pair in found]), np.concatenate([pair[1] for pair in found])
+        return np.concatenate([pair[0] for pair in results]), np.concatenate([pair[1] for pair in results])
 
     def _spacing(self) -> float:
-        """How far apart the geometries are, more or less; never 0."""
+        """Estimate the distance between neighbouring geometries; never 0."""
         import shapely
 
         xmin, ymin, xmax, ymax = shapely.total_bounds(self.shapes).tolist()

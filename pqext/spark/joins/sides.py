@@ -30,46 +30,47 @@ class Side:
         """The column in a batch."""
         column = batch.column(self.number)
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        return self.of(whole)
+        return self.with_type(whole)
 
-    def of(self, array: pa.Array) -> Geometries:
-        """The column's array."""
+    def with_type(self, array: pa.Array) -> Geometries:
+        """Return the geometries of an array of the column."""
         return replace(Geometries.from_arrow(array), type=self.type)
 
 
 def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
-    """The geometry columns of both sides, named by ``on`` or the only ones.
+    """Return the geometry columns of both sides: the columns that ``on`` names, or the only ones.
 
-    Raises ``ValueError`` where they cannot be told or their CRSs differ, ``TypeError`` for columns of other types, and
-    for GEOMETRY beside GEOGRAPHY.
+    Raises ``ValueError`` if they are ambiguous or their CRSs differ, and ``TypeError`` for columns of other types, or
+    for GEOMETRY with GEOGRAPHY.
     """
     names = (on, on) if isinstance(on, str) or on is None else tuple(on)
     if len(names) != 2:
-        raise ValueError("on is the name of a column, or a pair of the names on the left and on the right")
-    one, other = _side(left, names[0], "left"), _side(right, names[1], "right")
-    known = [_declares_type(df, side) for df, side in ((left, one), (right, other))]
-    if known[0] and not known[1]:  # WKB is what it stands beside
-        other = replace(other, type=one.type)
+        raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
+    left_side, right_side = _side(left, names[0], "left"), _side(right, names[1], "right")
+    known = [_declares_type(df, side) for df, side in ((left, left_side), (right, right_side))]
+    if known[0] and not known[1]:  # WKB gets the type of the other side
+        right_side = replace(right_side, type=left_side.type)
     elif known[1] and not known[0]:
-        one = replace(one, type=other.type)
-    if one.type.planar != other.type.planar:
+        left_side = replace(left_side, type=right_side.type)
+    if left_side.type.planar != right_side.type.planar:
         raise TypeError(
-            f"{one.name!r} on the left is {_kind(one)} and {other.name!r} on the right {_kind(other)}: cast one of them"
+            f"{left_side.name!r} on the left is {_type_name(left_side)} and {right_side.name!r} on the right "
+            f"{_type_name(right_side)}: cast one of them"
         )
-    if one.type.crs != other.type.crs and not geo_crs.equal(one.type.crs, other.type.crs):
+    if left_side.type.crs != right_side.type.crs and not geo_crs.equal(left_side.type.crs, right_side.type.crs):
         raise ValueError(
-            f"{one.name!r} on the left is in {one.type.crs or geo_crs.DEFAULT} and {other.name!r} on the right in "
-            f"{other.type.crs or geo_crs.DEFAULT}: bring one of them into the other's by st_transform"
+            f"{left_side.name!r} on the left is in {left_side.type.crs or geo_crs.DEFAULT} and {right_side.name!r} on "
+            f"the right in {right_side.type.crs or geo_crs.DEFAULT}: transform one of them with st_transform"
         )
-    return one, other
+    return left_side, right_side
 
 
-def _kind(side: Side) -> str:
+def _type_name(side: Side) -> str:
     return "GEOMETRY" if side.type.planar else "GEOGRAPHY"
 
 
 def _declares_type(df: DataFrame, side: Side) -> bool:
-    """Does the column's type say what it holds?"""
+    """Whether the type or the metadata of the column state its geometry type."""
     return isinstance(df.schema[side.number].dataType, T.GeometryType | T.GeographyType) or bool(
         df.schema[side.number].metadata
     )
@@ -78,23 +79,24 @@ def _declares_type(df: DataFrame, side: Side) -> bool:
 def _side(df: DataFrame, name: str | None, side_name: str) -> Side:
     fields = df.schema.fields
     if name is None:
-        found = [f.name for f in fields if isinstance(f.dataType, T.GeometryType | T.GeographyType)]
-        if len(found) != 1:
-            there = f"several geometry columns, {', '.join(found)}" if found else "no GEOMETRY or GEOGRAPHY column"
-            raise ValueError(f"there are {there} on the {side_name}: name one, on=(left, right)")
-        name = found[0]
-    places = [number for number, field in enumerate(fields) if field.name == name]
-    if len(places) != 1:
+        results = [f.name for f in fields if isinstance(f.dataType, T.GeometryType | T.GeographyType)]
+        if len(results) != 1:
+            several = f"several geometry columns, {', '.join(results)}"
+            columns = several if results else "no GEOMETRY or GEOGRAPHY column"
+            raise ValueError(f"{columns} on the {side_name}: name one, on=(left, right)")
+        name = results[0]
+    positions = [number for number, field in enumerate(fields) if field.name == name]
+    if len(positions) != 1:
         hint = did_you_mean(str(name), df.columns)
-        raise ValueError(f"{len(places) or 'no'} columns {name!r} on the {side_name}{hint}")
+        raise ValueError(f"{len(positions) or 'no'} columns {name!r} on the {side_name}{hint}")
     type = _type(df.schema, name)
     if type is None:
-        kind = fields[places[0]].dataType.simpleString()
+        kind = fields[positions[0]].dataType.simpleString()
         raise TypeError(
             f"column {name!r} on the {side_name} is {kind}, not GEOMETRY, GEOGRAPHY or BINARY of WKB: "
-            "make geometries with st_point or st_geomfromwkt"
+            "create geometries with st_point or st_geomfromwkt"
         )
-    return Side(places[0], name, type)
+    return Side(positions[0], name, type)
 
 
 def _type(schema: T.StructType, name: str) -> GeospatialType | None:
@@ -105,18 +107,18 @@ def _type(schema: T.StructType, name: str) -> GeospatialType | None:
 
 
 def numbered(df: DataFrame) -> DataFrame:
-    """The data frame with numbers for names: pyspark gives columns whose name has a full stop to no function."""
+    """Rename the columns to numbers: pyspark does not pass columns with a full stop in their name to functions."""
     return df.toDF(*map(str, range(len(df.columns))))
 
 
 def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *more: T.StructField) -> T.StructType:
-    """The columns of both sides; those of the right whose name the left has get ``suffix``.
+    """Return the columns of both sides; columns of the right with a name of the left get ``suffix``.
 
-    Raises ``ValueError`` where two have one name nevertheless.
+    Raises ``ValueError`` if names still occur twice.
     """
-    taken = set(left.names)
+    used = set(left.names)
     theirs = [
-        T.StructField(f.name + suffix if f.name in taken else f.name, f.dataType, True, f.metadata) for f in right
+        T.StructField(f.name + suffix if f.name in used else f.name, f.dataType, True, f.metadata) for f in right
     ]
     fields = [*left.fields, *theirs, *more]
     names = [field.name for field in fields]

@@ -85,12 +85,12 @@ def spatial_join(
     schema = _chosen(whole, columns)
     if strategy == "grid" and how != "inner":
         raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: leave it out")
-    given = right
+    arguments = right
     left, right, names = _narrowed(left, right, on, whole, schema)
-    one, other = sides(left, right, on)
+    item, other = sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
-        here = read_on_driver(given, right.schema)
+        here = read_on_driver(arguments, right.schema)
         collected, size = Whole.within(right, broadcast_bytes if strategy == "auto" else math.inf, here)
     if collected is None:
         if how != "inner":
@@ -98,8 +98,8 @@ def spatial_join(
                 f"the right side has {size} bytes, and a {how!r} join broadcasts it: select fewer columns and rows, "
                 "or raise broadcast_bytes"
             )
-        return _by_cells(left, right, (one, other), condition, schema, names)
-    task = SpatialTask(one, other, collected, condition, how, schema, names)
+        return _by_cells(left, right, (item, other), condition, schema, names)
+    task = SpatialTask(item, other, collected, condition, how, schema, names)
     return numbered(left).mapInArrow(task.__call__, schema)
 
 
@@ -137,16 +137,16 @@ def knn_join(
         raise ValueError(f"k is a whole number from 1, not {k!r}")
     if max_distance is not None and not (max_distance > 0 and math.isfinite(max_distance)):
         raise ValueError(f"max_distance is a positive number, not {max_distance!r}")
-    one, other = sides(left, right, on)
-    if not one.type.planar:
+    item, other = sides(left, right, on)
+    if not item.type.planar:
         raise TypeError("knn_join is for figures in the plane: bring both sides into a projected CRS with st_transform")
     away = T.StructField(distance_column, T.DoubleType(), True)
     whole = joined_schema(left.schema, right.schema, suffix, away)
     schema = _chosen(whole, columns)
     left, right, names = _narrowed(left, right, on, whole, schema)
-    one, other = sides(left, right, on)
+    item, other = sides(left, right, on)
     most = None if max_distance is None else float(max_distance)
-    task = NearestTask(one, other, Whole.of(right), k, most, schema, (*names, distance_column))
+    task = NearestTask(item, other, Whole.collect(right), k, most, schema, (*names, distance_column))
     return numbered(left).mapInArrow(task.__call__, schema)
 
 
@@ -164,17 +164,17 @@ def _chosen(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType
 
 
 def _narrowed(
-    left: DataFrame, right: DataFrame, on: Any, whole: T.StructType, schema: T.StructType
+    left: DataFrame, right: DataFrame, on: Any, result: T.StructType, schema: T.StructType
 ) -> tuple[DataFrame, DataFrame, tuple[str, ...]]:
     """Both sides with the columns that are needed, and the names that these have in the whole result."""
-    one, other = sides(left, right, on)
+    item, other = sides(left, right, on)
     count = len(left.columns)
-    in_result = whole.names[: count + len(right.columns)]
-    kept = [name in schema.names for name in in_result] + [False] * (count + len(right.columns) - len(in_result))
-    kept[one.number] = kept[count + other.number] = True
-    mine = [name for name, needed in zip(left.columns, kept, strict=False) if needed]
-    theirs = [name for name, needed in zip(right.columns, kept[count:], strict=True) if needed]
-    names = [name for name, needed in zip(in_result, kept, strict=False) if needed]
+    in_result = result.names[: count + len(right.columns)]
+    retained = [name in schema.names for name in in_result] + [False] * (count + len(right.columns) - len(in_result))
+    retained[item.number] = retained[count + other.number] = True
+    mine = [name for name, needed in zip(left.columns, retained, strict=False) if needed]
+    theirs = [name for name, needed in zip(right.columns, retained[count:], strict=True) if needed]
+    names = [name for name, needed in zip(in_result, retained, strict=False) if needed]
     return (
         left.select(*(left[quoted(name)] for name in mine)),
         right.select(*(right[quoted(name)] for name in theirs)),
@@ -188,8 +188,8 @@ def _condition(predicate: Any, distance: Any) -> Condition:
     if predicate not in (*TURNED, "dwithin"):
         hint = did_you_mean(str(predicate), [*TURNED, "dwithin"])
         if predicate == "disjoint":
-            hint = ": nearly all pairs are; how='anti' gives the rows that meet nothing"
-        raise ValueError(f"{predicate!r} is no predicate of joins{hint}")
+            hint = ": nearly all pairs are; how='anti' returns the rows without intersection"
+        raise ValueError(f"{predicate!r} is not a predicate of joins{hint}")
     return Condition(predicate, as_distance(predicate, distance))
 
 
@@ -208,7 +208,7 @@ def _by_cells(
 ) -> DataFrame:
     """The inner join of large sides."""
     surveys = [
-        Survey.of(df.select(df[quoted(side.name)]), Side(0, side.name, side.type))
+        Survey.collect(df.select(df[quoted(side.name)]), Side(0, side.name, side.type))
         for df, side in zip((left, right), both, strict=True)
     ]
     rows = sum(survey.rows for survey in surveys)
@@ -234,17 +234,17 @@ class Survey:
     centres: NDArray[np.float64]
 
     @classmethod
-    def of(cls, df: DataFrame, side: Side) -> Survey:
+    def collect(cls, df: DataFrame, side: Side) -> Survey:
         """Runs a job that reads the side's columns."""
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
-        found = numbered(df).mapInArrow(_Surveyed(side), schema).collect()
-        total = sum(row["rows"] for row in found)
-        kept = []
-        for row in found:  # each task's share of the sample is its share of the rows
+        result = numbered(df).mapInArrow(_Surveyed(side), schema).collect()
+        total = sum(row["rows"] for row in result)
+        retained = []
+        for row in result:  # each task's share of the sample is its share of the rows
             centres = np.frombuffer(row["centres"], np.float64).reshape(-1, 2)
             share = int(np.ceil(_SAMPLED * 4 * row["rows"] / max(total, 1)))
-            kept.append(centres[:: max(1, len(centres) // max(share, 1))])
-        return cls(total, np.concatenate(kept) if kept else np.zeros((0, 2)))
+            retained.append(centres[:: max(1, len(centres) // max(share, 1))])
+        return cls(total, np.concatenate(retained) if retained else np.zeros((0, 2)))
 
 
 @dataclass(frozen=True)
@@ -311,21 +311,21 @@ def join_by_cells(
     cells: Sides,
 ) -> DataFrame:
     """The inner join."""
-    one = _in_cells(left, sides[0], None, cells)
+    item = _in_cells(left, sides[0], None, cells)
     other = _in_cells(right, sides[1], condition, cells)
     task = _CellTask(sides, condition, schema, names, cells)
 
     def joined(key: Any, left: pa.Table, right: pa.Table) -> pa.Table:
         return task(key, left, right)
 
-    return one.groupBy(CELL).cogroup(other.groupBy(CELL)).applyInArrow(joined, schema)
+    return item.groupBy(CELL).cogroup(other.groupBy(CELL)).applyInArrow(joined, schema)
 
 
 def _in_cells(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
     """Each row once for every cell, with its number behind the columns."""
 
     def touched(geometries: pa.Array) -> pa.Array:
-        return cells_of(sides_of(side.of(geometries), condition), cells)
+        return cells_of(sides_of(side.with_type(geometries), condition), cells)
 
     df = numbered(df)
     numbers = arrow_udf(touched, T.ArrayType(T.IntegerType()), "cells")(df[side.number])
@@ -348,10 +348,10 @@ class _CellTask:
         left, right = left.drop_columns([CELL]).combine_chunks(), right.drop_columns([CELL]).combine_chunks()
         matcher = Matcher(self.sides[1].geometries(right), self.condition)
         mine = self.sides[0].geometries(left)
-        one, other = matcher.pairs(mine)
-        corner = np.maximum(sides_of(mine)[one, :2], matcher.sides[other, :2])
+        item, other = matcher.pairs(mine)
+        corner = np.maximum(sides_of(mine)[item, :2], matcher.sides[other, :2])
         xmin, ymin, xmax, ymax = self.cells[number]
         here = (corner[:, 0] >= xmin) & (corner[:, 0] < xmax) & (corner[:, 1] >= ymin) & (corner[:, 1] < ymax)
-        pairs = one[here], pa.array(other[here], pa.int64())
+        pairs = item[here], pa.array(other[here], pa.int64())
         batches = list(put_together(self.schema, self.names, left, right, *pairs))
         return pa.Table.from_batches(batches) if batches else empty

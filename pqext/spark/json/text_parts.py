@@ -132,4 +132,4 @@ def form_hint(fault: LineFault) -> str:
     """Return the remedy for a line that ends within a document; empty for other errors."""
     if not spans_lines(fault):
         return ""
-    return '; an array or a document that spans lines needs ingest_json(form="array") or form="documents"'
+    return '; an array or a document that spans lines needs ingest_json(format="array") or format="documents"'

@@ -137,7 +137,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         if name in _JSON_EXAMPLES and not isinstance(parsed[name], dict):
             raise ValueError(f"option {name} is JSON text, as in {_JSON_EXAMPLES[name]}, not {excerpt(text)!r}")
     if parsed.get("durable"):
-        raise ValueError("option durable is for a file that one process writes: those of tasks wait for the commit")
+        raise ValueError("option durable applies to files of a single process; the commit publishes files of tasks")
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
         parsed["profile"] = None
     return with_profile(parsed, "option profile=none")
@@ -176,7 +176,7 @@ def is_save_option(name: str) -> bool:
 
 
 def _split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The options of the save, and those of the writer."""
+    """Split options into options of the save and of the writer."""
     of_save: dict[str, str] = {}
     of_writer: dict[str, str] = {}
     for key, text in options.items():

@@ -26,7 +26,7 @@ from pyspark.sql import types as T
 
 from pqext.core.format.predicate import Operator
 from pqext.dataset.evaluation.literal_placement import placed
-from pqext.dataset.expressions.literals import kind_of_arrow, to_value
+from pqext.dataset.expressions.literals import to_value, value_type_of_arrow
 from pqext.spark.base.types import exchange_type
 
 OPERATORS: dict[Operator, Callable[[Any, Any], Any]] = {
@@ -62,7 +62,7 @@ def place_literal(type: T.DataType, operator: Operator, literal: Any, column: st
     if isinstance(type, T.StringType):
         type = T.StringType()
     arrow = exchange_type(type)
-    kind = kind_of_arrow(arrow)
+    kind = value_type_of_arrow(arrow)
     if kind is None:
         raise TypeError(f"column {column} of type {type.simpleString()} can be compared with null only")
     value = to_value(literal, kind, column)

@@ -59,23 +59,23 @@ class Aggregation:
     @property
     def counts_rows(self) -> bool:
         """Whether the result is a number of rows, so that no column is read."""
-        return not self.by and all(one.place is None for one in self.wanted)
+        return not self.by and all(item.place is None for item in self.wanted)
 
     def check(self, values: T.StructType) -> None:
         """Raise ``TypeError`` for values that cannot be grouped, ordered or added."""
         for field in values.fields[: self.by]:
             if not isinstance(field.dataType, _ORDERED):
                 raise TypeError(f"rows cannot be grouped by {_describe_field(field)}")
-        for one in self.wanted:
-            if one.place is None or one.function == "count":
+        for item in self.wanted:
+            if item.place is None or item.function == "count":
                 continue
-            field, is_added = values[one.place], one.function in ("sum", "avg")
+            field, is_added = values[item.place], item.function in ("sum", "avg")
             if not isinstance(field.dataType, _ADDED if is_added else _ORDERED):
-                raise TypeError(f"{one.function} is not defined for {_describe_field(field)}")
+                raise TypeError(f"{item.function} is not defined for {_describe_field(field)}")
 
     def compared(self, values: T.StructType) -> list[T.StructField]:
         """Those of the values that are compared with each other, to group rows or for an extreme."""
-        extremes = [one.place for one in self.wanted if one.place is not None and one.function in ("min", "max")]
+        extremes = [item.place for item in self.wanted if item.place is not None and item.function in ("min", "max")]
         return [*values.fields[: self.by], *(values[place] for place in extremes)]
 
     def partial_schema(self, values: T.StructType) -> T.StructType:
@@ -83,57 +83,57 @@ class Aggregation:
         self.check(values)
         groups = values.fields[: self.by]
         fields = [T.StructField(f"group_{place}", field.dataType) for place, field in enumerate(groups)]
-        for number, one in enumerate(self.wanted):
-            of = {} if one.place is None else {_OF: values[one.place].dataType.simpleString()}
-            fields += [T.StructField(_part(number, what), type, True, of) for what, type in _parts(one, values)]
+        for number, item in enumerate(self.wanted):
+            of = {} if item.place is None else {_OF: values[item.place].dataType.simpleString()}
+            fields += [T.StructField(_part(number, what), type, True, of) for what, type in _parts(item, values)]
         return T.StructType(fields)
 
     def partial(self, values: T.StructType, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Compute the partial results, with :meth:`partial_schema`, for a ``batch`` of ``values`` as exchanged."""
         names = [f"group_{place}" for place in range(self.by)]
         columns: dict[str, pa.Array] = dict(zip(names, batch.columns, strict=False))
-        asked: list[tuple[Any, str]] = []
-        for number, one in enumerate(self.wanted):
-            for what, array in _prepared(one, values, batch):
+        requested: list[tuple[Any, str]] = []
+        for number, item in enumerate(self.wanted):
+            for what, array in _prepared(item, values, batch):
                 part = _part(number, what)
                 if array is None:
-                    asked.append(([], "count_all"))
+                    requested.append(([], "count_all"))
                 else:
                     columns[part] = array
-                    asked.append((part, _ARROW[what]))
+                    requested.append((part, _ARROW[what]))
         table = pa.table(columns) if columns else pa.table({"": pa.nulls(batch.num_rows)})
-        made = table.group_by(names, use_threads=False).aggregate(asked)
-        found = {name: made[name] for name in names}
-        for (part, _), column in zip(asked, made.columns[len(names) :], strict=True):
-            found[part or "count_all"] = column
+        made = table.group_by(names, use_threads=False).aggregate(requested)
+        value = {name: made[name] for name in names}
+        for (part, _), column in zip(requested, made.columns[len(names) :], strict=True):
+            value[part or "count_all"] = column
         schema = exchange_schema(self.partial_schema(values))
-        arrays = [self._finished(found, field) for field in schema]
+        arrays = [self._finished(value, field) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def from_metadata(
         self, planner: ScanPlanner, task: Task, file: ParquetFile, values: T.StructType
     ) -> tuple[list[pa.RecordBatch], list[RowGroupPlan]]:
         """Return partial results that the metadata of row groups proves, and the plans of the other row groups."""
-        columns = [_stored(one) for one in planner.request.result or ()]
+        columns = [_stored(entry) for entry in planner.request.result or ()]
         names = planner.request.partitions.schema.names
         with_reasons = not self.by and all(
-            one.function in ("count", "min", "max")
-            and (one.place is None or ((column := columns[one.place]) is not None and column.path[0] not in names))
-            for one in self.wanted
+            item.function in ("count", "min", "max")
+            and (item.place is None or ((column := columns[item.place]) is not None and column.path[0] not in names))
+            for item in self.wanted
         )
         certain, others = planner.split(task, file) if with_reasons else ([], list(task.row_groups))
         schema, batches = exchange_schema(self.partial_schema(values)), []
         for plan in certain:
             group = file.row_groups[plan.index]
-            found = [
-                pa.array([group.num_rows]) if one.place is None or (column := columns[one.place]) is None
-                else proved_value(group, column, one.function)
-                for one in self.wanted
+            results = [
+                pa.array([group.num_rows]) if element.place is None or (column := columns[element.place]) is None
+                else proved_value(group, column, element.function)
+                for element in self.wanted
             ]
-            if any(array is None for array in found):
+            if any(array is None for array in results):
                 others.append(plan)
                 continue
-            arrays = [conform(array, field.type, field.name) for array, field in zip(found, schema, strict=True)]
+            arrays = [conform(array, field.type, field.name) for array, field in zip(results, schema, strict=True)]
             batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
         return batches, sorted(others, key=lambda plan: plan.index)
 
@@ -158,7 +158,7 @@ class Aggregation:
         """The result, of what all tasks gave, with the ``groups`` by these names."""
         by = [F.col(f"group_{place}").alias(name) for place, name in enumerate(groups)]
         kinds = {field.name: (field.metadata or {}).get(_OF, "") for field in partial.schema}
-        made = [_final(number, one.function, kinds).alias(one.name) for number, one in enumerate(self.wanted)]
+        made = [_final(number, item.function, kinds).alias(item.name) for number, item in enumerate(self.wanted)]
         return partial.groupBy(*by).agg(*made)
 
 
@@ -204,15 +204,15 @@ _ARROW = {"count": "count", "min": "min", "max": "max", "nan": "any", "sum": "su
 """Arrow's name of the function for a partial result."""
 
 
-def _parts(one: Aggregate, values: T.StructType) -> Iterator[tuple[str, T.DataType]]:
+def _parts(aggregate: Aggregate, values: T.StructType) -> Iterator[tuple[str, T.DataType]]:
     """Yield the partial results for a function: name and type."""
-    type = None if one.place is None else values[one.place].dataType
-    if one.function in ("count", "avg"):
+    type = None if aggregate.place is None else values[aggregate.place].dataType
+    if aggregate.function in ("count", "avg"):
         yield "count", T.LongType()
-    if type is not None and one.function in ("sum", "avg"):
-        yield "sum", _sum_type(type, is_mean=one.function == "avg")
-    if type is not None and one.function in ("min", "max"):
-        yield one.function, type
+    if type is not None and aggregate.function in ("sum", "avg"):
+        yield "sum", _sum_type(type, is_mean=aggregate.function == "avg")
+    if type is not None and aggregate.function in ("min", "max"):
+        yield aggregate.function, type
 
 
 def _sum_type(type: T.DataType, *, is_mean: bool) -> T.DataType:
@@ -222,13 +222,15 @@ def _sum_type(type: T.DataType, *, is_mean: bool) -> T.DataType:
     return T.DoubleType() if is_float or is_mean else T.DecimalType(_DIGITS, 0)
 
 
-def _prepared(one: Aggregate, values: T.StructType, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array | None]]:
+def _prepared(
+    aggregate: Aggregate, values: T.StructType, batch: pa.RecordBatch
+) -> Iterator[tuple[str, pa.Array | None]]:
     """Yield the inputs of partial results: name and values, None for rows."""
-    if one.place is None:
+    if aggregate.place is None:
         yield "count", None
         return
-    array = batch.column(one.place)
-    for what, type in _parts(one, values):
+    array = batch.column(aggregate.place)
+    for what, type in _parts(aggregate, values):
         yield what, _addable(array, type) if what == "sum" else array
         if what == "max" and pa.types.is_floating(array.type):
             yield "nan", pc.is_nan(array)
@@ -249,20 +251,20 @@ def _addable(array: pa.Array, type: T.DataType) -> pa.Array:
     return array.cast(wide if len(array) <= 10**spare else pa.decimal256(76, array.type.scale))
 
 
-def _final(number: int, function: str, kinds: Mapping[str, str]) -> Column:
-    """The function of all rows, of the parts of them; ``kinds`` are the types of what parts are of."""
+def _final(number: int, function: str, types: Mapping[str, str]) -> Column:
+    """The function of all rows, of the parts of them; ``types`` are the types of what parts are of."""
     part = _part(number, function)
     if function in ("min", "max"):
         return F.min(part) if function == "min" else F.max(part)
     count, total = F.sum(_part(number, "count")), F.sum(_part(number, "sum"))
     if function == "count":
         return F.coalesce(count, F.lit(0).cast("bigint"))
-    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", kinds[_part(number, "sum")])
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", types[_part(number, "sum")])
     digits, scale = map(int, decimal.groups()) if decimal else (0, 0)
     if function == "sum":
         if decimal:
             return total.cast(T.DecimalType(min(digits + 10, _DIGITS), scale))
-        return total if kinds[part] in ("float", "double") else total.cast(T.LongType())
+        return total if types[part] in ("float", "double") else total.cast(T.LongType())
     divisor = F.when(count > 0, count)
     if not decimal:
         return total / divisor
@@ -273,7 +275,7 @@ def _final(number: int, function: str, kinds: Mapping[str, str]) -> Column:
 
 def to_data(aggregation: Aggregation) -> dict[str, Any]:
     """An aggregation as JSON's values."""
-    return {"by": aggregation.by, "wanted": [[one.name, one.function, one.place] for one in aggregation.wanted]}
+    return {"by": aggregation.by, "wanted": [[item.name, item.function, item.place] for item in aggregation.wanted]}
 
 
 def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
@@ -281,14 +283,14 @@ def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
     count = 0 if columns is None else len(columns)
     if not isinstance(data, dict) or data.keys() != {"by", "wanted"} or not isinstance(data["wanted"], list):
         raise ValueError("expected an object of by and wanted, as pqext.spark.query writes it")
-    by, wanted = data["by"], []
-    for one in data["wanted"]:
-        name, function, place = one if isinstance(one, list) and len(one) == 3 else (None, None, None)
-        is_place = isinstance(place, int) and not isinstance(place, bool) and 0 <= place < count
-        is_known = function in FUNCTIONS and (is_place or (place is None and function == "count"))
+    by, requested = data["by"], []
+    for item in data["wanted"]:
+        name, function, place = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
+        is_metadata_path = isinstance(place, int) and not isinstance(place, bool) and 0 <= place < count
+        is_known = function in FUNCTIONS and (is_metadata_path or (place is None and function == "count"))
         if not isinstance(name, str) or not isinstance(function, str) or not is_known:
-            raise ValueError("expected [name, function, place of a column] for each that is wanted")
-        wanted.append(Aggregate(name, function, place))
+            raise ValueError("expected [name, function, index of a column] for each result column")
+        requested.append(Aggregate(name, function, place))
     if not isinstance(by, int) or isinstance(by, bool) or not 0 <= by <= count:
-        raise ValueError("by is how many of the columns make the groups")
-    return Aggregation(by, tuple(wanted))
+        raise ValueError("by must be the number of grouping columns")
+    return Aggregation(by, tuple(requested))

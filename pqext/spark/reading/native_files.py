@@ -93,7 +93,7 @@ def survey_files(
                 if not _has_known_types(file, node):
                     survey.unproven.add(name)
             if node.logical_name == "VARIANT" and name not in different:
-                storage = shape.of(node).storage_field(ReadOptions(shredded=True))
+                storage = shape.from_node(node).storage_field(ReadOptions(shredded=True))
                 if not survey.storage.setdefault(name, storage).equals(storage, check_metadata=True):
                     different.add(name)
         for key, operand in fields.items():

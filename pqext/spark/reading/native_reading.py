@@ -80,7 +80,7 @@ class NativeRead:
     def plan(cls, query: Query, target: T.StructType, plan: ReadPlan) -> NativeRead:
         """Survey the files of a plan, and choose the layout of each column."""
         names = query.named()
-        paths = [names.get(task.path, task.path) for task in plan.tasks if task.kept]
+        paths = [names.get(task.path, task.path) for task in plan.tasks if task.kept_row_groups]
         stored = query.stored_schema()
         fields, leaves = fields_of(query), [*leaves_of(query.where)]
         result = {*_stored_names(query, target)}

@@ -135,14 +135,14 @@ class Reader(DataSourceReader):
                         yield aggregation.partial(self.values, conform_batch(batch, self.target))
             finally:
                 if self.query.metrics_path is not None:
-                    metrics = ReadMetrics(1, len(task.kept), task.rows_kept, rows, file.source.bytes_read)
+                    metrics = ReadMetrics(1, len(task.kept_row_groups), task.rows_kept, rows, file.source.bytes_read)
                     write_metrics(self.query.metrics_path, f"{self._task_name()}-{number}", metrics)
 
     def _open(self, task: Task) -> ParquetFile:
         """Open a planned file. Raises an error if it has changed since, because Spark reuses plans for all actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
-            file = ParquetFile(self.query.place(self._file(task)), self.query.options, limits=self.query.limits)
+            file = ParquetFile(self.query.locate(self._file(task)), self.query.options, limits=self.query.limits)
         except FileNotFoundError as error:
             raise FileNotFoundError(error.errno, f"The file was removed {advice}", task.path) from None
         if footer_crc(file) != task.footer_crc:

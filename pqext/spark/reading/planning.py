@@ -53,12 +53,12 @@ class ReadPlan:
     @property
     def files(self) -> int:
         """Number of files to read."""
-        return sum(bool(task.kept) for task in self.tasks)
+        return sum(bool(task.kept_row_groups) for task in self.tasks)
 
     @property
     def row_groups(self) -> int:
         """Number of row groups to read."""
-        return sum(len(task.kept) for task in self.tasks)
+        return sum(len(task.kept_row_groups) for task in self.tasks)
 
     @property
     def row_groups_total(self) -> int:
@@ -68,7 +68,7 @@ class ReadPlan:
     @property
     def row_groups_deferred(self) -> int:
         """Number of row groups whose page indexes and Bloom filters are read by tasks only."""
-        return sum(len(task.kept) for task in self.tasks if task.is_outline)
+        return sum(len(task.kept_row_groups) for task in self.tasks if task.is_outline)
 
     @property
     def files_skipped(self) -> int:

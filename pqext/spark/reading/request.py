@@ -100,14 +100,14 @@ class Query:
     """Metadata of listed objects, which a data-skipping store compares with its own."""
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str], listed: Sequence[tuple[str, Any]] | None = None) -> Query:
+    def from_options(cls, options: Mapping[str, str], locations: Sequence[tuple[str, Any]] | None = None) -> Query:
         """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed.
 
-        ``listed`` are the files of the paths and their locations, if known.
+        ``locations`` are the files of the paths and their locations, if known.
         """
-        given = normalize_options(options)
+        arguments = normalize_options(options)
         known = {"path", "paths", *PARSERS}
-        for name in given:
+        for name in arguments:
             if is_save_option(name):
                 continue  # a view of SQL has options for both
             if name not in known:
@@ -116,12 +116,12 @@ class Query:
                 meant = meant if elsewhere is None else f"; {elsewhere}"
                 raise ValueError(f"unknown option {name!r}{meant}")
         values: dict[str, Any] = {}
-        if parse_flag(given.get("merge_schema") or "false"):
-            given["schema"] = "union"
+        if parse_flag(arguments.get("merge_schema") or "false"):
+            arguments["schema"] = "union"
         for name, parse in PARSERS.items():
-            if given.get(name) is not None:
+            if arguments.get(name) is not None:
                 try:
-                    values[name] = parse(given[name])
+                    values[name] = parse(arguments[name])
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
         paths, storage = option_paths(options, remote=True), values.get("storage_options")
@@ -131,11 +131,11 @@ class Query:
             values.pop("path_glob_filter", None),
             *(instant(values.pop(name), timezone) if name in values else None for name in times),
         )
-        if listed is None:
-            listed = chosen.apply(list_sources(paths, storage, ignore_table_format=ignored), paths)
+        if locations is None:
+            locations = chosen.apply(list_sources(paths, storage, ignore_table_format=ignored), paths)
         if values.get("on_invalid") == "skip":
-            listed = readable_files(listed, ReadOptions(threads=1), Limits.untrusted())
-        files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
+            locations = readable_files(locations, ReadOptions(threads=1), Limits.untrusted())
+        files, places = tuple(file for file, _ in locations), tuple(place for _, place in locations)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = from_data(aggregation, values.get("columns"))
         values.pop("engine", None)
@@ -143,10 +143,10 @@ class Query:
         partitions = partitions_of(
             located(roots, None, storage), places, values.pop("partitioning", "hive"), types=types
         )
-        if "base_path" in given:
+        if "base_path" in arguments:
             check_base_path(roots, partitions.root, places)
         stated = types or {}
-        is_inferred = any(one.type != pa.string() and one.name not in stated for one in partitions.schema)
+        is_inferred = any(item.type != pa.string() and item.name not in stated for item in partitions.schema)
         if is_inferred and not values.get("settings_known"):
             values["assumed"] = ((PARTITION_TYPES, "true"),)
         included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
@@ -158,7 +158,7 @@ class Query:
                 values[name] = in_timezone(values[name], timezone)
         is_union = values.pop("schema", None) == "union"
         if "skipping" in values:
-            values["listed"] = {file: place.listed for file, place in listed if isinstance(place, Location)}
+            values["listed"] = {file: place.listed for file, place in locations if isinstance(place, Location)}
         query = cls(files, partitions=partitions, **values)
         if is_union and query.shredded:
             raise ValueError("option schema: shredded columns, as each file stores them, cannot be unified")
@@ -170,13 +170,13 @@ class Query:
             check_case(unified, "schemas cannot be unified", advice)
         return replace(query, unified=unified)
 
-    def place(self, file: str) -> Any:
+    def locate(self, file: str) -> Any:
         """Where one of the files lies."""
         return locate(file, None, self.storage_options) if is_remote(file) else file
 
     def named(self) -> dict[str, str]:
         """The files by the names that plans and messages have for them, where these differ."""
-        names = {source_name(self.place(file)): file for file in self.files if is_remote(file)}
+        names = {source_name(self.locate(file)): file for file in self.files if is_remote(file)}
         return {name: file for name, file in names.items() if name != file}
 
     @property
@@ -202,7 +202,7 @@ class Query:
         """The Arrow schema of the files, of the first or of all, with partition columns."""
         if self.unified is not None:
             return self.partitions.complete_schema(self.unified)
-        first = read_schema(self.place(self.files[0]), self.options, self.limits)
+        first = read_schema(self.locate(self.files[0]), self.options, self.limits)
         return self.partitions.complete_schema(first)
 
     def values_schema(self) -> T.StructType:
@@ -211,26 +211,26 @@ class Query:
         noted: Mapping[str, RecordedField | None] = recorded_fields(self._note(arrow))
         if self.columns is not None:
             fields = {field.name: field for field in arrow}
-            asked = [one for one in self.columns if isinstance(one, Computed)]
-            if asked:
-                first = self.query(self.files[:1], [one.name for one in asked], filter=None)
+            requested = [one for one in self.columns if isinstance(one, Computed)]
+            if requested:
+                first = self.query(self.files[:1], [item.name for item in requested], filter=None)
                 made = {field.name: field for field in ScanPlanner(first).schema}
-                fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
-            names = [one.name if isinstance(one, Computed) else one for one in self.columns]
-            noted = {one.name: _recorded_field(one, noted) for one in asked} | {
+                fields |= {entry.name: _stored(entry, fields) or made[entry.name] for entry in requested}
+            names = [column.name if isinstance(column, Computed) else column for column in self.columns]
+            noted = {element.name: _recorded_field(element, noted) for element in requested} | {
                 name: noted.get(name) for name in self.columns if isinstance(name, str)
             }
             missing = [name for name in names if name not in fields]
             if missing:
-                told = in_place_of(missing[0]) or f"there are {', '.join(arrow.names)}"
-                raise ValueError(f"no column {missing[0]!r}; {told}")
+                message = in_place_of(missing[0]) or f"there are {', '.join(arrow.names)}"
+                raise ValueError(f"no column {missing[0]!r}; {message}")
             arrow = pa.schema([fields[name] for name in names])
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def stored_schema(self) -> T.StructType:
         """The Spark schema of all columns; unknown user-defined types in their stored type."""
         arrow = self.arrow_schema()
-        noted = {name: one for name, one in recorded_fields(self._note(arrow)).items() if not one.unsupported}
+        noted = {name: item for name, item in recorded_fields(self._note(arrow)).items() if not item.unsupported}
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def _note(self, arrow: pa.Schema) -> str:
@@ -250,9 +250,9 @@ class Query:
 
     def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """Return the scan of ``files`` for the result's columns ``names`` and rows that match ``filter``."""
-        computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
+        computed = {column.name: column for column in self.columns or () if isinstance(column, Computed)}
         result = tuple(computed.get(name, name) for name in names)
-        places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
+        places = FileSet(tuple(map(self.locate, files)), self.options, self.limits)
         return ScanRequest(places, result, filter, self.partitions, self.unified)
 
     @property
@@ -306,7 +306,7 @@ class Query:
 
     def with_instants(self, where: Expression) -> Expression:
         """``where`` with local times as instants where the first file stores a column as INT96."""
-        return with_instants(where, self.place(self.files[0]), self.options, self.limits)
+        return with_instants(where, self.locate(self.files[0]), self.options, self.limits)
 
     def _check_comparisons(self, where: Expression) -> None:
         """Raise ``UnsupportedError`` for a condition on strings with a collation or on intervals.
@@ -331,9 +331,9 @@ class Query:
             return self
         names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
         if len(names) != 1:
-            found = f"has {', '.join(names)}" if names else "has none"
-            name = source_name(self.place(self.files[0]))
-            raise ValueError(f"bbox needs a geometry column and {name} {found}: name it with bbox_column")
+            result = f"has {', '.join(names)}" if names else "has none"
+            name = source_name(self.locate(self.files[0]))
+            raise ValueError(f"bbox needs a geometry column and {name} {result}: name it with bbox_column")
         return replace(self, bbox_column=names[0])
 
 
@@ -396,10 +396,10 @@ def encode_options(
         "skipping": None if skipping is None else StoreReference.from_argument(skipping).as_text(),
         "ignore_table_format": "true" if ignore_table_format else None,
     }
-    given = {name: value for name, value in options.items() if value is not None} | dict(file_options)
-    for name, value in given.items():
+    arguments = {name: value for name, value in options.items() if value is not None} | dict(file_options)
+    for name, value in arguments.items():
         PARSERS[name](value)
-    return given
+    return arguments
 
 
 def _column_as_data(column: str | Computed) -> Any:

@@ -43,33 +43,33 @@ def build_skipping(
 ) -> Summary:
     """Index the objects of a table in Spark's tasks, and write what is found as a data-skipping store.
 
-    A task takes a share of the objects and writes its own parts of the store, so that neither the driver nor a task
-    holds more than some thousand rows of it. Parquet files are indexed by pqext, from their footers where these prove
-    what an index keeps. Files of other formats are read by Spark, which sorts the values of indexed columns by file.
+    Each task indexes a share of the objects and writes its own parts of the store, so that neither the driver nor a
+    task holds more than some thousand rows of it. pqext indexes Parquet files, from their footers if these prove the
+    values of the index. Spark reads files of other formats, and sorts the values of indexed columns by file.
 
     Args:
         spark: The session.
         path: The objects: a file, a folder, a pattern, a URL or a list of them.
-        indexes: What is kept of each, such as ``pqext.skipping.MinMax("temp")``.
+        indexes: The indexes to build, such as ``pqext.skipping.MinMax("temp")``.
         store: The folder of the store, a path that all executors see or a URL.
         format: ``"parquet"``, or the name of a format that Spark reads by files: ``"csv"``, ``"json"``, ``"orc"``.
-        schema: The schema of files that Spark reads, as ``spark.read.schema`` takes it; inferred where it is left out.
-        options: Options of Spark's reader, such as ``{"header": True}``. The store keeps them with the types:
-            :func:`read_with_skipping` uses it for reads with the same ones only.
-        data: False indexes Parquet files by footers alone; what they do not prove stays unknown.
-        overwrite: Replace a store that is there.
-        encryption: The keys of indexes that are to be encrypted.
-        storage_options: Credentials and other settings for URLs; by default what Spark's Hadoop settings say.
-        progress: Called with how many tasks are done, and of how many.
+        schema: The schema of files that Spark reads, as for ``spark.read.schema``; inferred by default.
+        options: Options of Spark's reader, such as ``{"header": True}``. The store records them with the types:
+            :func:`read_with_skipping` uses it only for reads with the same options.
+        data: False indexes Parquet files by their footers alone; values that these do not prove stay unknown.
+        overwrite: Replace an existing store.
+        encryption: The keys of indexes to encrypt.
+        storage_options: Credentials and other settings for URLs; Spark's Hadoop settings by default.
+        progress: Called with the number of finished tasks and of all tasks.
 
     Returns:
         A :class:`pqext.skipping.Summary`, with the objects that could not be indexed; every query reads these.
 
     Raises:
-        FileExistsError: Where there is a store already.
+        FileExistsError: If the store exists.
         FileNotFoundError: For paths without files.
-        ValueError: For a column that is not there, and for options of Parquet files.
-        TypeError: For values that an index is not made for.
+        ValueError: For a missing column, and for options of Parquet files.
+        TypeError: For values that an index does not support.
 
     Example:
         ``build_skipping(spark, "s3://lake/weather", [MinMax("temp"), Box("place")], "s3://lake/weather.skipping")``
@@ -93,13 +93,12 @@ def refresh_skipping(
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Index the objects that are new or have changed since a store was made, in Spark's tasks.
+    """Index new objects and objects that changed since a store was built, in Spark's tasks.
 
-    Arguments are those of :func:`build_skipping`; ``decryption`` are the keys of an encrypted store, by their labels.
+    Arguments are as for :func:`build_skipping`; ``decryption`` are the keys of an encrypted store, by their labels.
 
-    Raises ``FileNotFoundError`` where there is no store, ``ValueError`` for files that are not of its table and for
-    another format, schema or other options than those that it was built with, and ``UnsupportedError`` for a version
-    that is not known.
+    Raises ``FileNotFoundError`` if the store does not exist, ``ValueError`` for files of another table and for a
+    format, schema or options that differ from the build, and ``UnsupportedError`` for an unknown version.
     """
     paths, storage = paths_of(spark, path, [store], storage_options)
     table = Table.from_sources(paths, None, storage)
@@ -116,24 +115,24 @@ def _indexing(
 ) -> Indexing:
     if format.lower() != PARQUET:
         if not data:
-            raise ValueError(f"data=False indexes by footers, which files of {format} have not")
+            raise ValueError(f"data=False builds indexes from footers, which files of format {format} do not have")
         return ByFrames(Files(spark, paths, format, schema, dict(options or {})), storage, progress)
     if schema is not None or options:
         raise ValueError("schema and options are for formats that Spark reads, not for Parquet")
     return InTasks(spark, Indexer((), as_stored(None), DEFAULT_LIMITS, data), storage, progress)
 
 
-def _check_read_as(known: Store, files: Files) -> None:
+def _check_read_as(store: Store, files: Files) -> None:
     """Raise ``ValueError`` where a store was built of other values than those that are read now."""
-    for about in (known.metadata, known.extra_metadata):
-        for one in () if about is None else about.indexes:
-            before = one.params.get(READ_AS)
+    for about in (store.metadata, store.extra_metadata):
+        for item in () if about is None else about.indexes:
+            before = item.params.get(READ_AS)
             if before is None:
                 continue
-            now = files.read_as(type_at(files.row_schema, path_of(one.columns[0])))
+            now = files.read_as(type_at(files.row_schema, path_of(item.columns[0])))
             if now != before:
                 raise ValueError(
-                    f"the store at {source_name(known.location)} was built of {before}, not of {now}: give the same "
+                    f"the store at {source_name(store.location)} was built of {before}, not of {now}: give the same "
                     "format, schema and options, or build another store"
                 )
 

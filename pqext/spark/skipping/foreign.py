@@ -62,18 +62,18 @@ class Files:
 
     def frame(self) -> DataFrame:
         """Return their rows. Raises ``UnsupportedError`` if Spark does not record the file of a row in their format."""
-        found = self._read(self._known)
+        result = self._read(self._schema)
         try:
-            _ = found.select(_FILE).schema
+            _ = result.select(_FILE).schema
         except Exception as error:
             if "_metadata" not in str(error):
                 raise
-            told = f"Spark does not tell the file of a row in format {self.format!r}"
-            raise UnsupportedError(told, feature=f"skipping files of {self.format}") from None
-        return found
+            message = f"Spark does not expose the file of a row in format {self.format!r}"
+            raise UnsupportedError(message, feature=f"skipping files of {self.format}") from None
+        return result
 
     @cached_property
-    def _known(self) -> Any:
+    def _schema(self) -> Any:
         """The schema, inferred once where none is given."""
         return self._read(None).schema if self.schema is None else self.schema
 
@@ -87,10 +87,10 @@ class Files:
         return (reader if schema is None else reader.schema(schema)).load(list(self.paths))
 
     def read_as(self, type: T.DataType) -> str:
-        """Return everything besides the files that the values of a column depend on."""
-        given = {name.lower(): str(value) for name, value in self.options.items()}
+        """Return everything except the files that the values of a column depend on."""
+        arguments = {name.lower(): str(value) for name, value in self.options.items()}
         zone = {"timeZone": self.spark.conf.get("spark.sql.session.timeZone")} if _is_temporal(type) else {}
-        about = {"format": self.format.lower(), "options": given, "type": type.simpleString(), **zone}
+        about = {"format": self.format.lower(), "options": arguments, "type": type.simpleString(), **zone}
         return json.dumps(about, sort_keys=True)
 
 
@@ -112,9 +112,9 @@ class FrameTask:
                 if uri != name:
                     self._finish(name, collectors, writer, report)
                     name = uri
-                    collectors = [one.index.collector(one.values) for one in self.parts.layout.indexed]
-                for at, (collector, one) in enumerate(zip(collectors, self.parts.layout.indexed, strict=True)):
-                    collector.add(rows.column(at + 1).cast(one.values))
+                    collectors = [item.index.collector(item.values) for item in self.parts.layout.indexed]
+                for at, (collector, element) in enumerate(zip(collectors, self.parts.layout.indexed, strict=True)):
+                    collector.add(rows.column(at + 1).cast(element.values))
         self._finish(name, collectors, writer, report)
         report.added = writer.finish()
         yield report.as_batch()
@@ -132,7 +132,7 @@ class FrameTask:
             report.failed.append((place.path, "it changed while it was indexed"))
             return
         indexed = self.parts.layout.indexed
-        cells = [made.cell().cast(one.cells) for made, one in zip(collectors, indexed, strict=True)]
+        cells = [made.cell().cast(item.cells) for made, item in zip(collectors, indexed, strict=True)]
         modified, size = int(known.modified[0]), int(known.sizes[0])
         report.read += 1
         writer.add(source, Row(path, modified, size, known.etags[0].as_py(), cells, read=True))
@@ -152,7 +152,7 @@ class ByFrames:
         Raises ``ValueError`` for a column that is not there, and ``TypeError`` for values that an index does not suit.
         """
         schema = self.files.row_schema
-        found = []
+        results = []
         for index in indexes:
             if not isinstance(index.operand, Column):
                 raise TypeError(f"{index}: values within a VARIANT are indexed of Parquet files only")
@@ -160,9 +160,9 @@ class ByFrames:
             values = stored_type(type)
             if values is None:
                 raise TypeError(f"{index}: columns of type {type.simpleString()} are indexed of Parquet files only")
-            met = index.of(pa.field(index.operand.path[-1], values))
-            found.append(Indexed(met, values, met.cell_type(values), {READ_AS: self.files.read_as(type)}))
-        return found
+            met = index.for_field(pa.field(index.operand.path[-1], values))
+            results.append(Indexed(met, values, met.cell_type(values), {READ_AS: self.files.read_as(type)}))
+        return results
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
@@ -172,20 +172,20 @@ class ByFrames:
         frame = self.files.frame()  # Spark lists the files now
         objects = {}
         for at, source in enumerate(files):
-            place = Place.of(source)
+            place = Place.from_source(source)
             listed = place.listed if place.listed is not None else _version(known, at)
             objects[known.paths[at].as_py()] = Place(place.path, listed)
-        wanted = [uri for uri in frame.inputFiles() if path_of(uri) in objects]
-        frame = _named(frame, wanted, is_wanted=True) if len(files) < len(table.files) else frame
-        values = [_column(one.index.operand).alias(f"v{at}") for at, one in enumerate(layout.indexed)]
-        parts = Parts(layout, Place.of(location), table.partitions, self.storage_options)
+        requested = [uri for uri in frame.inputFiles() if path_of(uri) in objects]
+        frame = _named(frame, requested, is_wanted=True) if len(files) < len(table.files) else frame
+        values = [_column(element.index.operand).alias(f"v{at}") for at, element in enumerate(layout.indexed)]
+        parts = Parts(layout, Place.from_source(location), table.partitions, self.storage_options)
         total = min(len(files), 2 * parallelism(self.files.spark))
         task = FrameTask(parts, objects)
         sorted_ = frame.select(F.col(_FILE).alias("file"), *values).repartition(total, "file")
         made = sorted_.sortWithinPartitions("file").mapInArrow(task.run, REPORT)
         title = f"pqext: index {len(files):,} files for {source_name(location)}"
         done = parts.run(self.files.spark, made, title, total, self.progress)
-        rowless = [(one.path, "Spark finds no row in it") for path, one in objects.items() if path not in done.seen]
+        rowless = [(item.path, "Spark finds no row in it") for path, item in objects.items() if path not in done.seen]
         return Summary(len(files), done.added, 0, done.read, (*done.failed, *rowless))
 
 
@@ -199,8 +199,8 @@ def _named(frame: DataFrame, uris: Sequence[str], is_wanted: bool) -> DataFrame:
     both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
     if not both and not is_wanted:
         return frame
-    found = F.col(_FILE).isin(both)
-    return frame.where(found if is_wanted else ~found)
+    result = F.col(_FILE).isin(both)
+    return frame.where(result if is_wanted else ~result)
 
 
 def path_of(uri: str) -> str:
@@ -226,8 +226,8 @@ def stored_type(type: T.DataType) -> pa.DataType | None:
         return pa.string()
     if not isinstance(type, _PLAIN):
         return None
-    found = exchange_type(type)
-    return pa.timestamp("us", "UTC") if isinstance(type, T.TimestampType) else found
+    result = exchange_type(type)
+    return pa.timestamp("us", "UTC") if isinstance(type, T.TimestampType) else result
 
 
 def _is_temporal(type: T.DataType) -> bool:
@@ -242,9 +242,9 @@ def _column(operand: Any) -> Any:
     return column
 
 
-def _version(known: Objects, at: int = 0) -> tuple[int, int, str | None]:
+def _version(objects: Objects, at: int = 0) -> tuple[int, int, str | None]:
     """Return the identity of a version of a file on this machine."""
-    return int(known.modified[at]), int(known.sizes[at]), known.etags[at].as_py()
+    return int(objects.modified[at]), int(objects.sizes[at]), objects.etags[at].as_py()
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

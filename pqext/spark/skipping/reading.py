@@ -77,34 +77,34 @@ def read_with_skipping(
     rows = where(frame, expression)  # raises the errors of the filter
     sources = [
         place
-        for one in paths
-        for place in find_sources(one, None, storage if is_remote(one) else None, ignore_table_format=True)
+        for item in paths
+        for place in find_sources(item, None, storage if is_remote(item) else None, ignore_table_format=True)
     ]
     store = StoreReference.from_argument(skipping).open(storage)
-    found = store.prune_reasons(sources, expression, _trusting(files, frame.schema))
+    result = store.prune_reasons(sources, expression, _trusting(files, frame.schema))
     names = objects_of(sources).paths
-    refused = {names[at].as_py() for at, reason in enumerate(found) if reason is not None}
+    refused = {names[at].as_py() for at, reason in enumerate(result) if reason is not None}
     return where(without(frame, refused), expression) if refused else rows
 
 
 def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
     """Whether the evidence applies to the values that Spark reads."""
 
-    def trusts(one: Evidence) -> bool:
-        operand = one.index.operand
+    def trusts(evidence: Evidence) -> bool:
+        operand = evidence.index.operand
         if not isinstance(operand, Column):
             return False
         try:
             type = type_at(schema, operand.path)
         except ValueError:
             return False
-        values, cells = stored_type(type), one.cells.type
-        if values is None or one.params.get(READ_AS, files.read_as(type)) != files.read_as(type):
+        values, cells = stored_type(type), evidence.cells.type
+        if values is None or evidence.params.get(READ_AS, files.read_as(type)) != files.read_as(type):
             return False
         if pa.types.is_struct(cells) and cells.get_field_index("min") >= 0:
             return bool(cells.field("min").type == values)
         if pa.types.is_list(cells):
-            return bool(cells.value_type == (pa.binary() if one.index.name == "prefix" else values))
+            return bool(cells.value_type == (pa.binary() if evidence.index.name == "prefix" else values))
         return True
 
     return trusts
@@ -116,7 +116,7 @@ def _in_schema(column: Column, schema: T.StructType) -> Column:
     type: T.DataType = schema
     for name in column.path:
         names = type.names if isinstance(type, T.StructType) else []
-        alike = [one for one in names if one.lower() == name.lower()]
+        alike = [item for item in names if item.lower() == name.lower()]
         if name not in names and len(alike) != 1:
             return column
         path.append(name if name in names else alike[0])

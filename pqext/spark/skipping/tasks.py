@@ -33,20 +33,20 @@ _MOST_OF_A_TASK = 5_000
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder in a form that goes to tasks: its path or URL, and its version when it was listed."""
+    """A file or folder for tasks: its path or URL, and its version when it was listed."""
 
     path: str
     listed: Any = None
 
     @classmethod
-    def of(cls, source: Any) -> Place:
-        """Return the place for a result of :func:`locate`."""
+    def from_source(cls, source: Any) -> Place:
+        """Convert a result of :func:`locate`."""
         return cls(source.path, source.listed) if isinstance(source, Location) else cls(str(source))
 
     def source(self, storage_options: Mapping[str, Any] | None) -> Any:
-        """Return the result of :func:`locate` for the place."""
-        found = locate(self.path, None, storage_options if is_remote(self.path) else None)
-        return replace(found, listed=self.listed) if isinstance(found, Location) else found
+        """Convert back to a result of :func:`locate`."""
+        result = locate(self.path, None, storage_options if is_remote(self.path) else None)
+        return replace(result, listed=self.listed) if isinstance(result, Location) else result
 
 
 @dataclass
@@ -101,7 +101,7 @@ class ParquetTask:
     """Indexes the Parquet files of one task."""
 
     work: Sequence[bytes]
-    """The places of each task, pickled: all tasks receive all of them, and each loads its own."""
+    """The pickled files of each task: all tasks receive all of them, and each loads its own."""
     indexer: Indexer
     parts: Parts
 
@@ -139,9 +139,9 @@ class InTasks:
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
         total = max(min(len(files), 2 * parallelism(self.spark)), -(-len(files) // _MOST_OF_A_TASK))
-        places = [Place.of(source) for source in files]
+        places = [Place.from_source(source) for source in files]
         work = [pickle.dumps(places[number::total]) for number in range(total)]
-        parts = Parts(layout, Place.of(location), table.partitions, self.storage_options)
+        parts = Parts(layout, Place.from_source(location), table.partitions, self.storage_options)
         task = ParquetTask(work, replace(self.indexer, indexes=layout.indexed), parts)
         frame = self.spark.range(0, total, 1, total).mapInArrow(task.run, REPORT)
         title = f"pqext: index {len(files):,} files for {source_name(location)}"
@@ -161,7 +161,7 @@ def paths_of(
     spark: SparkSession, path: str | Sequence[str], others: Sequence[Any], storage_options: Mapping[str, Any] | None
 ) -> tuple[list[str], Mapping[str, Any] | None]:
     """Return absolute paths and URLs, and the settings for them and for the files next to them."""
-    given = [path] if isinstance(path, str) else list(path)
-    paths = [one if is_remote(one) else local_path(one) for one in given]
-    remote = [one for one in (*paths, *others) if isinstance(one, str) and is_remote(one)]
+    arguments = [path] if isinstance(path, str) else list(path)
+    paths = [element if is_remote(element) else local_path(element) for element in arguments]
+    remote = [item for item in (*paths, *others) if isinstance(item, str) and is_remote(item)]
     return paths, storage_options or (from_hadoop(spark, remote) if remote else None)

@@ -60,7 +60,7 @@ class JsonLinesSource(DataSource):
 
     @concise_errors
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
-        """A reader of the files that come into the folders, with these options and those of streams."""
+        """Return a reader of the files that arrive in the folders, with these options and the options of streams."""
         of_stream, others = stream_options(with_cluster_settings(self.options))
         return JsonLinesStream(self._reader(CaseInsensitiveDict(others), schema), of_stream)
 
@@ -72,10 +72,10 @@ class JsonLinesSource(DataSource):
         on_error = options.get("on_error", "raise")
         if on_error not in ("raise", "null"):
             raise ValueError(f"on_error is 'raise' or 'null', not {on_error!r}")
-        given = options.get("storage_options")
+        arguments = options.get("storage_options")
         return JsonLinesReader(
             paths=tuple(option_paths(options, remote=True)),
-            storage_options=None if given is None else storage_options(given),
+            storage_options=None if arguments is None else storage_options(arguments),
             schema=exchange_schema(schema),
             column=column,
             raises=on_error == "raise",
@@ -96,7 +96,7 @@ class JsonLinesStream(FileStream):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Ranges of the new files."""
         new, _ = self.between(start, end)
-        return self._reader.plan(parts_of((one.file, one.place) for one in new))
+        return self._reader.plan(parts_of((item.file, item.place) for item in new))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The lines of the ranges of a task."""
@@ -111,7 +111,7 @@ def _check_options(options: Mapping[str, str]) -> None:
 
 
 def _variant_name(schema: T.StructType, error_column: str | None) -> str:
-    """What the one VARIANT column is called in a schema of the user's."""
+    """Return the name of the only VARIANT column in a user's schema."""
     names = [field.name for field in schema if isinstance(field.dataType, T.VariantType) and field.name != error_column]
     return names[0] if len(names) == 1 else "value"
 

@@ -83,11 +83,11 @@ class PqextSource(DataSource):
 
     def _options(self) -> Mapping[str, str]:
         """The options, completed with credentials from the configuration files of the cluster."""
-        _refuse_tables(self.options)
+        _reject_tables(self.options)
         return with_cluster_settings(self.options)
 
 
-def _refuse_tables(options: Mapping[str, str]) -> None:
+def _reject_tables(options: Mapping[str, str]) -> None:
     """Raise ``UnsupportedError`` for a catalog table, whose location Spark does not pass to a data source.
 
     A table without a schema is rejected when it is created, by the owner that Spark passes; others on first use.
@@ -95,7 +95,7 @@ def _refuse_tables(options: Mapping[str, str]) -> None:
     if "owner" in options or not ("path" in options or "paths" in options):
         raise UnsupportedError(
             "no path: give one to load() or save(). Tables of the catalog (CREATE TABLE ... USING pqext, saveAsTable) "
-            "do not work, because Spark does not tell a Python data source where their files are: use "
+            "do not work, because Spark does not pass the location of their files to a Python data source: use "
             "pqext.spark.write(df, path) and spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING "
             "pqext OPTIONS (path '...')",
             feature="catalog tables",

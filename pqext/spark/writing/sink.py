@@ -64,7 +64,7 @@ class SaveWriter:
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         paths = option_paths(options, remote=True)
         if len(paths) != 1:
-            raise ValueError("save() takes one path")
+            raise ValueError("save() accepts one path")
         if not schema.fields:
             raise ValueError("a data frame without columns cannot be saved: its rows would be lost")
         reject_months(schema, f"save with pqext.spark.write, or cast it: {AS_INT}")

@@ -268,8 +268,8 @@ def _struct(group: Group, typed: pa.StructArray, target: pa.StructType, task: Ta
             if cells is None:
                 partial = pc.and_(typed.is_valid(), value.is_valid())
                 cells = group.cells((), task.first_row, (partial.buffers()[1], partial.offset))
-            found = cells.find(kernel.PathSteps((member.name,)))
-            children.append(cast_cells(found, group.metadata, member.type, task, name))
+            result = cells.find(kernel.PathSteps((member.name,)))
+            children.append(cast_cells(result, group.metadata, member.type, task, name))
     mask = typed.is_null() if typed.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 

@@ -18,7 +18,8 @@ def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
 
     Raises ``VariantError`` if the group violates the layout of Variant Shredding.
     """
-    HANDLER.arrow_field(node, shape.of(node).storage_field(ReadOptions(shredded=True)), ReadOptions(shredded=True))
+    options = ReadOptions(shredded=True)
+    HANDLER.arrow_field(node, shape.from_node(node).storage_field(options), options)
     metadata = node.child("metadata")
     assert metadata is not None
     group, rest = node, list(as_path(path))

@@ -111,12 +111,12 @@ def _explode(
         elements, offsets, parents = list_elements(typed)
         rows = parents if group.rows is None else group.rows.take(parents)
         inner, below = descend(elements, after)
-        found = Group(inner, group.metadata, rows)
+        result = Group(inner, group.metadata, rows)
         if len(parts) > 2:
-            return _explode(found, below, parts[1:], target, task)
+            return _explode(result, below, parts[1:], target, task)
         starts = offsets.to_numpy()
         pos = np.arange(len(elements)) - np.repeat(starts[:-1], np.diff(starts))
-        values = cast_group(found, below, target, task)
+        values = cast_group(result, below, target, task)
         return rows.to_numpy(), pa.array(pos, pa.int32()), pa.nulls(len(elements), pa.string()), values
     if not path and typed is not None:
         if group.rows is None:

@@ -110,7 +110,7 @@ def _check_steps(
     path: Sequence[str | int | Wildcard], step_types: tuple[type, ...], from_end: bool = False
 ) -> ManyPath:
     if not isinstance(path, Sequence) or isinstance(path, bytes | bytearray):
-        raise TypeError(f"a path is text or a sequence of steps, not {type(path).__name__}")
+        raise TypeError(f"a path must be text or a sequence of steps, not {type(path).__name__}")
     steps = tuple(path)
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, step_types):

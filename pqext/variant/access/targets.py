@@ -77,7 +77,7 @@ def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
     if type in _OF_PYTHON:
         return _OF_PYTHON[type]
     if not isinstance(type, pa.DataType):
-        raise TypeError(f"a type is an Arrow type, the name of one, or bool, int, float, str or bytes, not {type!r}")
+        raise TypeError(f"a type must be an Arrow type or its name, or bool, int, float, str or bytes, not {type!r}")
     return _check_target(type, 0)
 
 

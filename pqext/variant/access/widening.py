@@ -16,13 +16,13 @@ _EXACT_INTEGERS = 1 << 53
 
 def widened(typed: pa.Array, target: pa.DataType) -> pa.Array | None:
     """``typed`` as ``target``, with the same nulls; ``None`` where values have to be cast one by one."""
-    given = typed.type
-    if pa.types.is_signed_integer(given):
-        wider = pa.types.is_signed_integer(target) and target.bit_width >= given.bit_width
+    arguments = typed.type
+    if pa.types.is_signed_integer(arguments):
+        wider = pa.types.is_signed_integer(target) and target.bit_width >= arguments.bit_width
         return typed.cast(target, safe=False) if wider or pa.types.is_float64(target) else None
-    if pa.types.is_float32(given):
+    if pa.types.is_float32(arguments):
         return typed.cast(target) if pa.types.is_float64(target) else None
-    if pa.types.is_decimal128(given) and pa.types.is_float64(target):
+    if pa.types.is_decimal128(arguments) and pa.types.is_float64(target):
         return _doubles(typed)
     return None
 

@@ -82,12 +82,12 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
         if isinstance(data, pa.Array):
             return _rows(data, keep, 0)
         chunks = data.chunks
-    found = []
+    results = []
     row = 0
     for chunk in chunks:
-        found.append(_rows(chunk, keep, row))
+        results.append(_rows(chunk, keep, row))
         row += len(chunk)
-    return pa.chunked_array(found, type=variant_type())
+    return pa.chunked_array(results, type=variant_type())
 
 
 def _from_stream(data: Any) -> pa.Table | pa.ChunkedArray:

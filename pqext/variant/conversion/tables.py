@@ -71,10 +71,10 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
     array = as_variants(array)
     how = shredding(schema)
     whole = [unshred(chunk) for chunk in struct_chunks(array)]
-    found = how.schema_for(pa.chunked_array(whole, variant_type()))
-    if how.schema is not None and not isinstance(found, Object):
+    result = how.schema_for(pa.chunked_array(whole, variant_type()))
+    if how.schema is not None and not isinstance(result, Object):
         raise ValueError("columns are the fields of an object; take single values by variant.get(array, '$', type)")
-    chosen = found if isinstance(found, Object) else None
+    chosen = result if isinstance(result, Object) else None
     fields = [] if chosen is None else [_field(name, member) for name, member in chosen.fields]
     if residual in [field.name for field in fields]:
         raise ValueError(f"a column is named {residual!r} already; choose another name for the residual")

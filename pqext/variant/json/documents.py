@@ -151,18 +151,18 @@ def _error(message: str, line: int, path: str | None, error_type: type[VariantEr
     return error
 
 
-def _without_commas(text: bytes, ends: NDArray[np.int64], layout: Form) -> bytes:
+def _without_commas(text: bytes, stops: NDArray[np.int64], layout: Form) -> bytes:
     """Return the text with spaces in place of commas and the bracket after elements of an array."""
     if layout != "array":
         return text
     data = np.frombuffer(text, np.uint8).copy()
-    data[ends - 1] = ord(" ")
+    data[stops - 1] = ord(" ")
     return data.tobytes()
 
 
 def _last_of_array(
     text: bytes,
-    ends: NDArray[np.int64],
+    stops: NDArray[np.int64],
     file: IO[bytes],
     piece_bytes: int,
     path: str | None,
@@ -170,8 +170,8 @@ def _last_of_array(
     has_documents: bool,
 ) -> tuple[bytes, NDArray[np.int64]]:
     """Return the last documents of the array, after the preceding ones; only space may follow."""
-    closed = next(i for i in range(len(ends)) if text[ends[i] - 1] in b"]}")
-    remainder, stop = text[ends[closed] :], int(ends[closed])
+    closed = next(i for i in range(len(stops)) if text[stops[i] - 1] in b"]}")
+    remainder, stop = text[stops[closed] :], int(stops[closed])
     if text[stop - 1] != ord("]"):
         line = newlines + text.count(b"\n", 0, stop) + 1
         raise _error("a brace ends the array of documents, which began with [", line, path)
@@ -179,9 +179,9 @@ def _last_of_array(
         continue
     if remainder.strip(_SPACE):
         raise _error("text follows the end of the array of documents", newlines + text.count(b"\n", 0, stop) + 1, path)
-    ends = ends[: closed + 1]
-    last = int(ends[-2]) if closed else 0
-    text = _without_commas(text[:stop], ends, "array")
+    stops = stops[: closed + 1]
+    last = int(stops[-2]) if closed else 0
+    text = _without_commas(text[:stop], stops, "array")
     if closed == 0 and not has_documents and not text[last:].strip(_SPACE):
-        ends = ends[:0]  # an empty array
-    return text, ends
+        stops = stops[:0]  # an empty array
+    return text, stops

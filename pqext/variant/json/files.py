@@ -83,9 +83,9 @@ class Piece:
         return parsing.unshredded().documents(_texts(self.text[: int(ends[-1])], ends))[0]
 
 
-def _texts(text: memoryview, ends: NDArray[np.int64]) -> pa.Array:
-    offsets = np.concatenate([[0], ends]).astype(np.int64)
-    return binary_of(pa.large_binary(), len(ends), offsets, text)
+def _texts(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
+    offsets = np.concatenate([[0], stops]).astype(np.int64)
+    return binary_of(pa.large_binary(), len(stops), offsets, text)
 
 
 def _in_lines(text: bytes, at: int, code: int, name: bytes | None) -> Found:
@@ -134,7 +134,7 @@ class JsonReader(SuggestionMixin):
             pieces, self._peeked = self._peeked, None
             return pieces
         if self._read_before and not all(isinstance(source, str | os.PathLike) for source in self._sources):
-            raise ValueError("a file object is read once only, and this one has been; give read_json its path instead")
+            raise ValueError("a file object can be read only once; pass its path to read_json instead")
         self._read_before = True
         return self._make()
 
@@ -177,15 +177,15 @@ class JsonReader(SuggestionMixin):
             Workers(self._threads, self._threads) as workers,
             closing(workers.map_ahead(lambda piece: piece.parsed(how), pieces, self._threads)) as results,
         ):
-            for found_in, arrays, found, lines in results:
+            for found_in, arrays, result, lines in results:
                 if found_in != path:
                     path, before = found_in, 0
-                if found and how.raises:
-                    raise line_error(found[0], before, path)
-                told = deque(line_fault(fault, before) for fault in found)
+                if result and how.raises:
+                    raise line_error(result[0], before, path)
+                message = deque(line_fault(fault, before) for fault in result)
                 for array in arrays:
                     # Only faulty documents are null rows: JSON null is a variant value.
-                    mine = [told.popleft() for _ in range(array.null_count)]
+                    mine = [message.popleft() for _ in range(array.null_count)]
                     self.faults = [FileFault(path, fault.line, fault.offset, fault.reason) for fault in mine]
                     if len(array):
                         yield pa.RecordBatch.from_arrays([array], schema=schema)
@@ -204,7 +204,7 @@ def read_json(
     shredding: Any = None,
     threads: int = 0,
     batch_bytes: int = READ_BYTES,
-    form: Form = "auto",
+    format: Form = "auto",
 ) -> JsonReader:
     """Read files of JSON into record batches of one variant column named ``column``.
 
@@ -213,7 +213,7 @@ def read_json(
     compressed file is decompressed, by its name (``.gz``, ``.bz2``, ``.zst``, ``.lz4``, ``.br``, ``.xz``) or its first
     bytes. A byte order mark is ignored.
 
-    ``form`` is the layout of documents in a file: ``"lines"``, one per line (blank lines are skipped);
+    ``format`` is the layout of documents in a file: ``"lines"``, one per line (blank lines are skipped);
     ``"documents"``, consecutive objects or arrays over any number of lines; ``"array"``, the
     elements of one array. ``"auto"`` inspects the first document of each file: lines, unless it continues after the
     end of its first line; and the elements of an array that spans the file.
@@ -244,8 +244,8 @@ def read_json(
     how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     if batch_bytes < 1:
         raise ValueError(f"batch_bytes must be positive, not {batch_bytes}")
-    if form not in get_args(Form):
-        raise ValueError(f"form is one of {', '.join(map(repr, get_args(Form)))}, not {form!r}")
+    if format not in get_args(Form):
+        raise ValueError(f"format is one of {', '.join(map(repr, get_args(Form)))}, not {format!r}")
     if not isinstance(column, str):
         raise TypeError(f"column must be a name, not {type(column).__name__}")
     workers = thread_count(threads)
@@ -253,7 +253,7 @@ def read_json(
     if isinstance(source, str | os.PathLike):
         sources = [*_files(source)]
     elif isinstance(source, Sequence) and all(
-        isinstance(one, str | os.PathLike) or hasattr(one, "read") for one in source
+        isinstance(item, str | os.PathLike) or hasattr(item, "read") for item in source
     ):
         sources = [file for one in source for file in (_files(one) if isinstance(one, str | os.PathLike) else [one])]
     elif not isinstance(source, Sequence) and hasattr(source, "read"):
@@ -261,7 +261,7 @@ def read_json(
     else:
         raise TypeError(f"source is a path, a list of paths or a binary file, not {type(source).__name__}")
     return JsonReader(
-        sources, column, how, workers, lambda: _all_pieces(sources, form, batch_bytes, how.max_bytes)
+        sources, column, how, workers, lambda: _all_pieces(sources, format, batch_bytes, how.max_bytes)
     )
 
 
@@ -269,19 +269,19 @@ def _files(path: Path) -> list[Path]:
     """The files of a path, a pattern or a folder, in the order of their names."""
     name = os.fspath(path)
     if os.path.isdir(name):
-        found: list[Path] = []
+        results: list[Path] = []
         for folder, folders, files in os.walk(name):
             folders[:] = sorted(inner for inner in folders if not inner.startswith((".", "_")))
-            found += [os.path.join(folder, file) for file in sorted(files) if _is_json(file)]
+            results += [os.path.join(folder, file) for file in sorted(files) if _is_json(file)]
     elif glob.has_magic(name) and not os.path.lexists(name):
-        found = [file for file in sorted(glob.glob(name, recursive=True)) if os.path.isfile(file)]
+        results = [file for file in sorted(glob.glob(name, recursive=True)) if os.path.isfile(file)]
     elif os.path.lexists(name):
         return [path]
     else:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-    if not found:
+    if not results:
         raise FileNotFoundError(f"no files of JSON at {name!r}")
-    return found
+    return results
 
 
 def _is_json(file: str) -> bool:
@@ -290,39 +290,39 @@ def _is_json(file: str) -> bool:
     return suffix.lower() in _SUFFIXES and not file.startswith((".", "_"))
 
 
-def _all_pieces(sources: list[Path | IO[bytes]], form: Form, size: int, max_bytes: int) -> Iterator[Piece]:
+def _all_pieces(sources: list[Path | IO[bytes]], format: Form, size: int, max_bytes: int) -> Iterator[Piece]:
     """Pieces of whole lines or documents of every source, in order."""
     for source in sources:
         if isinstance(source, str | os.PathLike):
-            yield from pieces_at(os.fspath(source), form, size, max_bytes)
+            yield from pieces_at(os.fspath(source), format, size, max_bytes)
         else:
             name = getattr(source, "name", None)
-            yield from _pieces_of(source, form, size, max_bytes, name if isinstance(name, str) else None)
+            yield from _pieces_of(source, format, size, max_bytes, name if isinstance(name, str) else None)
 
 
 def pieces_at(
-    place: str | Location, form: Form, size: int, max_bytes: int, start: int = 0, stop: int | None = None
+    location: str | Location, format: Form, size: int, max_bytes: int, start: int = 0, stop: int | None = None
 ) -> Iterator[Piece]:
     """Pieces of whole lines or documents of a file; of lines, those that begin from byte ``start`` on, before ``stop``.
 
     Raises ``CorruptFileError`` for a compressed file that is damaged or cut short.
     """
-    path = str(place)
-    with codec_errors(path), open_stream(place, is_range=bool(start) or stop is not None) as file:
-        yield from _pieces_of(file, form, size, max_bytes, path, start, stop)
+    path = str(location)
+    with codec_errors(path), open_stream(location, is_range=bool(start) or stop is not None) as file:
+        yield from _pieces_of(file, format, size, max_bytes, path, start, stop)
 
 
 def _pieces_of(
-    file: Any, form: Form, size: int, max_bytes: int, path: str | None, start: int = 0, stop: int | None = None
+    file: Any, format: Form, size: int, max_bytes: int, path: str | None, start: int = 0, stop: int | None = None
 ) -> Iterator[Piece]:
-    if form != "lines":
+    if format != "lines":
         file = _Begun(file, min(max(size, 1 << 12), READ_BYTES))
-        form = detect_layout(file.head, file.whole) if form == "auto" else form
-    if form == "lines":
+        format = detect_layout(file.head, file.whole) if format == "auto" else format
+    if format == "lines":
         for at, text in read_lines(file, start, stop, piece_bytes=size, max_line_bytes=max_bytes, path=path):
             yield Piece(path, memoryview(text), None, at)
         return
-    for text, ends, _ in read_documents(file, form, piece_bytes=size, max_bytes=max_bytes, path=path):
+    for text, ends, _ in read_documents(file, format, piece_bytes=size, max_bytes=max_bytes, path=path):
         yield Piece(path, memoryview(text), ends)
 
 

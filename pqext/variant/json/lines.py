@@ -35,9 +35,9 @@ def first_lines(text: memoryview, size: int) -> memoryview:
 def _newline(text: memoryview, at: int) -> int:
     """The offset after the first newline at or after ``at``, or the end of the text."""
     while at < len(text):
-        found = bytes(text[at : at + 4096]).find(b"\n")
-        if found >= 0:
-            return at + found + 1
+        result = bytes(text[at : at + 4096]).find(b"\n")
+        if result >= 0:
+            return at + result + 1
         at += 4096
     return len(text)
 
@@ -64,10 +64,10 @@ def read_lines(
     held: list[bytes] = []  # what was read of the line that begins at `at`, and its length
     length = 0
     if start > 0:
-        found = _first_line(file, start, stop, piece_bytes)
-        if found is None:
+        result = _first_line(file, start, stop, piece_bytes)
+        if result is None:
             return
-        at, text = found
+        at, text = result
     first = start == 0
     while stop is None or at < stop:
         # Up to the end of the range, then in steps until the line that reaches over it has ended.

@@ -118,10 +118,10 @@ def parse_json_lines(
     faults_found: list[LineFault] = []
     before = base_line - 1
     with Workers(thread_count(threads), len(pieces)) as workers:
-        for parsed, found, lines in workers.map(options.lines, pieces):
-            if found and options.raises:
-                raise line_error(found[0], before)
-            faults_found += [line_fault(fault, before) for fault in found]
+        for parsed, result, lines in workers.map(options.lines, pieces):
+            if result and options.raises:
+                raise line_error(result[0], before)
+            faults_found += [line_fault(fault, before) for fault in result]
             arrays += [piece for piece in parsed if len(piece)]
             before += lines
     return joined(arrays, options.type), faults_found

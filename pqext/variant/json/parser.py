@@ -84,15 +84,15 @@ class Parsing:
         while True:
             if self.schema is None:
                 result = parse_column(column, start, stop, self.options, _seed())
-                array, found, after, _ = _checked_result(result)
+                array, value, after, _ = _checked_result(result)
             else:
                 result = shred_column(column, start, stop, self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
                     raise shredding_faults.error(result[0], row=first_row + result[1])
-                array, found, _ = _shredded(result, self.schema)
+                array, value, _ = _shredded(result, self.schema)
                 after = stop
-            if found and self.raises:
-                raise row_error(found[0], first_row)
+            if value and self.raises:
+                raise row_error(value[0], first_row)
             arrays.append(array)
             if after >= stop:
                 return arrays
@@ -109,16 +109,16 @@ class Parsing:
         while start < len(texts):
             if self.schema is None:
                 result = parse_column(column, start, len(texts), self.options, _seed())
-                array, found, after, _ = _checked_result(result)
+                array, value, after, _ = _checked_result(result)
             else:
                 result = shred_column(column, start, len(texts), self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
                     raise shredding_faults.error(result[0], row=result[1])
-                array, found, _ = _shredded(result, self.schema)
+                array, value, _ = _shredded(result, self.schema)
                 after = len(texts)
             arrays.append(array)
-            faults += found
-            if found and self.raises:
+            faults += value
+            if value and self.raises:
                 break
             if after == start:
                 raise LimitError(f"document {start}: its variant is larger than 2 GiB")
@@ -131,14 +131,14 @@ class Parsing:
             result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
             if len(result) == 3:
                 raise LimitError(f"line {result[2]}: a column exceeds 2^31 - 1 bytes; parse fewer lines at a time")
-            array, found, line = _shredded(result, self.schema)
-            return [array], found, line - 1
+            array, value, line = _shredded(result, self.schema)
+            return [array], value, line - 1
         arrays, faults, start, line = [], [], 0, 1
         while True:
-            array, found, after, line = _checked_result(parse_lines(text, start, line, self.options, _seed()))
+            array, value, after, line = _checked_result(parse_lines(text, start, line, self.options, _seed()))
             arrays.append(array)
-            faults += found
-            if after >= len(text) or (found and self.raises):
+            faults += value
+            if after >= len(text) or (value and self.raises):
                 return arrays, faults, line - 1
             if after == start:
                 raise LimitError(f"line {line}: its variant is larger than 2 GiB")
@@ -185,19 +185,19 @@ def _seed() -> int:
 def _checked_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
     if isinstance(result, int):
         raise shredding_faults.error(result)
-    rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, found, after, line = result
+    rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, match, after, line = result
     array = variant_array(
         binary_of(pa.binary(), rows, metadata_offsets, metadata),
         binary_of(pa.binary(), rows, value_offsets, value),
         pa.py_buffer(validity) if nulls else None,
     )
-    return array, found, after, line
+    return array, match, after, line
 
 
 def _shredded(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
-    rows, nulls, found, line, validity, metadata_offsets, metadata, columns = result
+    rows, nulls, value, line, validity, metadata_offsets, metadata, columns = result
     array = storage_of(schema, binary_of(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
-    return array, found, line
+    return array, value, line
 
 
 def joined(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:

@@ -107,7 +107,7 @@ class _Rows:
 
     def texts(self, start: int, stop: int, indent: int | None) -> list[pa.StringArray]:
         """The text of rows ``start`` to ``stop``, in several arrays where 32-bit offsets do not suffice for one."""
-        found: list[pa.StringArray] = []
+        results: list[pa.StringArray] = []
         while start < stop:
             rows, validity, offsets, text, status, row, offset = self.write(start, stop)
             if status:
@@ -116,9 +116,9 @@ class _Rows:
                 raise _too_long(self.first + row)
             buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(text)]
             texts = pa.StringArray.from_buffers(rows, buffers[1], buffers[2], buffers[0])
-            found += [texts] if indent is None else _indented(texts, indent, self.first + start)
+            results += [texts] if indent is None else _indented(texts, indent, self.first + start)
             start += rows
-        return found
+        return results
 
 
 def _unshredded(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
@@ -136,7 +136,7 @@ def _shredded(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callab
 
 def _indented(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArray]:
     source = BinaryInput(texts)
-    found: list[pa.StringArray] = []
+    results: list[pa.StringArray] = []
     start = 0
     while start < len(texts):
         rows, offsets, text, status = indent_json(source, start, indent, _EXPANSION, _ALLOWANCE)
@@ -153,9 +153,9 @@ def _indented(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringA
         part = texts.slice(start, rows)
         buffers = [pa.py_buffer(offsets), pa.py_buffer(text)]
         bitmap = pa.compute.is_valid(part).buffers()[1] if part.null_count else None
-        found.append(pa.StringArray.from_buffers(rows, *buffers, bitmap))
+        results.append(pa.StringArray.from_buffers(rows, *buffers, bitmap))
         start += rows
-    return found
+    return results
 
 
 def _too_long(row: int) -> LimitError:

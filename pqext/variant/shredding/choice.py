@@ -70,7 +70,7 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
     if is_inferred(schema):
         return Shredding(None, Inference(**arguments, coerce=coerce), coerce)
     if arguments:
-        raise ValueError(f"shredding option {next(iter(arguments))!r} is for schemas that are inferred")
+        raise ValueError(f"shredding option {next(iter(arguments))!r} applies to inferred schemas only")
     try:
         return Shredding(shredding_schema(schema), Inference(coerce=coerce), coerce)
     except ValueError:

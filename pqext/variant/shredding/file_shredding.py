@@ -37,7 +37,7 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
             raise ValueError(f"no column {column!r} in the file{meant}")
         if node.logical_name != "VARIANT":
             raise TypeError(f"column {column!r} is not a VARIANT")
-        return schema_of_storage(shape.of(node).storage_field(replace(file.options, shredded=True)).type)
+        return schema_of_storage(shape.from_node(node).storage_field(replace(file.options, shredded=True)).type)
 
 
 def _below(node: SchemaNode) -> Iterator[SchemaNode]:

@@ -96,10 +96,10 @@ def _binary(rows: int, offsets: object, data: object) -> pa.Array:
 
 
 def _required(chunk: pa.StructArray, name: str) -> pa.Array:
-    found = child(chunk, name)
-    if found is None:
+    result = child(chunk, name)
+    if result is None:
         raise TypeError(f"expected a variant array, not {chunk.type}")
-    return found
+    return result
 
 
 def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
@@ -122,12 +122,12 @@ _Columns = tuple[pa.StructArray | None, pa.Array | None, pa.Array | None]
 
 def _walk(group: pa.StructArray, compiled: CompiledSchema) -> list[_Columns]:
     """For each node of the plan its group, its ``value`` and its ``typed_value``."""
-    found: list[_Columns] = [(None, None, None)] * len(compiled.nodes)
+    result: list[_Columns] = [(None, None, None)] * len(compiled.nodes)
     groups: dict[int, pa.StructArray] = {0: group}
     for index, node in enumerate(compiled.nodes):  # parents come before their children
         members = groups.pop(index)
         typed = _typed(node, child(members, "typed_value"))
-        found[index] = (members, child(members, "value"), typed)
+        result[index] = (members, child(members, "value"), typed)
         if typed is None:
             continue
         if isinstance(node.schema, Object):
@@ -135,7 +135,7 @@ def _walk(group: pa.StructArray, compiled: CompiledSchema) -> list[_Columns]:
                 groups[number] = storage_array(typed.field(i))
         elif isinstance(node.schema, Array):
             groups[node.children[0]] = storage_array(typed.values)
-    return found
+    return result
 
 
 def _typed(node: CompiledNode, typed: pa.Array | None) -> pa.Array | None:

@@ -107,11 +107,11 @@ ShreddingSchema = Union[Object, Array, Primitive, Untyped]  # noqa: UP007 - the 
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"a field of a shredding schema is named by a string, not {type(name).__name__}")
+        raise TypeError(f"the name of a field in a shredding schema must be a string, not {type(name).__name__}")
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError(f"field name {excerpt(name)!r} has no form in UTF-8") from None
+        raise ValueError(f"field name {excerpt(name)!r} cannot be encoded as UTF-8") from None
 
 
 def shredding_schema(spec: Any) -> ShreddingSchema:
@@ -355,7 +355,7 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
         there = f"{meant} The types are" if meant else "; the types are"
         raise ValueError(f"{excerpt(name)} is not a type of the variant encoding{there} {types_told()}")
     if arguments:
-        raise ValueError(f"{name} takes no arguments")
+        raise ValueError(f"{name} accepts no arguments")
     return _LEAF_TYPES[upper]
 
 

@@ -172,8 +172,8 @@ def masked_child(group: pa.StructArray, name: str) -> pa.Array | None:
     index = group.type.get_field_index(name)
     if index < 0 or not group.null_count:
         return child(group, name)
-    found = storage_array(pc.struct_field(group, [index]))
-    return found if pa.types.is_nested(found.type) else plain_binary(found)
+    result = storage_array(pc.struct_field(group, [index]))
+    return result if pa.types.is_nested(result.type) else plain_binary(result)
 
 
 def _parts(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) -> list[pa.Array]:

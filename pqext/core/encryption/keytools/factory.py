@@ -1,6 +1,6 @@
-"""Keys made and wrapped for the user: from master keys' names to what encrypts and decrypts files.
+"""Create and wrap data keys with the master keys of a KMS.
 
-The names are those of ``pyarrow.parquet.encryption``, and of parquet-java's key tools.
+Names follow ``pyarrow.parquet.encryption`` and the key tools of parquet-java.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ _LIFETIME = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class EncryptionConfiguration:
-    """Which master keys encrypt what.
+    """Master keys of the footer and the columns of a file.
 
     ``footer_key`` is the name of a master key; ``column_keys`` maps names of master keys to the dotted paths of the
     columns they protect, or ``uniform_encryption`` encrypts all columns with the footer's key. Each footer and
-    column gets a random data key of ``data_key_length_bits``, wrapped with its master key, by way of a key
-    encryption key with ``double_wrapping``. The wrapped keys lie in the file with ``internal_key_material``, else
-    beside it, where master keys can be rotated. KEKs and KMS clients are kept for ``cache_lifetime``.
+    column gets a random data key of ``data_key_length_bits``, wrapped with its master key, or with ``double_wrapping``
+    with a key encryption key (KEK) that the master key wraps. Wrapped keys are stored in the file with
+    ``internal_key_material``, otherwise in a file next to it, so that master keys can be rotated. KEKs and KMS clients
+    are cached for ``cache_lifetime``.
     """
 
     footer_key: str
@@ -75,11 +76,10 @@ class DecryptionConfiguration:
 
 
 class CryptoFactory:
-    """Makes :class:`FileEncryption` and :class:`FileDecryption` whose keys a KMS protects.
+    """Creates :class:`FileEncryption` and :class:`FileDecryption` with keys that a KMS protects.
 
-    ``kms_client_factory`` makes the client of a :class:`KmsConnectionConfig`. KEKs and clients are kept for each
-    connection, that is instance, URL, ``custom_kms_conf`` and access token; a factory is best shared by all files of
-    a process.
+    ``kms_client_factory`` creates the client of a :class:`KmsConnectionConfig`. KEKs and clients are cached for each
+    connection: instance, URL, ``custom_kms_conf`` and access token. Share one factory among all files of a process.
     """
 
     def __init__(self, kms_client_factory: KmsClientFactory) -> None:
@@ -89,16 +89,16 @@ class CryptoFactory:
         self, kms_connection_config: KmsConnectionConfig, encryption_config: EncryptionConfiguration,
         parquet_file_path: str | os.PathLike[str] | None = None, filesystem: fs.FileSystem | None = None,
     ) -> FileEncryption:
-        """New keys for one file, as the ``encryption`` of its writer.
+        """Create keys for one file, as the option ``encryption`` of its writer.
 
-        With external key material the file's path must be known: the material is written beside it here and now.
-        Raises ``FileExistsError`` when there is some already, since another file's keys would be lost.
+        External key material requires the path of the file: the material is written next to it immediately. Raises
+        ``FileExistsError`` if key material exists there, since the keys of another file would be lost.
         """
         config = encryption_config
         store = None
         if not config.internal_key_material:
             if parquet_file_path is None:
-                raise ValueError("external key material lies beside the file: give parquet_file_path")
+                raise ValueError("external key material is stored next to the file; pass parquet_file_path=")
             store = KeyMaterialStore(os.fspath(parquet_file_path), filesystem)
             if store.exists():
                 raise FileExistsError(f"{store.path} holds the keys of another file; remove both first")
@@ -143,17 +143,16 @@ class CryptoFactory:
     ) -> list[str]:
         """Rewrap all keys of the files in a folder with the current versions of their master keys.
 
-        ``master_keys`` maps names of master keys to those that take their place. Only external key material can be
-        rotated; each file of it is replaced whole. Returns the paths of the material. Raises ``EncryptionError``
-        when there is none in the folder, or when a key cannot be unwrapped: files before it are rotated already.
+        ``master_keys`` maps names of master keys to their replacements. Only external key material can be rotated; each
+        of its files is replaced atomically. Returns the paths of the material. Raises ``EncryptionError`` if the folder
+        contains no key material, or if a key cannot be unwrapped; the keys of preceding files are then already rotated.
         """
         self._caches.written_keks.clear()
         lifetime = cache_lifetime.total_seconds()
         stores = stores_in(os.fspath(parquet_file_path), filesystem)
         if not stores:
             raise EncryptionError(
-                "no key material is stored in the folder; keys whose material is in the files are rotated by "
-                "writing the files anew",
+                "no key material in the folder; to rotate keys with internal key material, rewrite the files",
                 path=os.fspath(parquet_file_path),
             )
         for store in stores:
@@ -208,8 +207,8 @@ class _FileKeys:
 
         def store() -> KeyMaterialStore:
             if place is None:
-                raise EncryptionError("the keys' material is stored beside a file that has no path: give "
-                                      "parquet_file_path to file_decryption_properties")
+                raise EncryptionError("the key material is stored next to the file, but its path is unknown; pass "
+                                      "parquet_file_path= to file_decryption_properties")
             return KeyMaterialStore(place, self._filesystem).load()
 
         return FileKeyUnwrapper(

@@ -29,11 +29,11 @@ MATERIAL_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeyMaterial:
-    """How one data encryption key (DEK) is wrapped.
+    """A wrapped data encryption key (DEK).
 
-    In double wrapping the DEK is wrapped with a key encryption key (KEK) and the KEK with the master key; else the
-    DEK is wrapped with the master key, and ``kek_id`` and ``wrapped_kek`` are ``None``. The KMS instance is known
-    from the footer key's material only.
+    With double wrapping, a key encryption key (KEK) wraps the DEK and the master key wraps the KEK; otherwise the
+    master key wraps the DEK, and ``kek_id`` and ``wrapped_kek`` are ``None``. Only the material of the footer key
+    states the KMS instance.
     """
 
     is_footer_key: bool
@@ -64,10 +64,10 @@ class KeyMaterial:
     @classmethod
     def parse(cls, text: str | bytes) -> KeyMaterial:
         """Raises ``EncryptionError`` for anything that is not key material of the known type."""
-        return cls._of(_object(text))
+        return cls.from_fields(_object(text))
 
     @classmethod
-    def _of(cls, fields: dict[str, Any]) -> KeyMaterial:
+    def from_fields(cls, fields: dict[str, Any]) -> KeyMaterial:
         footer = _member(fields, "isFooterKey", bool)
         double = _member(fields, "doubleWrapping", bool)
         return cls(
@@ -94,7 +94,7 @@ def parse_metadata(metadata: bytes) -> KeyMaterial | str:
     """
     fields = _object(metadata)
     if _member(fields, "internalStorage", bool):
-        return KeyMaterial._of(fields)
+        return KeyMaterial.from_fields(fields)
     return str(_member(fields, "keyReference", str))
 
 
@@ -113,7 +113,7 @@ def _json(text: str | bytes) -> dict[str, Any]:
         raise EncryptionError("the key metadata is not the JSON of key tools: pass the keys themselves, or a "
                               "key_retriever that understands it") from None
     if not isinstance(fields, dict):
-        raise EncryptionError("the key metadata is JSON, and not that of key tools")
+        raise EncryptionError("the key metadata is JSON, but not key material of key tools")
     return fields
 
 
@@ -125,15 +125,15 @@ def _object(text: str | bytes) -> dict[str, Any]:
     return fields
 
 
-def _member(fields: dict[str, Any], name: str, kind: type) -> Any:
+def _member(fields: dict[str, Any], name: str, type_: type) -> Any:
     value = fields.get(name)
-    if not isinstance(value, kind):
+    if not isinstance(value, type_):
         raise EncryptionError(f"key material lacks its field {name}")
     return value
 
 
 class KeyMaterialStore:
-    """The key material of one Parquet file, by reference. ``path`` is that of the Parquet file."""
+    """The key material of the Parquet file at ``path``, by reference."""
 
     def __init__(self, path: str, filesystem: fs.FileSystem | None = None) -> None:
         self._filesystem = filesystem if filesystem is not None else fs.LocalFileSystem()
@@ -170,7 +170,7 @@ class KeyMaterialStore:
     def get(self, reference: str) -> str:
         """Return the material of one key. Raises ``EncryptionError`` if it is missing."""
         if reference not in self._material:
-            raise EncryptionError(f"there is no key material for {reference!r}", path=self.path)
+            raise EncryptionError(f"no key material for reference {reference!r}", path=self.path)
         return self._material[reference]
 
     def references(self) -> Iterator[str]:

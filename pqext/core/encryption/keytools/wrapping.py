@@ -79,7 +79,7 @@ def unwrap_locally(wrapped: str, wrapping_key: bytes, aad: bytes) -> bytes:
     try:
         return AesKey(check_key(wrapping_key, "a wrapping key")).open(module, aad).tobytes()
     except EncryptionError:
-        raise EncryptionError("a wrapped key does not open: it was wrapped with another key") from None
+        raise EncryptionError("a wrapped key cannot be unwrapped; it was wrapped with another key") from None
 
 
 class ConnectionCache(Generic[T]):
@@ -102,12 +102,12 @@ class ConnectionCache(Generic[T]):
             self._entries = {known: entry for known, entry in self._entries.items() if entry[1] > now}
             if token in self._entries and self._entries[token][0] + lifetime <= now:
                 del self._entries[token]
-            kept = self._entries.setdefault(token, (now, now + lifetime, {}))[2]
-            if place in kept:
-                return kept[place]
+            retained = self._entries.setdefault(token, (now, now + lifetime, {}))[2]
+            if place in retained:
+                return retained[place]
         made = make()  # asks the KMS: not under the lock
         with self._lock:
-            return kept.setdefault(place, made)
+            return retained.setdefault(place, made)
 
     def remove(self, token: str) -> None:
         """Forget all of ``token``."""
@@ -156,7 +156,7 @@ class FileKeyWrapper:
         self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,
         double_wrapping: bool, store: KeyMaterialStore | None, stored_url: str | None = None,
     ) -> None:
-        """``stored_url`` is what the material says of the KMS's address where the configuration has none."""
+        """``stored_url`` is the address of the KMS in the key material, used if the configuration has no address."""
         self._caches = caches
         self._config = config
         self._url = config.kms_instance_url or stored_url or DEFAULT_INSTANCE

@@ -62,8 +62,8 @@ class FlatLookup(ColumnWindows):
         with self._lock:
             if self._read is None:
                 raw = self._file({_SCHEMA: self._schema(), _ROW_GROUPS: self.flat.row_groups()})
-                found = self._made(FileMetaData, raw)
-                self._read = found, view(raw)
+                result = self._made(FileMetaData, raw)
+                self._read = result, view(raw)
                 self._columns = {}
             return self._read
 
@@ -75,11 +75,11 @@ class FlatLookup(ColumnWindows):
         """Return the footer, whose row groups are converted on access."""
         if self.is_whole:
             return self.complete()
-        found = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
-        found.row_groups = IndexedStructs(
+        result = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
+        result.row_groups = IndexedStructs(
             self, self.row_groups, self._group, lambda whole: whole.row_groups, rows=self.flat.rows
         )
-        return found
+        return result
 
     def _made(self, struct_type: type[_T], raw: bytes) -> _T:
         """The structure in ``raw``, which is not part of the file."""
@@ -97,22 +97,22 @@ class FlatLookup(ColumnWindows):
     def _file(self, lists: dict[int, bytes]) -> bytes:
         """The footer with ``lists`` instead of its empty ones."""
         raw = self.flat.file()
-        kept, done = [], 0
+        retained, done = [], 0
         for id, _, _, value, stop in scan_fields(raw, limits=self.limits)[0]:
             if id in lists:
-                kept += [raw[done:value], lists.pop(id)]
+                retained += [raw[done:value], lists.pop(id)]
                 done = stop
         if lists:
             raise CorruptFileError("the FlatBuffers footer takes away its own lists", path=self.path)
-        return b"".join([*kept, raw[done:]])
+        return b"".join([*retained, raw[done:]])
 
     def _group(self, position: int) -> RowGroup:
-        found = self._made(RowGroup, self.flat.group(position))
-        found.columns = IndexedStructs(
+        result = self._made(RowGroup, self.flat.group(position))
+        result.columns = IndexedStructs(
             self, self._leaves, partial(self._chunk, row_group=position),
             lambda whole: whole.row_groups[position].columns, partial(self.chunk_place, row_group=position),
         )
-        return found
+        return result
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[Any]:
         return self._build_chunks(stop - first, [self.flat.chunks(column, first, stop)])

@@ -86,7 +86,7 @@ class Beside:
             raise UnsupportedError(f"a FlatBuffers footer compressed by codec {self.codec}", feature="footer codec")
         check_limit(self.size, limits)
         if self.size > _MOST_RATIO * len(self.body):
-            raise CorruptFileError(f"{len(self.body)} bytes of a FlatBuffers footer claim to unpack to {self.size}")
+            raise CorruptFileError(f"{len(self.body)} bytes of a FlatBuffers footer state a size of {self.size}")
         return decompress(self.codec, self.body, self.size).tobytes()
 
 
@@ -109,7 +109,7 @@ def beside(footer: Bytes) -> Beside:
     stop = len(footer) - 1 - FRAME_BYTES  # before the stop byte
     end = footer[stop:-1].tobytes()
     if end[12:] != FLATBUFFERS.bytes:
-        raise CorruptFileError("the footer ends in no FlatBuffers footer")
+        raise CorruptFileError("the file does not end with a FlatBuffers footer")
     size = size_of(end, stop)
     payload = footer[stop - size : stop]
     check(payload, end)
@@ -296,7 +296,7 @@ def _opened(
 ) -> FlatFooter:
     lookup = FlatLookup(tables, limits, path)
     if lookup.flat.is_encrypted:
-        raise UnsupportedError("a FlatBuffers footer that speaks of encryption", feature="encrypted FlatBuffers footer")
+        raise UnsupportedError("a FlatBuffers footer declares encryption", feature="encrypted FlatBuffers footer")
     return FlatFooter(lookup, offset, length, footer_format)
 
 

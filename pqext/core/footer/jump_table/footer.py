@@ -86,7 +86,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
     if header[:4] not in HEADERS.values() or not any(
         header[4 : 4 + n] == size for n, size in enumerate(sizes, 1) if len(size) == n
     ):
-        raise CorruptFileError("the jump table is one of another footer")
+        raise CorruptFileError("the jump table belongs to another footer")
     listed = read(start + root.section_bytes, root.blocks * CRC_BYTES)
     if crc32(listed.data) != root.crc_list:
         raise CorruptFileError("the checksums of the jump table are damaged")
@@ -101,9 +101,9 @@ def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
         if element.num_children != lookup.root.tops:
             raise CorruptFileError("the jump table has other columns than the schema")
     except ParquetError as error:
-        found = from_elements(lookup.complete().schema, limits, path)
+        elements = from_elements(lookup.complete().schema, limits, path)
         tell(path, error)
-        return found
+        return elements
     columns = TopColumns(lookup, limits, path)
     root = SchemaNode(
         name=element.name,
@@ -150,9 +150,9 @@ class TopColumns(Group):
         try:
             return self._by_table(position)
         except CorruptFileError as error:
-            found = self._all().children[position]
+            result = self._all().children[position]
             tell(self._path, error)
-            return found
+            return result
 
     def _by_table(self, position: int) -> SchemaNode:
         _, _, first, _, _, last = self._lookup.top(position)
@@ -184,8 +184,8 @@ class TopColumns(Group):
             return None
         if candidates is None:
             return None
-        found = [at for at in candidates if self[at].name == name]
-        self._found[name] = (found[0], len(found) == 1) if found else (None, True)
+        results = [at for at in candidates if self[at].name == name]
+        self._found[name] = (results[0], len(results) == 1) if results else (None, True)
         return self._found[name]
 
     def over_leaf(self, leaf: int) -> SchemaNode:

@@ -44,8 +44,8 @@ _ORDER_BYTES = 3
 class Root:
     """The end of a table, where reading it starts: counts, offsets of the footer's lists, and checksums.
 
-    For each list, ``header`` is the offset of its count, ``start`` that of its first structure. ``order_bytes`` is the
-    size of a column order, 0 if the table does not cover the list.
+    For each list, ``header`` is the offset of its count, ``start`` the offset of its first structure. ``order_bytes``
+    is the size of a column order, 0 if the table does not cover the list.
     """
 
     version: int
@@ -110,24 +110,24 @@ class Root:
             return None
         if crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
             raise CorruptFileError("the jump table's root does not match its checksum")
-        found = cls(*_HEAD.unpack_from(data)[1:])
-        if found.version != VERSION:
+        result = cls(*_HEAD.unpack_from(data)[1:])
+        if result.version != VERSION:
             return None
         lists = (
-            found.schema_header,
-            found.schema_start,
-            found.schema_end,
-            found.groups_header,
-            found.groups_start,
-            found.groups_end,
-            *((found.orders_header, found.orders_start, found.orders_end) if found.order_bytes else ()),
-            found.thrift_bytes,
+            result.schema_header,
+            result.schema_start,
+            result.schema_end,
+            result.groups_header,
+            result.groups_start,
+            result.groups_end,
+            *((result.orders_header, result.orders_start, result.orders_end) if result.order_bytes else ()),
+            result.thrift_bytes,
         )
-        sections = found.places_at + (found.columns + 1) * found.row_groups * PLACE_BYTES
-        is_whole = list(lists) == sorted(lists) and sections == found.section_bytes
-        if not is_whole or found.block_bytes < LEAST_BLOCK_BYTES:
+        sections = result.places_at + (result.columns + 1) * result.row_groups * PLACE_BYTES
+        is_whole = list(lists) == sorted(lists) and sections == result.section_bytes
+        if not is_whole or result.block_bytes < LEAST_BLOCK_BYTES:
             raise CorruptFileError("the jump table's root contradicts itself")
-        return found
+        return result
 
 
 def fits(footer: bytes) -> bool | None:
@@ -163,10 +163,10 @@ def build(serialised: bytes) -> bytes | None:
     orders = _orders(spans.get(7), len(metadata.column_orders or ()), serialised)
     if not columns or (orders[3] and len(metadata.column_orders or ()) != columns):
         return None
-    found = _groups(metadata, groups, columns, serialised)
-    if found is None:
+    result = _groups(metadata, groups, columns, serialised)
+    if result is None:
         return None
-    heads, chunks = found
+    heads, chunks = result
     ends = struct_offsets(groups)
     names = schema_tree.elements(schema)[0]
     hashes = np.array([crc32(_raw(names[int(at)])) for at in tops[:-1, 1]], np.uint32)
@@ -229,11 +229,11 @@ def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] |
     fault, _, (_, _, first_leaf, last_leaf, ends, _) = schema_tree.levels(children, repetition, typed, 1 << 16)
     if fault or odd >= 0:
         return None
-    found, at = [], 1
+    result, at = [], 1
     while at < len(schema):
-        found.append((starts[at], at, first_leaf[at]))
+        result.append((starts[at], at, first_leaf[at]))
         at = ends[at]
-    return np.array([*found, (starts[-1], len(schema), last_leaf[0])], np.int64)
+    return np.array([*result, (starts[-1], len(schema), last_leaf[0])], np.int64)
 
 
 def _orders(span: tuple[int, int] | None, count: int, serialised: bytes) -> tuple[int, int, int, int]:
@@ -263,10 +263,10 @@ def _groups(
     for at in range(len(groups)):
         inner = nested_struct_offsets(groups, at, columns)
         if inner is None:  # not indexed because there are too many, or different
-            found = _index(metadata.row_groups[at].columns)
-            if found is None or len(found) != columns:
+            result = _index(metadata.row_groups[at].columns)
+            if result is None or len(result) != columns:
                 return None
-            inner = struct_offsets(found)
+            inner = struct_offsets(result)
         first = int(inner[0])
         if serialised[first - len(header) : first] != header:
             return None

@@ -63,15 +63,15 @@ class TableBlocks:
         missing: set[int] = set()
         for start, stop in spans:
             if not 0 <= start <= stop <= end:
-                raise CorruptFileError("the jump table leads out of the footer")
+                raise CorruptFileError("the jump table refers to bytes outside the footer")
             if start < stop:
                 missing.update(range(start // size, (stop - 1) // size + 1))
-        wanted = sorted([block for block in missing if first_block + block not in blocks])
-        if not wanted:
+        requested = sorted([block for block in missing if first_block + block not in blocks])
+        if not requested:
             return blocks
         base = self._starts[of_sections]
-        ranges = [(base + block * size, min(size, end - block * size)) for block in wanted]
-        for block, data in zip(wanted, self._source.read_many(ranges, is_metadata=True), strict=True):
+        ranges = [(base + block * size, min(size, end - block * size)) for block in requested]
+        for block, data in zip(requested, self._source.read_many(ranges, is_metadata=True), strict=True):
             piece = data.data
             if crc32(piece) != self._crcs[first_block + block]:
                 raise CorruptFileError("the footer does not match the checksums of its jump table")
@@ -95,8 +95,8 @@ class TableBlocks:
 
     def numbers(self, at: int, count: int) -> list[int]:
         """Return ``count`` 32-bit numbers of the sections from offset ``at`` on."""
-        found: list[int] = np.frombuffer(self.span(at, at + 4 * count, of_sections=True), "<u4").tolist()
-        return found
+        result: list[int] = np.frombuffer(self.span(at, at + 4 * count, of_sections=True), "<u4").tolist()
+        return result
 
     def clear(self) -> None:
         """Clear the cache."""
@@ -141,8 +141,8 @@ class Lookup(ColumnWindows):
             if self._read is None:
                 _logger.debug("reading all %d bytes of the footer of %s without its jump table", self.length, self.path)
                 raw = self.source.read(self.offset, self.length, is_metadata=True)
-                found, _ = decode(FileMetaData, raw, limits=self.limits, base=self.offset, path=self.source.path)
-                self._read = found, raw
+                result, _ = decode(FileMetaData, raw, limits=self.limits, base=self.offset, path=self.source.path)
+                self._read = result, raw
                 self._columns, self._groups = {}, {}
                 self._blocks.clear()
             return self._read
@@ -171,21 +171,21 @@ class Lookup(ColumnWindows):
         spans = list(zip(starts, stops, strict=True))
         counted = ((root.schema_header, root.schema_start, root.elements),
                    (root.groups_header, root.groups_start, root.row_groups))
-        self._blocks.hold([*spans, *[one[:2] for one in counted]])
+        self._blocks.hold([*spans, *[element[:2] for element in counted]])
         kept = _EMPTY_LIST.join([self._blocks.span(*span) for span in spans])
-        found, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
-        if end != len(kept) + 1 or len(found.schema) or len(found.row_groups) or not all(
-            self._begins_list(*one) for one in counted
+        result, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
+        if end != len(kept) + 1 or len(result.schema) or len(result.row_groups) or not all(
+            self._begins_list(*item) for item in counted
         ):
             raise CorruptFileError("the jump table does not match the footer")
         self._blocks.spent = 0
-        found.schema = IndexedStructs(self, root.elements, None, lambda whole: whole.schema)
-        found.row_groups = IndexedStructs(self, root.row_groups, self._group, lambda whole: whole.row_groups)
+        result.schema = IndexedStructs(self, root.elements, None, lambda whole: whole.schema)
+        result.row_groups = IndexedStructs(self, root.row_groups, self._group, lambda whole: whole.row_groups)
         if root.order_bytes:
-            found.column_orders = IndexedStructs(
+            result.column_orders = IndexedStructs(
                 self, root.columns, self._order, lambda whole: whole.column_orders or ()
             )
-        return found
+        return result
 
     def _begins_list(self, start: int, stop: int, count: int) -> bool:
         """Whether these bytes begin a list of ``count`` structures."""
@@ -195,23 +195,23 @@ class Lookup(ColumnWindows):
     def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
         """Row groups from a position on, without their column chunks, and the offsets of these."""
         groups = self._groups  # another thread may replace it
-        found = groups.get(first)
-        if found is None:
-            found = groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
-        return found
+        result = groups.get(first)
+        if result is None:
+            result = groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
+        return result
 
     def _group(self, position: int) -> RowGroup:
         first = position - position % WINDOW
-        found = peeked(self._window(first)[0], position - first)
-        if len(found.columns):
+        result = peeked(self._window(first)[0], position - first)
+        if len(result.columns):
             raise CorruptFileError("the jump table does not match a row group")
-        found.columns = IndexedStructs(
+        result.columns = IndexedStructs(
             self,
             self.root.columns,
             lambda column: self._chunk(column, position),
             lambda whole: whole.row_groups[position].columns, lambda column: self.chunk_place(column, position),
         )
-        return found
+        return result
 
     def _window_of_groups(self, first: int, stop: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
         root = self.root
@@ -238,7 +238,7 @@ class Lookup(ColumnWindows):
         spans = list(zip(places[: stop - first], places[stop - first :], strict=True))
         for (start, end), (least, most) in zip(spans, self._window(first)[1], strict=True):
             if not least < start < end <= most:
-                raise CorruptFileError("the jump table leads to a chunk of another row group")
+                raise CorruptFileError("the jump table refers to a chunk of another row group")
         self._blocks.hold(spans)
         return self._build_chunks(len(spans), [self._blocks.span(*span) for span in spans])
 
@@ -261,13 +261,13 @@ class Lookup(ColumnWindows):
         """Return the schema elements of a top-level column, its own first."""
         place, element, _, stop, last, _ = self.top(position)
         data, at = self._blocks.span(place, stop), 0
-        found = []
+        results = []
         while at < len(data):
-            one, at = decode(SchemaElement, data, at, limits=self.limits, base=self.offset, path=self.source.path)
-            found.append(one)
-        if len(found) != last - element or not found:
+            item, at = decode(SchemaElement, data, at, limits=self.limits, base=self.offset, path=self.source.path)
+            results.append(item)
+        if len(results) != last - element or not results:
             raise CorruptFileError("the jump table does not match the schema")
-        return found
+        return results
 
     def over_leaf(self, leaf: int) -> int:
         """Return the position of the top-level column at or above a leaf."""
@@ -277,22 +277,22 @@ class Lookup(ColumnWindows):
 
     def named(self, name: bytes) -> list[int] | None:
         """Return the top-level columns that may be called ``name``, in order; None if there are many."""
-        wanted, count = crc32(name), self.root.tops
+        requested, count = crc32(name), self.root.tops
 
         # Hashes are distributed evenly, so that the position is nearly known.
-        near, around = (wanted * count) >> 32, 2 * int(count**0.5) + _CANDIDATES
+        near, around = (requested * count) >> 32, 2 * int(count**0.5) + _CANDIDATES
         low, high = max(near - around, 0), min(near + around, count)
         hashes = self._blocks.numbers(low * NAME_BYTES, 2 * (high - low))
-        if (low and hashes[0] >= wanted) or (high < count and hashes[-2] <= wanted):
+        if (low and hashes[0] >= requested) or (high < count and hashes[-2] <= requested):
             low, hashes = 0, self._blocks.numbers(0, 2 * count)
-        at = bisect_left(hashes[::2], wanted)
-        found: list[int] = []
-        while 2 * at < len(hashes) and hashes[2 * at] == wanted:
-            found.append(hashes[2 * at + 1])
+        at = bisect_left(hashes[::2], requested)
+        results: list[int] = []
+        while 2 * at < len(hashes) and hashes[2 * at] == requested:
+            results.append(hashes[2 * at + 1])
             at += 1
-        if max(found, default=0) >= count:
-            raise CorruptFileError("the jump table names a column that is not there")
-        return found if len(found) <= _CANDIDATES else None
+        if max(results, default=0) >= count:
+            raise CorruptFileError("the jump table names a missing column")
+        return results if len(results) <= _CANDIDATES else None
 
 
 def tell(path: str | None, error: ParquetError) -> None:

@@ -19,7 +19,7 @@ def size(count: int, max_level: int) -> int:
 def decode_levels(data: Bytes, count: int, max_level: int) -> NDArray[np.int16]:
     """``count`` levels, none above ``max_level``; ``data`` holds :func:`size` bytes."""
     if len(data) < size(count, max_level):
-        raise CorruptFileError("bit-packed levels leave their page")
+        raise CorruptFileError("bit-packed levels exceed their page")
     width = max_level.bit_length()
     places = np.left_shift(1, np.arange(width)[::-1]).astype(np.int16)
     out = np.empty(count, np.int16)

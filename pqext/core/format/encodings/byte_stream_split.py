@@ -28,7 +28,7 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
 
 
 def byte_arrays(
-    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """No byte array is encoded so."""
     raise CorruptFileError("BYTE_STREAM_SPLIT values in a column of BYTE_ARRAY")

@@ -23,15 +23,15 @@ Counts = NDArray[np.int64]
 class Dictionary:
     """The values of a dictionary page.
 
-    Of a fixed width: ``data`` holds ``count`` values. Byte arrays: ``offsets`` delimits them in ``data``, which
-    goes on behind.
+    For a fixed width, ``data`` starts with ``count`` values. For byte arrays, ``offsets`` delimits them in ``data``,
+    which may be longer.
     """
 
     count: int
     data: Bytes
     offsets: NDArray[np.int32] | None = None
     shown: tuple[pa.Array, pa.Array | None] | None = None
-    """The values as Arrow shows them, once they were asked for, and their places where values are stored twice."""
+    """The Arrow array of the values, once requested, and their positions in it if the page stores values twice."""
 
 
 class Decoder(Protocol):
@@ -44,9 +44,10 @@ class Decoder(Protocol):
         """Fill ``out`` with the run's values of ``width`` bytes each, back to back; booleans as one byte each."""
 
     def byte_arrays(
-        self, run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+        self, run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts,
+        dictionary: Dictionary | None,
     ) -> None:
-        """Append as many ``slots`` a page, those with a value as ``present`` flags (empty: all)."""
+        """Append as many ``slot_counts`` a page, those with a value as ``present`` flags (empty: all)."""
 
 
 def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, Bytes]]:
@@ -57,10 +58,10 @@ def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, By
         at += count * width
 
 
-def slot_parts(run: PageRun, present: Bytes, slots: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
+def slot_parts(run: PageRun, present: Bytes, slot_counts: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
     """Each page, its number of values, the part of ``present`` that flags its slots, and how many these are."""
     at = 0
-    for page, count, number in zip(run.pages, run.counts, slots.tolist(), strict=True):
+    for page, count, number in zip(run.pages, run.counts, slot_counts.tolist(), strict=True):
         yield page, count, present[at : at + number], number
         at += number
 

@@ -1,7 +1,6 @@
 """DELTA_BINARY_PACKED: differences of neighbours, bit-packed in blocks (Encodings, Delta Encoding).
 
-A page whose header counts fewer values than it should hold is refused. One that counts more is read as far as
-it should go.
+A page whose header counts fewer values than expected is rejected. If it counts more, the excess is ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
 
 
 def byte_arrays(
-    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """No byte array is encoded so."""
     raise CorruptFileError("DELTA_BINARY_PACKED values in a column of BYTE_ARRAY")

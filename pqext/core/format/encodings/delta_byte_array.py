@@ -29,10 +29,10 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
 
 
 def byte_arrays(
-    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Byte arrays. A long prefix may be repeated any number of times: the builder's limit bounds the sum."""
-    for page, count, flags, number in slot_parts(run, present, slots):
+    for page, count, flags, number in slot_parts(run, present, slot_counts):
         data, lengths = _join(page, count, builder.room, -1, builder.claim)
         builder.append_run(data, lengths, flags, number)
 

@@ -21,10 +21,10 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
 
 
 def byte_arrays(
-    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Decode byte arrays, which are stored after all their lengths."""
-    for page, count, flags, number in slot_parts(run, present, slots):
+    for page, count, flags, number in slot_parts(run, present, slot_counts):
         lengths, data = decode_lengths(page, count)
         builder.append_run(data, lengths, flags, number)
 

@@ -16,23 +16,23 @@ from pqext.core.kernels.encodings.page_run import PageRun
 
 def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Values of a fixed width, looked up."""
-    found = _present(dictionary)
-    rle.look_up_run(run, found.data, width, found.count, out)
+    result = _present(dictionary)
+    rle.look_up_run(run, result.data, width, result.count, out)
 
 
 def byte_arrays(
-    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Byte arrays, looked up."""
-    found = _present(dictionary)
+    result = _present(dictionary)
     indices = allocate(run.total * 4).view(np.int32)
-    rle.decode_run(run, -1, found.count, indices)
-    builder.append_lookup(found.data, found.offsets, indices, present, sum(slots.tolist()))
+    rle.decode_run(run, -1, result.count, indices)
+    builder.append_lookup(result.data, result.offsets, indices, present, sum(slot_counts.tolist()))
 
 
 def _present(dictionary: Dictionary | None) -> Dictionary:
     if dictionary is None:
-        raise CorruptFileError("a page refers to a dictionary, but the column chunk has none")
+        raise CorruptFileError("a page refers to a dictionary, but the column chunk has no dictionary")
     return dictionary
 
 

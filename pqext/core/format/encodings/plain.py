@@ -29,10 +29,10 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
 
 
 def byte_arrays(
-    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """Decode byte arrays with length prefixes."""
-    builder.append_plain(run, present, slots)
+    builder.append_plain(run, present, slot_counts)
 
 
 def read_dictionary(
@@ -70,10 +70,10 @@ def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, acc
     if width is not None:
         return len(page) - count * width
     held = account.held
-    found = read_dictionary(page, count, physical, None, account)
+    dictionary = read_dictionary(page, count, physical, None, account)
     account.resize(held)
-    assert found.offsets is not None
-    return len(page) - 4 * count - int(found.offsets[count])
+    assert dictionary.offsets is not None
+    return len(page) - 4 * count - int(dictionary.offsets[count])
 
 
 def encode(values: pa.Array) -> Bytes:

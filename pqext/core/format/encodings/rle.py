@@ -24,12 +24,12 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
             continue
         length = int.from_bytes(page[:4], "little")
         if len(page) < 4 or length > len(page) - 4:
-            raise CorruptFileError("run-length data leaves its page")
+            raise CorruptFileError("run-length data exceeds its page")
         rle.decode_into(page[4 : 4 + length], 1, 2, part)
 
 
 def byte_arrays(
-    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slot_counts: Counts, dictionary: Dictionary | None
 ) -> None:
     """No byte array is encoded so."""
     raise CorruptFileError("RLE values in a column of BYTE_ARRAY")

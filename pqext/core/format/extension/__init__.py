@@ -1,1 +1,1 @@
-"""Binary protocol extensions, field 32767: of one structure, by place, framed, several in one, and their first user."""
+"""Binary protocol extensions, field 32767: of a structure, by metadata path, framed, and in a container."""

@@ -1,4 +1,4 @@
-"""Several extensions in the one that a structure may have.
+"""Container for several extensions, since a structure can have only one.
 
 The container is a framed extension (:mod:`pqext.core.format.extension.framed`) under a UUID of its own, with the
 payload
@@ -7,7 +7,7 @@ payload
     ULEB128    number of entries
     then each  16 bytes UUID, ULEB128 length, that many bytes
 
-Entries keep their order, and those whose UUID nobody here knows are kept as they are. The rules are in
+The order of entries and entries with unknown UUIDs are preserved. The rules are in
 ``specs/binary-protocol-extensions.md``.
 """
 
@@ -62,10 +62,10 @@ class ExtensionContainer(Mapping[UUID, bytes]):
             entries.pop(uuid.bytes, None)
         else:
             entries |= ExtensionContainer({uuid: payload})._entries
-        return self._of(entries)
+        return self._from_entries(entries)
 
     @classmethod
-    def _of(cls, entries: dict[bytes, bytes]) -> ExtensionContainer:
+    def _from_entries(cls, entries: dict[bytes, bytes]) -> ExtensionContainer:
         container = cls()
         container._entries = entries
         return container
@@ -109,7 +109,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
             at += size
         if at != len(payload):
             raise CorruptFileError(f"{len(payload) - at} bytes follow the entries of an extension container")
-        return cls._of(entries)
+        return cls._from_entries(entries)
 
 
 def entry(struct: Struct, uuid: UUID) -> bytes | None:

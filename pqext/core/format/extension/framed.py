@@ -62,13 +62,13 @@ def _uint32(value: int) -> bytes:
     return value.to_bytes(4, "little")
 
 
-def payload_size(end: bytes, whole: int, uuid: UUID) -> int:
+def payload_size(end: bytes, available: int, uuid: UUID) -> int:
     """The size that the last 28 bytes of a frame give, checked before anything is read by it."""
     if _uint32(crc32(end[4:8])) != end[8:12]:
         raise CorruptFileError(f"the length of extension {uuid} does not match its checksum")
     size = int.from_bytes(end[4:8], "little")
-    if size > whole - FRAME_BYTES:
-        raise CorruptFileError(f"extension {uuid} says {size} bytes of payload where {whole - FRAME_BYTES} exist")
+    if size > available - FRAME_BYTES:
+        raise CorruptFileError(f"extension {uuid} says {size} bytes of payload where {available - FRAME_BYTES} exist")
     return size
 
 

@@ -55,8 +55,8 @@ def append_extension(
 def append_readable(serialised: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
     """``serialised`` with ``payload`` as its extension; if Arrow could not read it then, without, and why."""
     if len(payload) > MOST_READ:
-        told = f"{len(payload):,} bytes, and Arrow reads no footer with an extension of more than {MOST_READ:,}"
-        return serialised, f"the file is written without {name}: it would take {told}"
+        message = f"{len(payload):,} bytes, and Arrow reads no footer with an extension of more than {MOST_READ:,}"
+        return serialised, f"the file is written without {name}: it would take {message}"
     return append_extension(serialised, payload), None
 
 
@@ -84,19 +84,19 @@ def extensions(struct: Struct) -> bytes | None:
 
 
 def holds_header(data: bytes) -> bool:
-    """Could there be an extension in these serialised structures? False is certain, true is not."""
+    """Whether these serialised structures may contain an extension; False is certain."""
     return any(header[1:] in data for header in HEADERS.values())
 
 
-def walk_extensions(struct: Struct, place: str = "") -> Iterator[tuple[str, bytes]]:
+def walk_extensions(struct: Struct, path: str = "") -> Iterator[tuple[str, bytes]]:
     """Yield every extension in ``struct`` and below it, with its path: ``row_groups[0].columns[2].meta_data``.
 
-    ``place`` is the path of ``struct``. Elements of lazy lists without extensions are not decoded.
+    ``path`` is the path of ``struct``. Elements of lazy lists without extensions are not decoded.
     """
     payload = extensions(struct)
     if payload is not None:
-        yield place, payload
-    prefix = f"{place}." if place else ""
+        yield path, payload
+    prefix = f"{path}." if path else ""
     for field in struct.fields:
         value = getattr(struct, field.name)
         if isinstance(value, Struct):

@@ -91,7 +91,7 @@ class MetadataCache:
         self._files: LRU[FileKey, tuple[Version, CachedRanges]] = LRU(limit)
 
     def ranges(self, file: FileKey, version: Version) -> CachedRanges:
-        """Return the ranges of this version of a file; those of other versions are dropped."""
+        """Return the ranges of this version of a file; drop ranges of other versions."""
         entry = self._files.get(file)
         if entry is None or entry[0] != version:
             entry = version, CachedRanges()

@@ -99,7 +99,7 @@ class Container:
         """Return the bytes and the version of a small file. A released file does not exist."""
         data, version = self._get(key)
         if not data:
-            raise FileNotFoundError(2, "there is no such file", self.url(key))
+            raise FileNotFoundError(2, "file not found", self.url(key))
         return data, version
 
     def put(self, key: str, data: bytes) -> str:
@@ -107,7 +107,7 @@ class Container:
         return self._put(key, data, "overwrite")
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file if there is none, or an empty one. Raises ``FileExistsError`` otherwise."""
+        """Store a small file, which must be missing or empty. Raises ``FileExistsError`` otherwise."""
         try:
             return self._put(key, data, "create")
         except FileExistsError:
@@ -145,7 +145,7 @@ class Container:
             except Exception as error:
                 match classify_error(error):
                     case "missing":
-                        raise FileNotFoundError(2, "there is no such file", self.url(key)) from None
+                        raise FileNotFoundError(2, "file not found", self.url(key)) from None
                     case "conflict":
                         raise FileExistsError(17, "another file exists", self.url(key)) from None
                     case "denied":

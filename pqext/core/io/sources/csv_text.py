@@ -118,18 +118,18 @@ class CsvText:
         end = limit if self._is_done else _last_line_end(text, spans, limit)
         self._partial = text[end:]
         if len(self._partial) > _MAX_ROW_BYTES:
-            raise LimitError(f"a row is longer than {_MAX_ROW_BYTES:,} bytes; if it should not be, a quote is open")
-        kept, start = [], 0
+            raise LimitError(f"a row is longer than {_MAX_ROW_BYTES:,} bytes; a quote may be unclosed")
+        retained, start = [], 0
         for first, stop in comments:
             if first < end:
-                kept.append(text[start:first])
+                retained.append(text[start:first])
                 start = stop
-        return b"".join([*kept, text[start:end]])
+        return b"".join([*retained, text[start:end]])
 
 
 def _tokens(comment: str, delimiter: str, quote: str, escape: str | None) -> re.Pattern[bytes]:
     """A pattern of quoted fields and of comment lines."""
-    mark, between, quoted = (re.escape(one.encode()) for one in (comment, delimiter, quote))
+    mark, between, quoted = (re.escape(item.encode()) for item in (comment, delimiter, quote))
     escaped = b"" if escape is None else re.escape(escape.encode())
     within = rb"[^%b%b]" % (quoted, escaped)
     pair = quoted * 2 + (b"|" + escaped + rb"[\s\S]" if escaped else b"")
@@ -167,10 +167,10 @@ def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) 
     """
     sample = text[:_SAMPLE_BYTES].removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     is_cut = len(sample) < len(text)
-    counts = {one: _field_counts(sample, one, quote, comment, is_cut) for one in DELIMITERS}
+    counts = {item: _field_counts(sample, item, quote, comment, is_cut) for item in DELIMITERS}
     commas = counts[","]
-    for delimiter, found in counts.items():
-        if len(set(found)) == 1 and found[0] > 1 and (delimiter == "," or found[0] > commas[0]):
+    for delimiter, result in counts.items():
+        if len(set(result)) == 1 and result[0] > 1 and (delimiter == "," or result[0] > commas[0]):
             return delimiter
     return ","
 
@@ -328,6 +328,6 @@ class Ended:
 
     def is_met(self, row: Any) -> bool:
         """Test whether a rejected row is the marker line after the file."""
-        found = self._line is not None and row.text.encode() == self._line
-        self.seen |= found
-        return found
+        result = self._line is not None and row.text.encode() == self._line
+        self.seen |= result
+        return result

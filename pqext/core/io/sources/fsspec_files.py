@@ -56,7 +56,7 @@ class FsspecStore(Store):
         def attempt(_: int) -> list[ListedFile]:
             with self.lock:
                 self.filesystem.invalidate_cache(path)
-                return [_listed(str(name), info) for name, info in self.filesystem.find(path, detail=True).items()]
+                return [_to_listed(str(name), info) for name, info in self.filesystem.find(path, detail=True).items()]
 
         files: list[ListedFile] = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
         return files
@@ -69,7 +69,7 @@ class FsspecStore(Store):
             self.filesystem.rm_file(path)
 
 
-def _listed(name: str, info: dict[str, Any]) -> ListedFile:
+def _to_listed(name: str, info: dict[str, Any]) -> ListedFile:
     etag, time = _first(info, _ETAGS), _first(info, _TIMES)
     if isinstance(time, datetime):
         time = time.timestamp()

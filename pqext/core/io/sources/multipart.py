@@ -137,7 +137,7 @@ class Bucket:
             except ClientError as error:
                 code = str(error.response.get("Error", {}).get("Code"))
                 if code in ("NoSuchUpload", "NoSuchKey", "404", "NotFound"):
-                    raise FileNotFoundError(2, "there is no such file", self.url(key)) from None
+                    raise FileNotFoundError(2, "file not found", self.url(key)) from None
                 if code in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
                     raise FileExistsError(17, "another file exists", self.url(key)) from None
                 if code in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):

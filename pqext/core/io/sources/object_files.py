@@ -98,7 +98,7 @@ class ObjectStore(Store):
         import obstore
 
         def attempt(failed: int) -> list[ListedFile]:
-            return [_listed(meta) for page in obstore.list(self.for_attempt(failed), path or None) for meta in page]
+            return [_to_listed(meta) for page in obstore.list(self.for_attempt(failed), path or None) for meta in page]
 
         try:
             files: list[ListedFile] = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
@@ -121,7 +121,7 @@ class ObjectStore(Store):
             obstore.delete(self.for_attempt(0), path)
 
 
-def _listed(meta: Any) -> ListedFile:
+def _to_listed(meta: Any) -> ListedFile:
     modified = round(meta["last_modified"].timestamp() * 1000)
     return ListedFile(meta["path"], meta["size"], modified, meta.get("e_tag"))
 

@@ -109,7 +109,7 @@ class PendingStore(Protocol):
         """Store a small file; return its version."""
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file if there is none or it was released. Raises ``FileExistsError`` otherwise."""
+        """Store a small file, which must be missing or released. Raises ``FileExistsError`` otherwise."""
 
     def release(self, key: str, version: str) -> None:
         """Give up a claimed file, if it still has that version. An empty file may remain."""

@@ -26,7 +26,7 @@ def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> Pendin
     if redact_uri(uri) != uri:
         raise ValueError(f"{redact_uri(uri)} has credentials or options in the URL: pass them as storage_options")
     if not split_uri(uri).netloc:
-        raise ValueError(f"{uri} names no bucket")
+        raise ValueError(f"{uri} has no bucket")
     if scheme in ("s3", "s3a"):
         return Bucket(uri, storage_options)
     if scheme in SCHEMES:

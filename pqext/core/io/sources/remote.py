@@ -77,7 +77,7 @@ def with_retries(store: Store, name: str, subject: str, attempt: Callable[[int],
             text = redact_error(error, store.secrets) + describe_cause(error)
         if category == "missing":
             if opening:
-                raise FileNotFoundError(2, "no such file, or no permission to see it", name)
+                raise FileNotFoundError(2, "file not found, or no permission to access it", name)
             raise ChangedFileError(f"the file was removed while it was read: {subject}: {text}", path=name)
         if category == "denied" and opening:
             raise PermissionError(13, f"the store denies access ({text})", name)

@@ -29,7 +29,7 @@ LEAST_TAIL = 32 << 10
 MOST_TAIL = 8 << 20
 FIRST_TAIL = 512 << 10
 _REOPEN_SECONDS = 5.0
-"""Seconds for which a file stays open after a check whether it exists."""
+"""Seconds that a file stays open after a check whether it exists."""
 _MAX_STORES = 32
 """Maximum number of stores that are cached with their connections and link statistics."""
 _BUFFER_BYTES = 1 << 20
@@ -182,7 +182,7 @@ class Store(ABC):
 
     @abstractmethod
     def files(self, path: str) -> list[ListedFile]:
-        """Return all files below the folder at ``path``, at any depth; an empty list if there is no folder."""
+        """Return all files below the folder at ``path``, at any depth; an empty list if the folder is missing."""
 
     @abstractmethod
     def create(self, path: str, name: str) -> Upload:
@@ -226,9 +226,9 @@ class Location:
                 return False
         return True
 
-    def at(self, key: str, listed: ListedFile | None = None) -> Location:
+    def at(self, key: str, metadata: ListedFile | None = None) -> Location:
         """Return another file or folder of the store."""
-        return Location(self.store, key, self.store.name(key), listed)
+        return Location(self.store, key, self.store.name(key), metadata)
 
     def files(self) -> list[Location]:
         """Return all files below the folder, including hidden ones, sorted by key; an empty list if it is missing."""

@@ -51,7 +51,7 @@ _HADOOP = (
     "ARROW_LIBHDFS_DIR, and CLASSPATH to the output of `hadoop classpath --glob`; webhdfs:// needs none of these"
 )
 _GCS_RETRIES = 10
-"""Seconds for which Google's library retries; its default of 15 minutes is too long for an unreachable server."""
+"""Seconds during which Google's library retries; its default, 15 minutes, is too long for an unreachable server."""
 _NOT_AN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 
 _CLIENT = frozenset({
@@ -291,7 +291,7 @@ def _locate_web(uri: str, options: Options) -> Location:
         raise ValueError(f"unknown storage option {name!r}{did_you_mean(name, sorted(_CLIENT))}")
     parts = urlsplit(uri)
     if not parts.hostname:
-        raise ValueError(f"{excerpt(redact_uri(uri))!r} names no host")
+        raise ValueError(f"{excerpt(redact_uri(uri))!r} has no host")
     client = {"allow_http": parts.scheme.lower() == "http", **options}
     headers = options.get("default_headers", {})
     if not isinstance(headers, Mapping):

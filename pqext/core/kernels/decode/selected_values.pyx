@@ -67,7 +67,7 @@ cdef int _fixed(
 
 
 def select_fixed(PageRun run not None, Py_ssize_t width, bint split, const int64_t[::1] places, uint8_t[::1] out):
-    """Fill `out` with the values at `places`, `width` bytes each, of PLAIN pages or `split` ones."""
+    """Fill `out` with the values at positions `places`, `width` bytes each, of PLAIN or byte-`split` pages."""
     cdef int status
     if width < 1 or out.shape[0] % width or out.shape[0] // width != places.shape[0]:
         raise ValueError("the output must have one value per position")
@@ -114,7 +114,7 @@ cdef int _byte_arrays(
 
 
 def select_byte_arrays(PageRun run not None, const int64_t[::1] places):
-    """Return the PLAIN byte arrays at `places`, with their length prefixes, as one PLAIN page."""
+    """Return the PLAIN byte arrays at positions `places`, with their length prefixes, as one PLAIN page."""
     cdef int status
     cdef Bytes out
     out.data = NULL

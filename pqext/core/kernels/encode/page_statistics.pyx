@@ -149,7 +149,7 @@ cdef struct Places:
 
 
 cdef bint page_extremes(const Places *x, int64_t first, int64_t last, int64_t *low, int64_t *high) noexcept nogil:
-    """The positions of the minimum and the maximum of some values, -1 if there is no value; False for bad offsets."""
+    """Locate the minimum and the maximum of some values, -1 without values; return False for bad offsets."""
     cdef Py_ssize_t i, at, size, low_at = 0, low_size = 0, high_at = 0, high_size = 0, width = x.width
     cdef uint64_t word, low_word = 0, high_word = 0
     cdef const uint8_t *base = x.data

@@ -104,7 +104,7 @@ def count_rows(const int16_t[::1] repetition):
 
 
 def find_row(const int16_t[::1] repetition, Py_ssize_t row):
-    """The position of the entry that starts row `row`, counted from 0; -1 if there is no such row."""
+    """Return the position of the entry that starts row `row`, counted from 0; -1 if the row does not exist."""
     cdef Py_ssize_t i, block, in_block, rows = 0, count = repetition.shape[0], at = 0
     if count == 0 or row < 0:
         return -1

@@ -47,7 +47,7 @@ cdef struct Runs:
 
 
 cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
-    """Read the header of the next run, from which at most `wanted` values are needed."""
+    """Read the header of the next run; at most `wanted` of its values are needed."""
     cdef uint64_t header = 0
     cdef int status = read_leb128(runs.p, runs.size, &runs.at, 32, &header), i
     cdef Py_ssize_t count = header >> 1
@@ -307,7 +307,7 @@ cdef int indices_of_part(
     const PagePart *part, uint32_t entries, int64_t base, const int64_t *places, Py_ssize_t *taken, Py_ssize_t count,
     int32_t *out,
 ) noexcept nogil:
-    """The indices at `places` within a page whose first value is `base`; the runs between them are skipped."""
+    """Return the indices at positions `places` of a page that starts at `base`; skip the runs between them."""
     cdef Runs runs
     cdef Py_ssize_t done = 0, i = taken[0]
     cdef uint32_t value

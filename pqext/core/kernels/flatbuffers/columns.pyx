@@ -70,7 +70,7 @@ cdef inline bint follows(uint8_t byte) noexcept nogil:
 
 
 cdef inline Py_ssize_t raised(uint8_t *cut, Py_ssize_t kept, bint is_text) noexcept nogil:
-    """Increment the last character that can be; returns the number of bytes retained, 0 if there is none."""
+    """Increment the last character that is not the maximum; returns the number of bytes retained, which may be 0."""
     while kept:
         if is_text and cut[kept - 1] != 0x7F and cut[kept - 1] != 0xBF:
             break

@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef int read_path(Cursor *c, const uint8_t *path, Py_ssize_t length) noexcept nogil:
-    """Whether a list of names equals `path`, in which each name follows its 4-byte length."""
+    """Whether a list of names equals `path`, a sequence of names with 4-byte length prefixes."""
     cdef int element = 0, status
     cdef Py_ssize_t count = 0, i, size = 0, at = 0
     cdef uint32_t known

@@ -15,7 +15,7 @@ cdef enum:
     KEPT = 16
     BLOCK = 16
     LARGEST = 512  # maximum bytes of a structure whose layout is cached
-    PATIENCE = 64  # structures of new layouts, beyond those of cached ones, after which the search stops
+    PATIENCE = 64  # the search stops after this many structures with layouts that are not cached
 
 cdef struct Layout:
     Py_ssize_t size

@@ -210,7 +210,7 @@ cdef const uint8_t *skip_noting(
 ) noexcept nogil:
     """As `skip_struct`; appends to `places` the start and end of the structures of list `id`, `least` bytes or more.
 
-    Nothing if there is no such list, or more than one.
+    Appends nothing unless exactly one list has this id.
     """
     cdef uint8_t byte, wire
     cdef int64_t fields = 0, at
@@ -274,7 +274,7 @@ cdef const uint8_t *skip_noting(
 cdef class StructIndex:
     """Index the offsets of the structures of a list, and of a list in each, in one pass.
 
-    The pass over the row groups also locates the column chunks of all row groups.
+    Scanning the row groups also locates the column chunks of all row groups.
     """
     def __dealloc__(self):
         free(self.offsets)
@@ -314,7 +314,7 @@ cdef class StructIndex:
     cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil:
         """Find `count` structures from the cursor on, and in each the structures of its list `id`, unless that is 0.
 
-        If that fails, the object's count states in which structure.
+        If that fails, the object's count is the index of the corrupt structure.
         """
         cdef const uint8_t *p = c.p
         cdef Py_ssize_t i

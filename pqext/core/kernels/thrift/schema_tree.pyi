@@ -11,7 +11,7 @@ class Names(Sequence[str]):
     def __len__(self) -> int: ...
     def __getitem__(self, position: int) -> str: ...  # type: ignore[override]
     def find(self, name: bytes, start: int, stop: int) -> int:
-        """The first element from ``start`` to ``stop`` with the name ``name``, -1 if there is none."""
+        """Return the first element from ``start`` to ``stop`` with this name, or -1."""
 
 def elements(index: StructIndex) -> tuple[Names, int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
     """Names, the first that is not UTF-8 or -1, children, repetition types (-1: none) and whether there is a type."""

@@ -97,7 +97,7 @@ cdef class Names:
         return PyUnicode_DecodeUTF8(<const char *> self.starts[position], self.sizes[position], NULL)
 
     def find(self, const uint8_t[::1] name not None, Py_ssize_t start, Py_ssize_t stop):
-        """The first element from `start` to `stop` with the name `name`, -1 if there is none."""
+        """Return the first element from `start` to `stop` with this name, or -1."""
         cdef Py_ssize_t size = name.shape[0], i
         if not 0 <= start <= stop <= self.count:
             raise IndexError(f"no names {start} to {stop} among {self.count}")

@@ -24,7 +24,7 @@ cdef dict SCALARS = {
 
 
 def slot_of(object cls, str name):
-    """The descriptor of the attribute, as long as it is a slot."""
+    """Return the slot descriptor of the attribute."""
     slot = getattr(cls, name)
     if type(slot) is not MemberDescriptorType:
         raise TypeError(f"{cls.__name__}.{name} is not a slot")

@@ -44,8 +44,8 @@ def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> 
     for count in (entries, page.num_values - entries):
         levels, definition = _split_runs(definition, count)
         repeats, repetition = _split_runs(repetition, count)
-        taken, runs = _split_runs(runs, sum(number for number, level in levels if level == highest[1]))
-        parts.append(_page(page, count, encoding, highest, (repeats, levels, taken), width))
+        used, runs = _split_runs(runs, sum(number for number, level in levels if level == highest[1]))
+        parts.append(_page(page, count, encoding, highest, (repeats, levels, used), width))
     return parts[0], parts[1]
 
 
@@ -108,16 +108,16 @@ def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
             if number * width > len(raw) - at or not width:
                 raise ValueError("run-length data ends early")
             at += number * width
-            taken = min(number * 8, count)
-            runs += [(1, packed >> (place * width) & ((1 << width) - 1)) for place in range(taken)]
+            used = min(number * 8, count)
+            runs += [(1, packed >> (place * width) & ((1 << width) - 1)) for place in range(used)]
         else:
             size = (width + 7) // 8
             if size > len(raw) - at or not number:
                 raise ValueError("run-length data ends early")
-            taken = min(number, count)
-            runs.append((taken, int.from_bytes(raw[at : at + size], "little")))
+            used = min(number, count)
+            runs.append((used, int.from_bytes(raw[at : at + size], "little")))
             at += size
-        count -= taken
+        count -= used
     return runs
 
 

@@ -112,7 +112,7 @@ class PageDecoder:
             if raw.header.type in _DATA_PAGES:
                 self.entries_left -= raw.num_values
                 if self.entries_left < 0:
-                    raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
+                    raise CorruptFileError("pages hold more values than the column chunk states", offset=raw.offset)
                 return raw
             if raw.header.type == PageType.DICTIONARY_PAGE and raw.header.dictionary_page_header is not None:
                 if not is_first:
@@ -120,7 +120,7 @@ class PageDecoder:
                 self._read_dictionary(raw)
             elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
                 # If it were skipped like an unknown type, the following rows would shift.
-                raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
+                raise CorruptFileError(f"a data page has page type {int(raw.header.type)}", offset=raw.offset)
         if self.entries_left and self._complete:
             raise CorruptFileError(f"{self.entries_left} values of the column chunk are missing from its pages")
         return None

@@ -128,8 +128,8 @@ class SelectedPages:
 
     def _spans(self, group: Sequence[_Run]) -> list[Span]:
         if self._held:
-            return [self._held[one.offset] for one in group]
-        return self._source.spans([(one.offset, one.length) for one in group])
+            return [self._held[element.offset] for element in group]
+        return self._source.spans([(item.offset, item.length) for item in group])
 
     @cached_property
     def is_ordinary(self) -> bool:
@@ -140,11 +140,11 @@ class SelectedPages:
         """Iterate over the dictionary page and the selected pages."""
         for group in self._fetched():
             spans = self._spans(group)
-            for one, span in zip(group, spans, strict=True):
-                pages = range(one.first, one.stop)
+            for item, span in zip(group, spans, strict=True):
+                pages = range(item.first, item.stop)
                 ranges = [self._index.byte_range(page) for page in pages]
                 starts, sizes = [start for start, _ in ranges], [size for _, size in ranges]
-                yield PageSpan(span, (starts, sizes, self._index.row_counts[one.first : one.stop]))
+                yield PageSpan(span, (starts, sizes, self._index.row_counts[item.first : item.stop]))
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """Iterate over the dictionary page and the selected pages. Raises ``OffsetIndexError`` for a wrong index."""
@@ -165,7 +165,7 @@ class SelectedPages:
                 yield raw
                 continue
             if number == page_span.stop or self._index.byte_range(number)[0] != raw.offset:
-                raise OffsetIndexError("a data page lies where the offset index has none", offset=raw.offset)
+                raise OffsetIndexError("a data page is missing from the offset index", offset=raw.offset)
             rows = len(self._index.rows(number))
             if self._index.is_flat and raw.num_values != rows:
                 message = f"a page holds {raw.num_values} rows where the offset index says {rows}"
@@ -263,11 +263,11 @@ def pages_of(index: PageFacts, rows: Rows) -> list[int]:
         until = [*before, len(rows)][1:]
         return [page for page, (first, stop) in enumerate(zip(before, until, strict=True)) if first != stop]
     chosen: list[int] = []
-    for one in rows:
-        page = max(bisect_right(index.starts, one.start) - 1, 0)
+    for item in rows:
+        page = max(bisect_right(index.starts, item.start) - 1, 0)
         if chosen:
             page = max(page, chosen[-1] + 1)
-        while page < len(index) and index.starts[page] < one.stop:
+        while page < len(index) and index.starts[page] < item.stop:
             chosen.append(page)
             page += 1
     return chosen

@@ -1,7 +1,7 @@
 """Extract selected values of a run of pages into a page of their own, without decoding the others.
 
 Fixed-width values are located by offset, dictionary indices by the runs that contain them, byte arrays by the lengths
-of the preceding ones. Encodings in which a value depends on all preceding ones are decoded and then filtered.
+of the preceding ones. If a value depends on all preceding ones, the page is decoded and then filtered.
 """
 
 from __future__ import annotations

@@ -25,19 +25,19 @@ def array_of(array: pa.Array, original: pa.DataType) -> pa.Array:
 
     Raises ``CorruptFileError`` for values that this type does not hold.
     """
-    wanted = type_of(_value_type(array.type), original)
-    return array if array.type == wanted else _as(array, wanted)
+    requested = type_of(_value_type(array.type), original)
+    return array if array.type == requested else _as(array, requested)
 
 
-def plain_container(shown: pa.DataType) -> pa.DataType:
-    """Return the struct, list or map type that :func:`array_of` converts to type ``shown``."""
+def plain_container(target: pa.DataType) -> pa.DataType:
+    """Return the struct, list or map type that :func:`array_of` converts to type ``target``."""
     types = pa.types
-    while isinstance(shown, pa.BaseExtensionType):
-        shown = shown.storage_type
-    if types.is_map(shown):
-        return pa.map_(shown.key_field, shown.item_field) if shown.keys_sorted else shown
+    while isinstance(target, pa.BaseExtensionType):
+        target = target.storage_type
+    if types.is_map(target):
+        return pa.map_(target.key_field, target.item_field) if target.keys_sorted else target
     is_other = (types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
-    return pa.list_(shown.value_field) if any(is_kind(shown) for is_kind in is_other) else shown
+    return pa.list_(target.value_field) if any(is_kind(target) for is_kind in is_other) else target
 
 
 def elements_of_null(original: pa.DataType) -> int:
@@ -51,64 +51,64 @@ def _value_type(arrow: pa.DataType) -> pa.DataType:
     return arrow.value_type if pa.types.is_dictionary(arrow) else arrow
 
 
-def _as(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _as(array: pa.Array, target: pa.DataType) -> pa.Array:
     types = pa.types
-    if isinstance(wanted, pa.BaseExtensionType):
-        storage = wanted.storage_type
-        return wanted.wrap_array(array if array.type == storage else _as(array, storage))
-    if types.is_dictionary(wanted):
-        return _dictionary(array, wanted)
-    if types.is_timestamp(wanted) or types.is_duration(wanted):
-        return array.view(wanted)
-    if types.is_map(wanted):
+    if isinstance(target, pa.BaseExtensionType):
+        storage = target.storage_type
+        return target.wrap_array(array if array.type == storage else _as(array, storage))
+    if types.is_dictionary(target):
+        return _dictionary(array, target)
+    if types.is_timestamp(target) or types.is_duration(target):
+        return array.view(target)
+    if types.is_map(target):
         keys, items = array.keys, array.items
-        pair = pa.struct([wanted.key_field, wanted.item_field])
+        pair = pa.struct([target.key_field, target.item_field])
         entries = pa.Array.from_buffers(pair, len(keys), [None], children=[keys, items])
-        return pa.Array.from_buffers(wanted, len(array), array.buffers()[:2], offset=array.offset, children=[entries])
-    if types.is_fixed_size_list(wanted):
-        return _fixed_size(array, wanted)
-    if types.is_list_view(wanted) or types.is_large_list_view(wanted) or types.is_large_list(wanted):
-        return _listed(array, wanted)
+        return pa.Array.from_buffers(target, len(array), array.buffers()[:2], offset=array.offset, children=[entries])
+    if types.is_fixed_size_list(target):
+        return _fixed_size(array, target)
+    if types.is_list_view(target) or types.is_large_list_view(target) or types.is_large_list(target):
+        return _to_list(array, target)
     try:
-        return array.cast(wanted)
+        return array.cast(target)
     except pa.ArrowInvalid as error:
         raise CorruptFileError(f"{error}{_ADVICE}") from None
 
 
-def _dictionary(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _dictionary(array: pa.Array, target: pa.DataType) -> pa.Array:
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     indices = array.indices
-    if indices.type != wanted.index_type:
+    if indices.type != target.index_type:
         try:
-            indices = indices.cast(wanted.index_type)
+            indices = indices.cast(target.index_type)
         except pa.ArrowInvalid:
             raise CorruptFileError(
-                f"a row group has more distinct values than {wanted.index_type} counts{_ADVICE}"
+                f"a row group has more distinct values than {target.index_type} counts{_ADVICE}"
             ) from None
-    return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=wanted.ordered, safe=False)
+    return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=target.ordered, safe=False)
 
 
-def _listed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _to_list(array: pa.Array, target: pa.DataType) -> pa.Array:
     types = pa.types
-    width = np.int32 if types.is_list_view(wanted) else np.int64
+    width = np.int32 if types.is_list_view(target) else np.int64
     offsets = array.offsets.to_numpy().astype(width)
     validity = array.is_valid().buffers()[1] if array.null_count else None
-    if types.is_large_list(wanted):
+    if types.is_large_list(target):
         buffers = [validity, pa.py_buffer(offsets)]
     else:
         buffers = [validity, pa.py_buffer(offsets[:-1].copy()), pa.py_buffer(np.diff(offsets))]
-    return pa.Array.from_buffers(wanted, len(array), buffers, children=[array.values])
+    return pa.Array.from_buffers(target, len(array), buffers, children=[array.values])
 
 
-def _fixed_size(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    size, count = wanted.list_size, len(array)
+def _fixed_size(array: pa.Array, target: pa.DataType) -> pa.Array:
+    size, count = target.list_size, len(array)
     offsets = array.offsets.to_numpy()
     present = array.is_valid().to_numpy(zero_copy_only=False)
     lengths = np.diff(offsets)
     if (lengths[present] != size).any():
-        found = lengths[present]
-        raise CorruptFileError(f"a list of {found[found != size][0]} elements in a column of {wanted}{_ADVICE}")
+        result = lengths[present]
+        raise CorruptFileError(f"a list of {result[result != size][0]} elements in a column of {target}{_ADVICE}")
     validity = array.is_valid().buffers()[1] if array.null_count else None
     values = array.values
     if validity is not None or lengths[~present].any():
@@ -118,7 +118,7 @@ def _fixed_size(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     else:
         first, last = (int(offsets[0]), int(offsets[-1])) if count else (0, 0)
         values = values.slice(first, last - first)
-    return pa.Array.from_buffers(wanted, count, [validity], children=[values])
+    return pa.Array.from_buffers(target, count, [validity], children=[values])
 
 
 def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:

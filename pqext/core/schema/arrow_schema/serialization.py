@@ -28,10 +28,10 @@ def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
 
 
 def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
-    """The schema of a file's text, or of the fields at ``positions`` alone, which ascend. Raises :exc:`Unreadable`.
+    """Parse the text in a file, or only the fields at ascending ``positions``. Raises :exc:`Unreadable`.
 
-    Arrow's reader meets only messages whose parts lie within them, nest 100 levels at most and are no more than the
-    bytes: a message may name one part many times, and bytes of that kind could take any amount of memory.
+    Messages are checked before Arrow parses them: their parts must lie within the message, nest at most 100 levels and
+    not outnumber its bytes. A message that refers to one part many times could take any amount of memory.
     """
     message: bytes | bytearray | None
     try:

@@ -65,7 +65,7 @@ class StoredSchema:
         return other
 
     def notes_the_same(self, other: StoredSchema) -> bool:
-        """Whether the text equals that of ``other``."""
+        """Whether both have the same text."""
         return self._text == other._text
 
     def apply(self, shape: Shape, index: int | None = None) -> Shape:
@@ -80,10 +80,10 @@ class StoredSchema:
             field = self._field(name, index)
             if field is None:
                 return shape
-            found = hinted(shape, field)
-            return with_wide_indices(found) if self._is_shared else found
+            result = hinted(shape, field)
+            return with_wide_indices(result) if self._is_shared else result
         except (Contradiction, UnicodeDecodeError) as error:
-            self._tell(f"the type of column {name!r} in the file's {KEY} is passed over: {error}")
+            self._tell(f"the type of column {name!r} in the file's {KEY} is ignored: {error}")
         return shape
 
     def expect(self, positions: Sequence[int]) -> None:
@@ -103,7 +103,7 @@ class StoredSchema:
         if self._schema is None:
             return None
         if index is None or index >= len(self._schema) or self._schema.field(index).name != name:
-            index = self._places.get(name)
+            index = self._positions.get(name)
         return None if index is None else self._schema.field(index)
 
     @cached_property
@@ -111,7 +111,7 @@ class StoredSchema:
         try:
             return parse(self._text or "")
         except Unreadable as error:
-            self._tell(f"the file's {KEY} is passed over: {error}")
+            self._tell(f"the file's {KEY} is ignored: {error}")
             return None
 
     @cached_property
@@ -119,11 +119,11 @@ class StoredSchema:
         try:
             return [] if self._schema is None else list(self._schema.names)
         except UnicodeDecodeError:
-            self._tell(f"the file's {KEY} is passed over: a name in it is not UTF-8")
+            self._tell(f"the file's {KEY} is ignored: it contains a name that is not UTF-8")
             return []
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _positions(self) -> dict[str, int]:
         counts = Counter(self._names)
         return {name: place for place, name in enumerate(self._names) if counts[name] == 1}
 
@@ -151,14 +151,14 @@ def hinted(shape: Shape, original: pa.Field) -> Shape:
         # Only Parquet's annotation makes a column one of these; the filters go by it too.
         bare = original.type.storage_type if isinstance(original.type, pa.BaseExtensionType) else original.type
         original = unmarked(original.with_type(bare))
-    kind, wanted = _kind(shape), kind_of(original.type)
-    if wanted != kind and "nulls" not in (kind, wanted) and {kind, wanted} != {"lists", "maps"}:
+    kind, requested = _type_name(shape), kind_of(original.type)
+    if requested != kind and "nulls" not in (kind, requested) and {kind, requested} != {"lists", "maps"}:
         raise Contradiction(f"{shape.node.dotted!r} holds {kind}, which are not {str(original.type)[:100]}")
     shape = replace(shape, original=original)
     storage = original.type
     while isinstance(storage, pa.BaseExtensionType):
         storage = storage.storage_type
-    if wanted != kind:
+    if requested != kind:
         return shape
     if isinstance(shape, LeafShape):
         stored = _stored_type(shape, original.type)
@@ -185,14 +185,14 @@ def _extension(original: pa.Field) -> str:
 
 def _children(shape: GroupShape, storage: pa.DataType) -> tuple[Shape, ...]:
     same = [child.node.name for child in shape.children] == [field.name for field in storage]
-    found = []
+    results = []
     for place, child in enumerate(shape.children):
         index = place if same else storage.get_field_index(child.node.name)
-        found.append(child if index < 0 else hinted(child, storage.field(index)))
-    return tuple(found)
+        results.append(child if index < 0 else hinted(child, storage.field(index)))
+    return tuple(results)
 
 
-def _kind(shape: Shape) -> str:
+def _type_name(shape: Shape) -> str:
     if isinstance(shape, GroupShape):
         return "structs"
     if isinstance(shape, ListShape):
@@ -214,10 +214,10 @@ def _plain_type(shape: Shape) -> pa.DataType | None:
 
 def _stored_type(shape: LeafShape, original: pa.DataType) -> pa.DataType:
     """Return the storage type of a leaf, below any extension type."""
-    found = _plain_type(shape)
-    if found is None:
+    result = _plain_type(shape)
+    if result is None:
         return pa.null()
-    found = type_of(found, original)
-    while isinstance(found, pa.BaseExtensionType):
-        found = found.storage_type
-    return found
+    result = type_of(result, original)
+    while isinstance(result, pa.BaseExtensionType):
+        result = result.storage_type
+    return result

@@ -15,26 +15,27 @@ from pqext.core.schema.arrow_schema.types import has_narrow_indices
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 
 
-def strings_as(shape: Shape, form: StringForm, wanted: Callable[[LeafShape], bool] | None = None) -> Shape:
-    """``shape`` with its string and binary leaves in ``form``, nested ones too; ``"string"`` changes none.
+def strings_as(shape: Shape, string_type: StringForm, is_selected: Callable[[LeafShape], bool] | None = None) -> Shape:
+    """``shape`` with its string and binary leaves in ``string_type``, nested ones too; ``"string"`` changes none.
 
     Columns of annotations or Arrow extension types keep their type, and a stored dictionary keeps its index type.
-    ``wanted`` chooses among the leaves.
+    ``is_selected`` chooses among the leaves.
     """
-    if form == "string" or shape.annotation is not None or _is_extension(shape.original):
+    if string_type == "string" or shape.annotation is not None or _is_extension(shape.original):
         return shape
     if isinstance(shape, GroupShape):
-        return replace(shape, children=tuple(strings_as(child, form, wanted) for child in shape.children))
+        return replace(shape, children=tuple(strings_as(child, string_type, is_selected) for child in shape.children))
     if isinstance(shape, ListShape):
-        return replace(shape, element=strings_as(shape.element, form, wanted))
+        return replace(shape, element=strings_as(shape.element, string_type, is_selected))
     assert isinstance(shape, LeafShape)
     plain = _plain_type(shape)
-    if plain is None or (shape.encoded and form == "dictionary") or (wanted is not None and not wanted(shape)):
+    is_same = shape.encoded and string_type == "dictionary"
+    if plain is None or is_same or (is_selected is not None and not is_selected(shape)):
         return shape
-    asked = pa.dictionary(pa.int32(), plain) if form == "dictionary" else _VIEWS[plain]
+    requested = pa.dictionary(pa.int32(), plain) if string_type == "dictionary" else _VIEWS[plain]
     metadata = None if shape.original is None else shape.original.metadata
-    field = pa.field("", asked, metadata=metadata)
-    return replace(shape, original=field, encoded=form == "dictionary", viewed=form == "view")
+    field = pa.field("", requested, metadata=metadata)
+    return replace(shape, original=field, encoded=string_type == "dictionary", viewed=string_type == "view")
 
 
 _VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
@@ -58,10 +59,10 @@ def _plain_type(shape: LeafShape) -> pa.DataType | None:
     if shape.node.physical_type != Type.BYTE_ARRAY:
         return None
     try:
-        found = shape.node.leaf_type.arrow_type()
+        result = shape.node.leaf_type.arrow_type()
     except ParquetError:  # said when the column is read
         return None
-    return found if found in _VIEWS else None
+    return result if result in _VIEWS else None
 
 
 def _is_extension(original: pa.Field | None) -> bool:

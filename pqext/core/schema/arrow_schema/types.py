@@ -1,6 +1,6 @@
-"""The Arrow type of a field whose Parquet type shows one type and whose stored schema names another of the same values.
+"""Choose the Arrow type of a field from its Parquet type and the stored Arrow schema.
 
-The rules are those of Arrow's own reader (``ApplyOriginalMetadata``), so that both show a file alike.
+The rules match Arrow's own reader (``ApplyOriginalMetadata``), so that both return the same types.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ _PARQUET = b"PARQUET:"
 """Metadata keys whose content duplicates the Parquet schema, which takes precedence."""
 
 
-def type_of(shown: pa.DataType, original: pa.DataType) -> pa.DataType:
-    """``original`` where it holds the values of ``shown``, a type made from Parquet's, else what is nearest to it.
+def type_of(parquet: pa.DataType, original: pa.DataType) -> pa.DataType:
+    """Return ``original`` if it holds the values of ``parquet``, the type of the column in the file, else the nearest.
 
-    Children of ``shown`` are used unchanged.
+    Children of ``parquet`` are used unchanged.
     """
     types = pa.types
     if isinstance(original, pa.BaseExtensionType):
-        storage = type_of(shown, original.storage_type)
+        storage = type_of(parquet, original.storage_type)
         return original if storage == original.storage_type else storage
-    if types.is_list(shown):
-        return _list(shown.value_field, original) or shown
-    if types.is_map(shown):
+    if types.is_list(parquet):
+        return _list(parquet.value_field, original) or parquet
+    if types.is_map(parquet):
         sorted_keys = types.is_map(original) and original.keys_sorted
-        return pa.map_(shown.key_field, shown.item_field, keys_sorted=True) if sorted_keys else shown
-    if types.is_timestamp(shown):
-        known = types.is_timestamp(original) and shown.tz == "UTC" and original.tz and is_zone(original.tz)
-        return pa.timestamp(shown.unit, original.tz) if known else shown
+        return pa.map_(parquet.key_field, parquet.item_field, keys_sorted=True) if sorted_keys else parquet
+    if types.is_timestamp(parquet):
+        known = types.is_timestamp(original) and parquet.tz == "UTC" and original.tz and is_zone(original.tz)
+        return pa.timestamp(parquet.unit, original.tz) if known else parquet
     if types.is_duration(original):
-        return original if types.is_int64(shown) else shown
+        return original if types.is_int64(parquet) else parquet
     if types.is_dictionary(original):
-        if types.is_string(shown) or types.is_binary(shown):
-            return pa.dictionary(original.index_type, shown, original.ordered)
-        return shown
-    if types.is_decimal(shown):
-        same = types.is_decimal(original) and (original.precision, original.scale) == (shown.precision, shown.scale)
-        return original if same else shown
-    if types.is_string(shown):
-        return original if types.is_large_string(original) or types.is_string_view(original) else shown
-    if types.is_binary(shown):
-        return original if types.is_large_binary(original) or types.is_binary_view(original) else shown
-    return shown
+        if types.is_string(parquet) or types.is_binary(parquet):
+            return pa.dictionary(original.index_type, parquet, original.ordered)
+        return parquet
+    if types.is_decimal(parquet):
+        same = types.is_decimal(original) and (original.precision, original.scale) == (parquet.precision, parquet.scale)
+        return original if same else parquet
+    if types.is_string(parquet):
+        return original if types.is_large_string(original) or types.is_string_view(original) else parquet
+    if types.is_binary(parquet):
+        return original if types.is_large_binary(original) or types.is_binary_view(original) else parquet
+    return parquet
 
 
 def _list(value: pa.Field, original: pa.DataType) -> pa.DataType | None:
@@ -132,10 +132,10 @@ def unmarked(field: pa.Field) -> pa.Field:
 
 
 def metadata_of(
-    shown: Mapping[bytes, bytes] | None, original: Mapping[bytes, bytes] | None, *, typed: bool
+    parquet_metadata: Mapping[bytes, bytes] | None, original: Mapping[bytes, bytes] | None, *, typed: bool
 ) -> dict[bytes, bytes]:
     """Field metadata of both, where Parquet's goes first; ``typed``: the field has an extension type that says more."""
-    mine = {key: value for key, value in (shown or {}).items() if not (typed and key.startswith(_EXTENSION))}
+    mine = {key: value for key, value in (parquet_metadata or {}).items() if not (typed and key.startswith(_EXTENSION))}
     held = dict(original or {})
     if any(key.startswith(_EXTENSION) for key in mine):
         held = {key: value for key, value in held.items() if not key.startswith(_EXTENSION)}

@@ -53,13 +53,13 @@ def is_view(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
 
 
-def take_positions(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
-    """Return the elements at ``places``, which lie within the array."""
+def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
+    """Return the elements at ``positions``, which lie within the array."""
     if is_view(array.type):
-        return _views(array, places)
+        return _views(array, positions)
     with suppress(pa.ArrowNotImplementedError):
-        return array.take(pa.array(places))
-    return _in_runs(array, places)
+        return array.take(pa.array(positions))
+    return _in_runs(array, positions)
 
 
 def flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
@@ -70,23 +70,24 @@ def flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
     return take_positions(array, np.flatnonzero(flags))
 
 
-def _views(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+def _views(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     """Views refer to bytes that stay where they are."""
     validity, views, *data = array.buffers()
     start = array.offset
-    found = np.frombuffer(views, np.dtype("V16"))[start : start + len(array)][places]
+    result = np.frombuffer(views, np.dtype("V16"))[start : start + len(array)][positions]
     if validity is not None and array.null_count:
         bits = np.unpackbits(np.frombuffer(validity, np.uint8), count=start + len(array), bitorder="little")
-        validity = pa.py_buffer(np.packbits(bits[start:][places], bitorder="little"))
+        validity = pa.py_buffer(np.packbits(bits[start:][positions], bitorder="little"))
     else:
         validity = None
-    return pa.Array.from_buffers(array.type, len(places), [validity, pa.py_buffer(found), *data])
+    return pa.Array.from_buffers(array.type, len(positions), [validity, pa.py_buffer(result), *data])
 
 
-def _in_runs(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+def _in_runs(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     """Neighbours are copied together."""
-    edges = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
-    parts = [array[int(places[start]) : int(places[stop - 1]) + 1] for start, stop in pairwise(edges) if start < stop]
+    edges = [0, *(np.flatnonzero(np.diff(positions) != 1) + 1).tolist(), len(positions)]
+    runs = ((start, stop) for start, stop in pairwise(edges) if start < stop)
+    parts = [array[int(positions[start]) : int(positions[stop - 1]) + 1] for start, stop in runs]
     return pa.concat_arrays(parts) if parts else array[:0]
 
 

@@ -81,35 +81,36 @@ def converted(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[
     return made.dictionary_encode() if shape.encoded else made, count
 
 
-def _made(kind: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) -> pa.Array:
-    """The array of ``kind``, with nulls where a value is ``invalid``."""
+def _made(stored: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) -> pa.Array:
+    """The array of ``stored``, with nulls where a value is ``invalid``."""
     valid = np.asarray(array.is_valid()) if invalid is None else np.asarray(array.is_valid()) & ~invalid
     validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    if kind.width is None:
+    if stored.width is None:
         if invalid is not None:
             array = pc.if_else(pa.array(valid), array, pa.scalar(b"", pa.binary()))  # all bytes are checked
         array = pa.concat_arrays([array.slice(0, 0), array]) if array.offset else array
         _, offsets, data = array.buffers()
-        return leaf.from_byte_arrays(kind, len(array), validity, offsets, EMPTY if data is None else view(data))
-    values: Any = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * kind.width :][: len(array) * kind.width]
-    values = values.reshape(len(array), kind.width)
+        return leaf.from_byte_arrays(stored, len(array), validity, offsets, EMPTY if data is None else view(data))
+    width = stored.width
+    values: Any = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width :][: len(array) * width]
+    values = values.reshape(len(array), stored.width)
     if not valid.all():
         values = np.where(valid[:, None], values, np.uint8(0))
-    return leaf.from_fixed(kind, len(array), validity, np.ascontiguousarray(values).reshape(-1))
+    return leaf.from_fixed(stored, len(array), validity, np.ascontiguousarray(values).reshape(-1))
 
 
-def _invalid(kind: LeafType, array: pa.Array) -> NDArray[np.bool_]:
+def _invalid(stored: LeafType, array: pa.Array) -> NDArray[np.bool_]:
     """Which values are invalid: found by halves, since few are."""
-    found = np.zeros(len(array), np.bool_)
+    result = np.zeros(len(array), np.bool_)
     parts = [(0, len(array))]
     while parts:
         start, stop = parts.pop()
         try:
-            _made(kind, array.slice(start, stop - start), None)
+            _made(stored, array.slice(start, stop - start), None)
         except InvalidValueError:
             if stop - start == 1:
-                found[start] = True
+                result[start] = True
             else:
                 middle = (start + stop) // 2
                 parts += [(start, middle), (middle, stop)]
-    return found
+    return result

@@ -1,7 +1,7 @@
-"""Leaf values between their stored and their Arrow form: same buffers where the layouts agree, else one pass.
+"""Convert leaf values between their stored and their Arrow layout; equal layouts share buffers.
 
-What a column's type promises is checked on the way in: an integer, decimal or time outside its type's range is an
-error that names the column, not a value that wraps around or that Arrow takes for invalid later.
+Values are validated when they are read: an integer, decimal or time outside the range of its type is an error that
+names the column, instead of a value that wraps around or that Arrow rejects later.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def intervals_from_arrow(array: pa.Array) -> pa.Array:
     values = data[array.offset * 16 : (array.offset + len(array)) * 16].view(_ARROW_INTERVALS)
     milliseconds, finer = np.divmod(values["nanoseconds"], _NANOSECONDS)
     if (values["months"] < 0).any() or (values["days"] < 0).any() or (milliseconds < 0).any():
-        raise ValueError("an interval is negative, which INTERVAL cannot be")
+        raise ValueError("INTERVAL cannot be negative")
     if finer.any():
-        raise ValueError("an interval is finer than a millisecond, INTERVAL is not")
+        raise ValueError("an interval is finer than a millisecond, the unit of INTERVAL")
     if (milliseconds >= 1 << 32).any():
         raise ValueError("an interval has more milliseconds than the 32 bits of INTERVAL hold")
     out = np.empty(len(values), _STORED_INTERVALS)
@@ -64,18 +64,18 @@ def intervals_from_arrow(array: pa.Array) -> pa.Array:
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def from_fixed(leaf: LeafType, slots: int, validity: pa.Buffer | None, values: NDArray[np.uint8]) -> pa.Array:
-    """An Arrow array of ``slots`` slots from stored values of a fixed width; booleans one byte each.
+def from_fixed(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, values: NDArray[np.uint8]) -> pa.Array:
+    """Build an Arrow array of ``slot_count`` slots from stored values of a fixed width; booleans take a byte each.
 
-    INT96 keeps its 12 bytes: in which unit it is shown is the reader's choice, see :func:`show`. Slots without a
-    value are zero.
+    INT96 values stay 12 bytes; :func:`show` converts them to the unit that the reader chooses. Slots without a value
+    are zero.
     """
     arrow = _decoded_type(leaf)
     data: Any = values
     if pa.types.is_boolean(arrow):
         data = np.packbits(values, bitorder="little")
     elif pa.types.is_decimal(arrow):
-        data = _decimals(leaf, arrow, slots, values)
+        data = _decimals(leaf, arrow, slot_count, values)
     elif pa.types.is_integer(arrow) and arrow.bit_width < 32:
         data = _narrow(arrow, values.view(np.int32))
     elif pa.types.is_time(arrow):
@@ -88,24 +88,24 @@ def from_fixed(leaf: LeafType, slots: int, validity: pa.Buffer | None, values: N
     elif leaf.calendar is not None and pa.types.is_timestamp(arrow):
         data = leaf.calendar.instants(values.view(np.int64), 10**9 // leaf.nanoseconds)
     elif pa.types.is_null(arrow):
-        return _nulls(slots, validity)
-    return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(data)])
+        return _nulls(slot_count, validity)
+    return pa.Array.from_buffers(arrow, slot_count, [validity, pa.py_buffer(data)])
 
 
-def from_byte_arrays(leaf: LeafType, slots: int, validity: pa.Buffer | None, offsets: Any, data: Any) -> pa.Array:
-    """An Arrow array of ``slots`` slots from byte arrays; strings are checked to be UTF-8."""
+def from_byte_arrays(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, offsets: Any, data: Any) -> pa.Array:
+    """An Arrow array of ``slot_count`` slots from byte arrays; strings are checked to be UTF-8."""
     arrow = leaf.arrow_type()
     if pa.types.is_decimal(arrow):
-        out = allocate(slots * arrow.byte_width)
-        _widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slots, arrow.precision, out)
-        return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(out)])
+        out = allocate(slot_count * arrow.byte_width)
+        _widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slot_count, arrow.precision, out)
+        return pa.Array.from_buffers(arrow, slot_count, [validity, pa.py_buffer(out)])
     if pa.types.is_null(arrow):
-        return _nulls(slots, validity)
-    array = pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return _checked(leaf, array, data) if pa.types.is_string(arrow) else array
+        return _nulls(slot_count, validity)
+    array = pa.Array.from_buffers(arrow, slot_count, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return _checked_text(leaf, array, data) if pa.types.is_string(arrow) else array
 
 
-def _checked(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
+def _checked_text(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
     if not is_ascii(data):
         try:
             array.validate(full=True)
@@ -124,15 +124,15 @@ def _is_int96_timestamp(leaf: LeafType) -> bool:
 
 
 def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.Array]:
-    """:func:`from_fixed` or :func:`from_byte_arrays` for arrays of one leaf: of slots, validity, values and offsets.
+    """Return :func:`from_fixed` or :func:`from_byte_arrays` specialised for a leaf: slots, validity, values, offsets.
 
-    What the type decides is decided once. Raises what ``arrow_type`` raises.
+    Raises the errors of ``arrow_type``.
     """
     from_buffers, buffer = pa.Array.from_buffers, pa.py_buffer
     arrow = _decoded_type(leaf)
     if leaf.width is None:
         if pa.types.is_string(arrow):
-            return lambda slots, validity, values, offsets: _checked(
+            return lambda slots, validity, values, offsets: _checked_text(
                 leaf, from_buffers(arrow, slots, [validity, buffer(offsets), buffer(values)]), values
             )
         if pa.types.is_binary(arrow):
@@ -159,19 +159,20 @@ def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
     return array
 
 
-def _widen(data: Any, offsets: Any, length: int, slots: int, precision: int, out: NDArray[np.uint8]) -> None:
+def _widen(data: Any, offsets: Any, length: int, slot_count: int, precision: int, out: NDArray[np.uint8]) -> None:
     try:
-        widen(data, offsets, length, slots, precision, out)
+        widen(data, offsets, length, slot_count, precision, out)
     except CorruptFileError as error:
         raise InvalidValueError(error.message) from None
 
 
-def _nulls(slots: int, validity: pa.Buffer | None) -> pa.Array:
-    # Any array tells how many bits of its validity are set.
-    held = pa.Array.from_buffers(pa.bool_(), slots, [validity, pa.py_buffer(np.zeros((slots + 7) // 8, np.uint8))])
-    if held.null_count < slots:
+def _nulls(slot_count: int, validity: pa.Buffer | None) -> pa.Array:
+    # An array of any type counts the set bits of its validity.
+    bits = pa.py_buffer(np.zeros((slot_count + 7) // 8, np.uint8))
+    held = pa.Array.from_buffers(pa.bool_(), slot_count, [validity, bits])
+    if held.null_count < slot_count:
         raise CorruptFileError("an UNKNOWN column, which is always null, holds a value")
-    return pa.nulls(slots)
+    return pa.nulls(slot_count)
 
 
 def _narrow(arrow: pa.DataType, stored: NDArray[np.int32]) -> NDArray[Any]:
@@ -189,14 +190,14 @@ def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> Non
         raise InvalidValueError(f"{message}: {least if least < low else most}")
 
 
-def _decimals(leaf: LeafType, arrow: pa.DataType, slots: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _decimals(leaf: LeafType, arrow: pa.DataType, slot_count: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         assert leaf.length is not None
-        out = allocate(slots * arrow.byte_width)
-        _widen(values, None, leaf.length, slots, arrow.precision, out)
+        out = allocate(slot_count * arrow.byte_width)
+        _widen(values, None, leaf.length, slot_count, arrow.precision, out)
         return out
     stored: Any = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
-    most, words = 10**arrow.precision - 1, allocate(slots * 16)
+    most, words = 10**arrow.precision - 1, allocate(slot_count * 16)
     if not widen_integers(stored, most, words.view(np.int64)):
         _check_range(stored, -most, most, f"a decimal has more than the {arrow.precision} digits of its type")
     return words
@@ -211,7 +212,7 @@ def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
     if arrow == _STORED.get(leaf.physical):
         return array
     if pa.types.is_string(arrow):
-        _check_text(array)
+        _check_utf8(array)
         return array.view(pa.binary())
     if pa.types.is_decimal(arrow):
         return _physical_decimals(array, leaf)
@@ -268,14 +269,14 @@ def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
         (big_endian[:, 1:] >= 128) == (big_endian[:, :1] >= 128)
     )
     dropped = np.where(repeats.all(axis=1), width - 1, np.argmin(repeats, axis=1))
-    kept = np.arange(width) >= dropped[:, None]
+    retained = np.arange(width) >= dropped[:, None]
     offsets = np.concatenate([[0], np.cumsum(width - dropped)]).astype(np.int32)
     return pa.Array.from_buffers(
-        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(big_endian[kept]))]
+        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(big_endian[retained]))]
     )
 
 
-def _check_text(array: pa.Array) -> None:
+def _check_utf8(array: pa.Array) -> None:
     """Arrow does not look into strings that are made from buffers; a file with others could not be read."""
     data = array.buffers()[-1]
     if data is None or (pa.types.is_string(array.type) and is_ascii(view(data))):

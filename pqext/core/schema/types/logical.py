@@ -125,9 +125,9 @@ def converted_type(logical: LogicalType | None) -> ConvertedType | None:
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """The stored type of a leaf: physical type, its length when fixed, the logical type upon it, the calendar of
-    its values if that is not the proleptic Gregorian one, and for INT96 timestamps whether they are read as instants in
-    UTC, and the nanoseconds of the unit in which they are read."""
+    """The stored type of a leaf: physical type, length if fixed, logical type, and the calendar of its values if it is
+    not the proleptic Gregorian calendar. For INT96 timestamps also whether they are read as instants in UTC, and their
+    unit in nanoseconds."""
 
     physical: Type
     length: int | None = None
@@ -136,7 +136,7 @@ class LeafType:
     is_utc: bool = False
     int96_step: int = 1
     member: str = field(init=False, default="", compare=False, repr=False)
-    """Name of the logical type; empty if there is none or it does not suit the physical type."""
+    """Name of the logical type; empty without a logical type, or if it does not suit the physical type."""
 
     def __post_init__(self) -> None:
         if self.logical is not None:
@@ -177,9 +177,9 @@ class LeafType:
             return None
         physical = self.physical.name
         if self.logical.member is None:
-            return f"its logical type is not known to this version; its {physical} values are read as they are"
+            return f"its logical type is unknown to this version; its {physical} values are returned unchanged"
         if not self.member:
-            return f"{self.logical.member} cannot annotate {_physical_name(self)}; its values are read as they are"
+            return f"{self.logical.member} cannot annotate {_physical_name(self)}; its values are returned unchanged"
         decimal = self.logical.DECIMAL
         if decimal is not None and decimal.precision > MAX_DIGITS:
             return f"DECIMAL({decimal.precision}, {decimal.scale}) has more digits than Arrow holds; read as binary"
@@ -238,8 +238,8 @@ class LeafType:
         return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
 
     def bounds_read(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
-        """Bounds of stored values, None if unknown, as bounds of the values as they are read: INT96 timestamps cut to
-        a unit, dates and instants in the proleptic Gregorian calendar."""
+        """Convert bounds of stored values, None if unknown, to bounds of the values that readers return: INT96
+        timestamps truncated to a unit, dates and instants in the proleptic Gregorian calendar."""
         if self.calendar is not None:
             low, high = (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)
         if self.int96_step != 1:
@@ -348,7 +348,7 @@ def _arrow_time(member: str, timed: TimeType | TimestampType) -> pa.DataType:
     unit = _ARROW_UNIT.get(timed.unit.member or "")
     if unit is None:
         raise UnsupportedError(
-            f"{member} in a time unit that is not known; a later version of pqext may know it", feature="time unit"
+            f"{member} in an unknown time unit; a later version of pqext may support it", feature="time unit"
         )
     if member == "TIMESTAMP":
         return pa.timestamp(unit, "UTC" if timed.isAdjustedToUTC else None)

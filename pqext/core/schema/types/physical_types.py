@@ -35,9 +35,9 @@ _MARKED = {
 
 
 def normal(arrow: pa.DataType) -> pa.DataType:
-    """The one Arrow type among those that differ only in memory, in whose form values are stored.
+    """Return the Arrow type that represents all types of the same values, such as strings for string views.
 
-    UNKNOWN has values of no kind, so that its nulls are those of an INT32 column.
+    UNKNOWN has only nulls, which are stored as nulls of an INT32 column.
     """
     types = pa.types
     if types.is_large_string(arrow) or types.is_string_view(arrow):
@@ -66,10 +66,10 @@ def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType 
     """
     if not metadata:
         return _unmarked(arrow)
-    wanted = marks.logical_name(metadata)
-    leaf = _stored(arrow, metadata, wanted)
-    if leaf is not None and wanted and leaf.member != wanted:
-        raise ValueError(f"is marked {wanted}, which cannot annotate {arrow}")
+    requested = marks.logical_name(metadata)
+    leaf = _stored(arrow, metadata, requested)
+    if leaf is not None and requested and leaf.member != requested:
+        raise ValueError(f"is marked {requested}, which cannot annotate {arrow}")
     return leaf
 
 
@@ -78,7 +78,7 @@ def _unmarked(arrow: pa.DataType) -> LeafType | None:
     return _stored(arrow, {}, "")
 
 
-def _stored(arrow: pa.DataType, metadata: Mapping[bytes, bytes], wanted: str) -> LeafType | None:
+def _stored(arrow: pa.DataType, metadata: Mapping[bytes, bytes], annotation: str) -> LeafType | None:
     types = pa.types
     physical = metadata.get(marks.PHYSICAL_TYPE, b"").decode("utf-8", "replace")
     if types.is_decimal(arrow):
@@ -86,16 +86,16 @@ def _stored(arrow: pa.DataType, metadata: Mapping[bytes, bytes], wanted: str) ->
     if types.is_timestamp(arrow):
         return _timestamp(arrow, physical)
     if physical:
-        raise ValueError(f"PARQUET:physical_type chooses for decimals and timestamps only, not for {arrow}")
+        raise ValueError(f"PARQUET:physical_type applies to decimals and timestamps only, not to {arrow}")
     if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
-        text = wanted in ("ENUM", "JSON")
-        return LeafType(Type.BYTE_ARRAY, logical=_MARKED[wanted] if text else LogicalType(STRING=StringType()))
+        text = annotation in ("ENUM", "JSON")
+        return LeafType(Type.BYTE_ARRAY, logical=_MARKED[annotation] if text else LogicalType(STRING=StringType()))
     if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow):
-        return LeafType(Type.BYTE_ARRAY, logical=_MARKED["BSON"] if wanted == "BSON" else None)
+        return LeafType(Type.BYTE_ARRAY, logical=_MARKED["BSON"] if annotation == "BSON" else None)
     if types.is_fixed_size_binary(arrow) and arrow.byte_width:  # the format has no length 0
         return LeafType(
             Type.FIXED_LEN_BYTE_ARRAY, arrow.byte_width,
-            _MARKED["UUID"] if wanted == "UUID" and arrow.byte_width == 16 else None,
+            _MARKED["UUID"] if annotation == "UUID" and arrow.byte_width == 16 else None,
         )
     return _number(arrow) or _temporal(arrow, metadata)
 
@@ -149,13 +149,13 @@ def _timestamp(arrow: pa.DataType, physical: str) -> LeafType:
     )
 
 
-def _decimal(arrow: pa.DataType, wanted: str) -> LeafType | None:
+def _decimal(arrow: pa.DataType, physical_name: str) -> LeafType | None:
     precision, scale = arrow.precision, arrow.scale
     if not 0 <= scale <= precision:
         return None
     logical = LogicalType(DECIMAL=DecimalType(scale=scale, precision=precision))
-    if wanted:
-        physical = Type.__members__.get(wanted)
+    if physical_name:
+        physical = Type.__members__.get(physical_name)
     else:
         physical = Type.INT32 if precision <= 9 else Type.INT64 if precision <= 18 else Type.FIXED_LEN_BYTE_ARRAY
     if physical == Type.BYTE_ARRAY:
@@ -167,4 +167,4 @@ def _decimal(arrow: pa.DataType, wanted: str) -> LeafType | None:
         leaf = LeafType(physical, logical=logical)
         if leaf.width is not None and precision <= max_precision(leaf.width):
             return leaf
-    raise ValueError(f"PARQUET:physical_type {wanted!r} cannot hold {arrow}")
+    raise ValueError(f"PARQUET:physical_type {physical_name!r} cannot hold {arrow}")

@@ -46,13 +46,13 @@ Marks = dict[bytes, bytes]
 def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
     """Return the Arrow type and marks of a leaf at dotted ``path`` as stored for Spark.
 
-    Raises ``UnsupportedError`` if there is no type that holds every value, and with ``exact`` for any type but the
-    leaf's own: within a VARIANT a type is part of the value.
+    Raises ``UnsupportedError`` if no type can hold every value. With ``exact``, only the leaf's own type is accepted:
+    within a VARIANT a type is part of the value.
     """
-    found = _adapted(arrow, metadata, path)
-    if exact and found != (arrow, metadata):
+    result = _adapted(arrow, metadata, path)
+    if exact and result != (arrow, metadata):
         raise _unsupported(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
-    return found
+    return result
 
 
 def _adapted(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:

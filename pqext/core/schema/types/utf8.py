@@ -35,7 +35,7 @@ def with_replacements(array: pa.Array) -> pa.Array:
 
 def with_binary_text(schema: Schema) -> Schema:
     """``schema`` with the text columns outside of annotated groups as binary."""
-    return Schema.of(_with_binary_text(schema.root))
+    return Schema.from_root(_with_binary_text(schema.root))
 
 
 def _with_binary_text(node: SchemaNode) -> SchemaNode:
