@@ -28,18 +28,23 @@ PROSE = {
 """What to write instead, and the words that it replaces."""
 
 NAMES = {
-    "alike", "answered", "apart", "asked", "claims", "doing", "done", "doubts", "found", "given", "glance", "how",
-    "in_turn", "kept", "lessons", "looked", "misfits", "noted", "ones", "refusal", "refused", "refuses", "said",
-    "settling", "such", "suggested", "taken", "tells", "told", "turns", "what", "which", "whose",
+    "adopted", "agreement", "alike", "answered", "apart", "around", "asked", "checked", "claims", "counted", "cut",
+    "cuts", "doing", "done", "doubts", "ends", "folded", "form", "forms", "found", "give_back", "given", "glance",
+    "how", "in_turn", "kept", "kind", "kinds", "known", "lessons", "listed", "looked", "misfits", "noted", "notes",
+    "noting", "ones", "passed", "place", "places", "refusal", "refused", "refuses", "said", "seen", "settle",
+    "settling", "shown", "slots", "such", "suggested", "taken", "tells", "there", "told", "turns", "undo", "wanted",
+    "what", "which", "whole", "whose",
 }  # fmt: skip
 """Participles, pronouns and private words that are not names."""
 
-MOST_PROSE = 0.012
+MOST_PROSE = 0.01
 """Flagged lines of a file, as a share of its lines."""
-FEW = 4
+FEW = 3
 """Flagged lines that any file may have."""
 
-ALLOWED_PROSE: dict[str, str] = {}
+ALLOWED_PROSE: dict[str, str] = {
+    "specs/conformance.md": "names of the cases of other projects",
+}
 """Files with more flagged lines, each with the reason."""
 ALLOWED_NAMES: dict[str, str] = {
     "pqext/core/schema/annotations.py:claims": "a handler claims a field of its logical type: a verb",

@@ -171,8 +171,8 @@ def _derived_rows(bound: Derived, row_group: RowGroupFacts) -> RowRanges:
     return merged(kept)
 
 
-def _of_leaf(known: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
-    return known[node.leaf_start]
+def _of_leaf(bounds: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
+    return bounds[node.leaf_start]
 
 
 def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
