@@ -81,13 +81,13 @@ def test_commands_speak_of_their_options(
             main()
         return " ".join(capsys.readouterr().err.split())
 
-    assert "--on-invalid skip leaves it out" in told("count", str(tmp_path))
+    assert "--on-invalid skip skips it" in told("count", str(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr("warnings.filters", [])
         warned = told("count", str(tmp_path), "--on-invalid", "skip")
-        assert warned.startswith("pqext: 1 file is no Parquet and left out")
+        assert warned.startswith("pqext: 1 file is not Parquet and was skipped")
     for command in ("count", "head", "query"):
-        with pytest.warns(pqext.CorruptDataWarning, match="no Parquet and left out"):
+        with pytest.warns(pqext.CorruptDataWarning, match="not Parquet and was skipped"):
             assert "1" in run(command, str(tmp_path), "--on-invalid", "skip").output
     assert "use '--rows'" in told("head", events, "--limit", "3")
     source = tmp_path / "places.csv"

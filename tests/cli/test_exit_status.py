@@ -57,7 +57,7 @@ def test_files_that_are_missing_or_corrupt_are_no_usage_errors(
     assert not (files / "out").exists()
 
 
-@pytest.mark.filterwarnings("ignore:1 file is no Parquet")
+@pytest.mark.filterwarnings("ignore:1 file is not Parquet")
 @pytest.mark.parametrize(
     "arguments",
     ["query differ", "query differ --union", "head texts --on-invalid skip", "convert latin.csv out.parquet",

@@ -42,13 +42,13 @@ def test_files_that_are_no_parquet_are_one_error(mixed: Path, rule: Any, run: st
 @pytest.mark.parametrize("rule", [None, "union"])
 def test_files_that_are_no_parquet_are_left_out_on_request(mixed: Path, rule: Any) -> None:
     found = pqext.scan(mixed, schema=rule, on_invalid="skip")
-    with pytest.warns(CorruptDataWarning, match=r"3 files are no Parquet and left out: .*0a.*1a.*2a"):
+    with pytest.warns(CorruptDataWarning, match=r"3 files are not Parquet and were skipped: .*0a.*1a.*2a"):
         assert found.to_table()["a"].to_pylist() == [0, 10, 1, 11, 2, 12]
     with pytest.warns(CorruptDataWarning):
         assert found.filter(col("a") > 10).count() == 2
     with pytest.warns(CorruptDataWarning):
         assert [task.path[-9:] for task in found.plan()] == ["0.parquet", "1.parquet", "2.parquet"]
-    with pytest.warns(CorruptDataWarning, match="1 file is no Parquet"):
+    with pytest.warns(CorruptDataWarning, match="1 file is not Parquet"):
         assert found.head(3)["a"].to_pylist() == [0, 10, 1]
     assert found.head(2).num_rows == 2  # the files behind are not looked at
 
@@ -166,7 +166,7 @@ def test_a_run_tells_once_of_the_files_that_it_leaves_out(tmp_path: Path, rule: 
     pqext.write_table(pa.table({"a": [1, 2]}), tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"no Parquet at all")
     scan = pqext.scan(tmp_path, schema=rule, on_invalid="skip")
-    with pytest.warns(CorruptDataWarning, match=r"1 file is no Parquet and left out: .*b\.parquet") as told:
+    with pytest.warns(CorruptDataWarning, match=r"1 file is not Parquet and was skipped: .*b\.parquet") as told:
         assert scan.to_table().num_rows == 2
     assert len(told) == 1
     with pytest.warns(CorruptDataWarning) as told:

@@ -96,6 +96,6 @@ def test_the_first_damaged_file_of_a_late_store_is_named_however_answers_come(pa
         with pytest.raises(CorruptFileError, match=r"3 files cannot be opened.*0021.*0060.*0090") as caught:
             pqext.scan(paths, filter=col("id") == 5, filesystem=Late()).plan()
         assert str(caught.value.path).endswith("0021.parquet")
-    with pytest.warns(CorruptDataWarning, match="3 files are no Parquet and left out"):
+    with pytest.warns(CorruptDataWarning, match="3 files are not Parquet and were skipped"):
         left = pqext.scan(paths, filter=col("id") == 5, filesystem=Late(), on_invalid="skip").plan()
     assert len(left) == FILES - 3

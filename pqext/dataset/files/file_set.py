@@ -92,8 +92,9 @@ class FileSet(PickledByFields):
             message, self._told = self._told, frozenset(skipped if is_learning else ())
             skipped = [row for row in skipped if row not in message]
             if skipped:
-                count = "1 file is" if len(skipped) == 1 else f"{len(skipped)} files are"
-                warn(f"{count} no Parquet and left out: {self._named(skipped)}", CorruptDataWarning)
+                several = f"{len(skipped)} files are not Parquet and were skipped"
+                reason = "1 file is not Parquet and was skipped" if len(skipped) == 1 else several
+                warn(f"{reason}: {self._named(skipped)}", CorruptDataWarning)
 
     @cached_property
     def schemas(self) -> list[tuple[str, pa.Schema]]:
@@ -175,11 +176,11 @@ class FileSet(PickledByFields):
         later = [other for other in rows[rows.index(row) + 1 :] if self._is_invalid(other)]
         if not later:
             if len(rows) > 1:
-                error.message += f'; on_invalid="skip" leaves it out{self._pattern([row])}'
+                error.message += f'; on_invalid="skip" skips it{self._pattern([row])}'
             return error
         message = (
             f"{1 + len(later)} files cannot be opened as Parquet: {self._named([row, *later])}; the first one: "
-            f'{error.message}. on_invalid="skip" leaves them out'
+            f'{error.message}. on_invalid="skip" skips them'
             + self._pattern([row, *later])
         )
         return CorruptFileError(message, path=error.path, offset=error.offset)
