@@ -22,8 +22,8 @@ MODULES = (
     "pqext.spark", "pqext.table_metrics", "pqext.variant",
 )  # fmt: skip
 ELSEWHERE = {
-    "pqext.__version__", "pqext.open", "pqext.encryption.MissingKeyError", "pqext.geo.crs", "pqext.geo.read_geopandas",
-    "pqext.spark.functions",
+    "pqext.__version__", "pqext.open", "pqext.encryption.MissingKeyError", "pqext.geo.crs", "pqext.geo.join",
+    "pqext.geo.nearest", "pqext.geo.read_geopandas", "pqext.spark.functions",
 }
 """Other names of objects that are there, and modules, whose members are."""
 PAGES = [page for page in documents.pages() if not documents.uses_spark(page)]

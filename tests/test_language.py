@@ -48,6 +48,7 @@ ALLOWED_PROSE: dict[str, str] = {
 """Files with more flagged lines, each with the reason."""
 ALLOWED_NAMES: dict[str, str] = {
     "pqext/core/schema/annotations.py:claims": "a handler claims a field of its logical type: a verb",
+    "pqext/dataset/spatial_joins.py:how": "the argument of Spark's and pandas' joins",
     "pqext/spark/joins/spatial.py:how": "the argument of Spark's and pandas' joins",
 }
 """Functions, classes and parameters with a flagged name, as ``path:name``, each with the reason."""

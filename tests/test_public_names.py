@@ -21,12 +21,13 @@ ROOT = Path(__file__).resolve().parent.parent
 LAZY = ("pqext", "pqext.geo", "pqext.table_metrics", "pqext.skipping", "pqext.spark", "pqext.variant")
 
 
-def test_the_stub_of_read_geopandas_has_its_parameters() -> None:
+@pytest.mark.parametrize("name", ["join", "nearest", "read_geopandas"])
+def test_stubs_of_functions_above_geo_have_their_parameters(name: str) -> None:
     stub = ast.parse((ROOT / "pqext/geo/__init__.pyi").read_text("utf-8"))
-    declared = next(node.args for node in stub.body if isinstance(node, ast.FunctionDef))
-    assert declared.kwarg is not None
-    names = [argument.arg for argument in (*declared.args, *declared.kwonlyargs, declared.kwarg)]
-    assert names == list(inspect.signature(pqext.geo.read_geopandas).parameters)
+    (declared,) = (node.args for node in stub.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    keywords = [] if declared.kwarg is None else [declared.kwarg]
+    names = [argument.arg for argument in (*declared.args, *declared.kwonlyargs, *keywords)]
+    assert names == list(inspect.signature(getattr(pqext.geo, name)).parameters)
 
 
 @pytest.mark.parametrize("module", [*LAZY, "pqext.encryption", "pqext.extension", "pqext.filters"])

@@ -114,7 +114,11 @@ _VARIANT = "value"
     help="Sort the rows of each row group along a space-filling curve. Row groups still overlap; to sort all rows, use "
     "pqext.write_table.",
 )
-@flag("--geoparquet", panel=_FILE, help="Add GeoParquet metadata for geopandas and other readers.")
+@option(
+    "--geoparquet", type=click.Choice(["2.0", "1.1", "none"]), panel=_FILE, show_default="2.0",
+    help="GeoParquet metadata of geometry columns: version 2.0; 1.1 for older readers, with a covering column and "
+    "without Parquet types; or none.",
+)
 @option(
     "--compression", metavar="CODEC", panel=_FILE, show_default="snappy",
     help="Compression codec: uncompressed, snappy, gzip, brotli, lz4_raw or zstd.",
@@ -153,10 +157,11 @@ def convert(
     inputs: tuple[str, ...], dest: str, input_format: str | None, variant: str | None, on_error: Any, numbers: str,
     duplicate_keys: str, json_layout: str, csv: dict[str, Any], properties: str | None, shredding: tuple[str, ...],
     geometry: tuple[str, ...], wkt: tuple[str, ...], geojson: tuple[str, ...], json_columns: tuple[str, ...],
-    crs: str | None, edges: str | None, check_range: str, order: str | None, geoparquet: bool, compression: str | None,
-    compression_level: int | None, encodings: tuple[str, ...], row_group_rows: int, sorting: tuple[str, ...],
-    bloom_filters: tuple[str, ...], profile: str | None, footer: str, checkpoint: str | None, durable: bool,
-    append: bool, force: bool, ignore_table_format: bool, reading: Reading, storage: Storage,
+    crs: str | None, edges: str | None, check_range: str, order: str | None, geoparquet: str | None,
+    compression: str | None, compression_level: int | None, encodings: tuple[str, ...], row_group_rows: int,
+    sorting: tuple[str, ...], bloom_filters: tuple[str, ...], profile: str | None, footer: str,
+    checkpoint: str | None, durable: bool, append: bool, force: bool, ignore_table_format: bool, reading: Reading,
+    storage: Storage,
 ) -> None:
     """Convert JSON, CSV, GeoJSON or Parquet to one Parquet file with VARIANT and geometry columns.
 
@@ -209,7 +214,8 @@ def convert(
         geometry_options = _geometry_options(crs, edges, check_range, order)
         options = {
             "compression_level": compression_level, "row_group_rows": row_group_rows, "sorting": sorting,
-            "geoparquet": geoparquet, **writer_options(compression, encodings, bloom_filters), "profile": profile,
+            "geoparquet": False if geoparquet == "none" else geoparquet,
+            **writer_options(compression, encodings, bloom_filters), "profile": profile,
             "footer": footer, "durable": durable, "append": append,
             "checkpoint": None if checkpoint is None else checkpoint_of(checkpoint),
         }

@@ -13,6 +13,10 @@ _OF_OTHERS = {
     "to_parquet": "use pqext.write_table, or geo.write_geopandas for a GeoDataFrame",
 }
 
-_ABOVE = {"read_geopandas": "pqext.dataset.reading"}  # built on scans
+_ABOVE = {  # built on scans
+    "join": "pqext.dataset.spatial_joins",
+    "nearest": "pqext.dataset.spatial_joins",
+    "read_geopandas": "pqext.dataset.reading",
+}
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__, _OF_OTHERS, _ABOVE)

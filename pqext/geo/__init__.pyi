@@ -6,6 +6,8 @@ import typing
 import geopandas
 
 import pqext.core.options.keywords
+import pqext.geo.predicates.boxes
+import pyarrow
 
 from . import crs as crs
 from .box import BoundingBox as BoundingBox
@@ -56,7 +58,29 @@ from .wkb import (
     to_shapely as to_shapely,
 )
 
-# It lies above geo, in pqext.dataset.reading.
+# The following lie above geo, in pqext.dataset.
+def join(
+    left: typing.Any,
+    right: typing.Any,
+    predicate: pqext.geo.predicates.boxes.Operation = "intersects",
+    *,
+    on: str | tuple[str, str] | None = None,
+    distance: float | None = None,
+    columns: collections.abc.Sequence[str] | None = None,
+    how: typing.Literal["inner", "left", "semi", "anti"] = "inner",
+    suffix: str = "_right",
+) -> pyarrow.Table: ...
+def nearest(
+    left: typing.Any,
+    right: typing.Any,
+    k: int = 1,
+    *,
+    on: str | tuple[str, str] | None = None,
+    max_distance: float | None = None,
+    columns: collections.abc.Sequence[str] | None = None,
+    distance_column: str = "distance",
+    suffix: str = "_right",
+) -> pyarrow.Table: ...
 def read_geopandas(
     sources: typing.Any,
     columns: collections.abc.Sequence[typing.Any] | None = None,

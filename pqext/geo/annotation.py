@@ -100,10 +100,16 @@ class GeospatialHandler(OrdersRows):
         option = _option(options.geometry.get(path))
         properties = options.key_value_metadata
         stored = _storage(field, path, _type_to_write(field, path, option, properties), option, properties)
-        if not options.geoparquet:
+        version = geoparquet.version(options)
+        if version is None or path != field.name:
             return stored
+        if version == "1.1":
+            geoparquet.check_edges(stored.type, path)
+            return replace(stored, is_declared=False)
+        if options.profile == "spark":
+            return stored  # Spark rejects columns with PROJJSON
         # GeoParquet 2.0 stores the same CRS in the type and in the metadata.
-        inline = replace(stored.type, crs=crs_.inline(stored.type.crs, options.key_value_metadata))
+        inline = replace(stored.type, crs=crs_.inline(stored.type.crs, properties))
         return replace(stored, logical_type=inline.logical_type())
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> GeometryStorage:
@@ -133,6 +139,8 @@ class GeospatialHandler(OrdersRows):
         stored = GeometryStorage.from_storage(storage)
         (plain,) = binary_chunks(stored.wkb(array))
         (summary,) = summaries(plain, strict=True)
+        if not stored.is_declared:
+            geoparquet.check_dimensions(summary)
         _check_srid(summary, stored.type, options.key_value_metadata)
         if not _in_range(summary, plain, stored.check_range):
             plain = coordinate_range.clamp(plain)
@@ -145,10 +153,11 @@ class GeospatialHandler(OrdersRows):
 
     def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
         """Return the covering column that the option ``covering`` requests."""
-        covering = Covering.of_option(_option(options.geometry.get(field.name)).get("covering"), field.name)
+        option = _option(options.geometry.get(field.name))
+        for_older_readers = {"type": "float"} if geoparquet.version(options) == "1.1" else None
+        covering = Covering.of_option(option.get("covering", for_older_readers), field.name)
         if covering is None:
             return None
-        option = _option(options.geometry.get(field.name))
         type = _type_to_write(field, field.name, option, options.key_value_metadata)
         clamps = option.get("check_range") == "clamp" and crs_.is_geographic(type.crs, options.key_value_metadata)
 
@@ -158,12 +167,15 @@ class GeospatialHandler(OrdersRows):
 
         return Derived(covering.field(field), values)
 
-    def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
-        """GeoParquet's description of the columns if ``options.geoparquet`` requests it."""
-        if not options.geoparquet:
+    def key_value_metadata(
+        self, columns: Sequence[WrittenColumn], carried: Mapping[str, str], options: WriteOptions
+    ) -> Mapping[str, str]:
+        """Return GeoParquet's description of the columns, unless the options forbid it."""
+        version = geoparquet.version(options)
+        if version is None:
             return {}
         types = [(column, column.storage.type) for column in columns if isinstance(column.storage, GeometryStorage)]
-        return {geoparquet.KEY: geoparquet.metadata(types, options.geoparquet, options.key_value_metadata)}
+        return {geoparquet.KEY: geoparquet.metadata(types, version, carried.get(geoparquet.KEY), options)}
 
     def assigned_types(
         self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
 
 UNKNOWN_CRS = "srid:0"
+_DESCRIBING = ("geoparquet", "primary_geometry")
 
 
 def require_geopandas() -> ModuleType:
@@ -196,6 +197,7 @@ def write_geopandas(
     table = from_geopandas(frame)
     _check_crs(table, keywords.get("geometry", options.geometry if options is not None else None) or {})
     active = frame.active_geometry_name
-    if "geoparquet" not in keywords and active is not None and not (options is not None and options.geoparquet):
-        keywords["geoparquet"] = str(active)
+    stated = {**({} if options is None else {name: getattr(options, name) for name in _DESCRIBING}), **keywords}
+    if stated.get("geoparquet") is not False and stated.get("primary_geometry") is None and active is not None:
+        keywords["primary_geometry"] = str(active)
     write_table(table, dest, options, **keywords)

@@ -1,7 +1,7 @@
 """GeoParquet metadata: reading and merging the description of geometry columns in key-value metadata.
 
 Versions before 2.0 describe plain columns of WKB or of coordinates; 2.0 describes columns of the format's own types.
-:mod:`pqext.geo.geoparquet` writes 2.0, :mod:`pqext.geo.geoparquet_types` turns descriptions into types.
+This module writes 1.1 and 2.0, :mod:`pqext.geo.geoparquet_types` turns descriptions into types.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,17 +26,45 @@ from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
     from pqext.core.format.metadata import ColumnMetaData
+    from pqext.core.options.read_write import WriteOptions
     from pqext.core.schema.annotations import WrittenColumn
     from pqext.core.schema.facts import RowGroupFacts
     from pqext.core.schema.nodes import SchemaNode
+    from pqext.geo.kernels.boxes import Summary
 
 KEY = "geo"
-VERSION = "2.0.0"
+VERSIONS = {"1.1": "1.1.0", "2.0": "2.0.0"}
+VERSION = VERSIONS["2.0"]
 LONGEST = 16 << 20
 _SHORT = 64 << 10
 """Maximum length of texts in the cache shared by row groups; of longer texts only the last is cached."""
 _MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar", "epoch": None}
 """Keys that define a column independently of its rows, with their defaults."""
+_OF_VALUES = ("orientation", "epoch", "covering")
+"""Keys that stay true of each value when rows are written again."""
+
+
+def version(options: WriteOptions) -> Literal["1.1", "2.0"] | None:
+    """Return the version of the metadata to write; None for none."""
+    if options.geoparquet is None and KEY in options.key_value_metadata:
+        return None
+    if options.geoparquet == "1.1":
+        return "1.1"
+    return None if options.geoparquet is False else "2.0"
+
+
+def check_edges(type: GeospatialType, path: str) -> None:
+    """Raise GeometryError if GeoParquet 1.1 has no name for the edges of a column."""
+    if type.edges not in ("planar", "spherical"):
+        error = GeometryError(f"GeoParquet 1.1 has planar and spherical edges, not {type.edges}; write version 2.0")
+        error.locate(column=path)
+        raise error
+
+
+def check_dimensions(summary: Summary) -> None:
+    """Raise GeometryError if a column contains geometries with M, which GeoParquet 1.1 does not have."""
+    if any(code >= 2000 for code in summary.types):
+        raise GeometryError("GeoParquet 1.1 has no geometries with M; drop M, or write version 2.0")
 
 
 def of_type(type: GeospatialType, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -293,20 +321,32 @@ def _is_path(path: Any) -> bool:
 
 
 def metadata(
-    columns: Sequence[tuple[WrittenColumn, GeospatialType]], primary: str | bool, properties: Mapping[str, str]
+    columns: Sequence[tuple[WrittenColumn, GeospatialType]], version: Literal["1.1", "2.0"], carried: str | None,
+    options: WriteOptions,
 ) -> str:
     """Return the JSON that describes ``columns``, top-level geometry columns of a file.
 
-    ``primary`` names the primary column; True is the first. Raises ValueError if ``primary`` is not one of the columns.
+    ``carried`` is the JSON that came with the rows: its primary column, coverings, orientation and epochs remain.
+    Raises ValueError if ``options.primary_geometry`` is not one of the columns.
     """
     names = [column.node.name for column, _ in columns]
-    if primary is True:
-        primary = names[0]
-    if primary not in names:
+    primary = options.primary_geometry
+    if primary is not None and primary not in names:
         known = ", ".join(names)
-        raise ValueError(f"geoparquet: {primary!r} is not a geometry column; the geometry columns are {known}")
-    about = {column.node.name: _column(column, type, properties) for column, type in columns}
-    return json.dumps({"version": VERSION, "primary_column": primary, "columns": about}, separators=(",", ":"))
+        raise ValueError(f"primary_geometry: {primary!r} is not a geometry column; the geometry columns are {known}")
+    if primary is None:
+        primary = primary_column(carried) if carried else None
+        primary = primary if primary in names else names[0]
+    stated = _columns(carried)
+    about = {
+        column.node.name: {
+            **{key: value for key, value in stated.get(column.node.name, {}).items() if key in _OF_VALUES},
+            **_column(column, type, options.key_value_metadata),
+        }
+        for column, type in columns
+    }
+    document = {"version": VERSIONS[version], "primary_column": primary, "columns": about}
+    return json.dumps(document, separators=(",", ":"))
 
 
 def _column(column: WrittenColumn, type: GeospatialType, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -338,7 +338,7 @@ class _Recovery:
                 # Chunks next to lost ones may belong to other columns by chance: readers ignore bytes after the values.
                 for chunk in located if assessment.is_complete else ():
                     if pages_of(source, chunk, limits) is None:
-                        assessment.lost_columns[chunk.path_in_schema[0]] = "its pages do not fill its chunk"
+                        assessment.lost_columns["".join(chunk.path_in_schema[:1])] = "its pages do not fill its chunk"
                 if assessment.is_complete and assessment.lost_columns:
                     assessment.damaged, assessment.recoverable_rows = dict(assessment.lost_columns), 0
                 measure(source, [group], limits)

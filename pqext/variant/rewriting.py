@@ -238,7 +238,8 @@ def _rewrite(
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows = groups = 0
-        with ParquetWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **_SIZES, **options}) as writer:
+        sizes = {"row_group_rows": 1 << 62, "row_group_bytes": max(limits.memory_bytes, _ROW_GROUP_BYTES)}
+        with ParquetWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
@@ -249,7 +250,7 @@ def _rewrite(
                     if progress is not None:
                         progress(rows, file.num_rows)
                 groups += rows > before
-                if not _SIZES.keys() & options.keys():
+                if not sizes.keys() & options.keys():
                     with ErrorPathContext(file.path):
                         writer.end_row_group()
             job.invalid += file.source.usage.invalid_values
@@ -279,8 +280,8 @@ def _file_label(file: ParquetFile) -> str:
     return f"file {file.path}" if file.path is not None else "the file"
 
 
-_SIZES = {"row_group_rows": 1 << 62, "row_group_bytes": 1 << 62}
-"""No limits, so that row groups keep their boundaries."""
+_ROW_GROUP_BYTES = 512 << 20
+"""Row groups keep their boundaries up to this size, or the limit of memory if that is larger."""
 
 
 def _variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:

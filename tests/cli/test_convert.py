@@ -147,7 +147,7 @@ def test_options_of_the_file_reach_it(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     options = [
         "--compression", "zstd", "--compression-level", "9", "--row-group-rows", "2", "--geometry", "at.x,at.y",
-        "--encodings", "auto", "--geoparquet", "--order", "hilbert",
+        "--encodings", "auto", "--geoparquet", "2.0", "--order", "hilbert",
         "--bloom-filters", "value.typed_value.id.typed_value",
     ]
     result = run(lines, dest, *options)

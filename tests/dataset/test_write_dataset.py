@@ -322,3 +322,11 @@ def test_stores_get_the_same_files(s3: S3) -> None:
         pqext.write_dataset(TABLE, url, "kind", storage_options=s3.options)
     pqext.write_dataset(TABLE.slice(0, 3), url, "kind", mode="overwrite", storage_options=s3.options)
     assert by_id(pqext.read_table(url, storage_options=s3.options)) == TABLE.slice(0, 3).to_pylist()
+
+
+def test_derived_columns_are_written_with_the_files(tmp_path: Path) -> None:
+    points = pa.table({"id": [1, 2], "at": geo.from_points([1.0, 2.0], [3.0, 4.0])})
+    for number, options in enumerate(({"geoparquet": "1.1"}, {"geometry": {"at": {"covering": True}}})):
+        pqext.write_dataset(points, tmp_path / str(number), **options)
+        (file,) = (tmp_path / str(number)).glob("*.parquet")
+        assert pqext.read_schema(file).names == ["id", "at", "at_bbox"]

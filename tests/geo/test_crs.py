@@ -213,7 +213,7 @@ def test_notations_of_pyproj_are_written_as_codes_or_projjson(name: str) -> None
 def with_crs(text: str) -> bytes:
     """A file whose type states the CRS as another writer may have written it."""
     sink = io.BytesIO()
-    pqext.write_table(pa.table([from_points([1.0], [2.0])], ["g"]), sink, geometry={"g": "EPSG:3857"})
+    pqext.write_table(pa.table([from_points([1.0], [2.0])], ["g"]), sink, geometry={"g": "EPSG:3857"}, geoparquet=False)
 
     def change(metadata: FileMetaData) -> None:
         metadata.schema[1].logicalType = LogicalType(GEOMETRY=GeometryType(crs=text))

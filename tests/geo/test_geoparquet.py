@@ -31,6 +31,7 @@ from reference.geometries import LATITUDE, LONGITUDE, shapes
 
 KEY, OTHER = b"k" * 16, b"o" * 16
 SHAPES = [shapely.Point(1, 2), None, shapely.box(3, 4, 5, 6)]
+NESTED = pa.table({"s": pa.array([{"g": b""}], pa.struct([("g", pa.binary())]))})
 
 
 def table(shapes: list[Any] = SHAPES, field: pa.Field | None = None) -> pa.Table:
@@ -112,17 +113,71 @@ def test_edges_that_are_not_planar_are_written_by_name(edges: Any) -> None:
 def test_the_first_column_or_the_one_that_is_named_is_the_primary_one() -> None:
     both = table().append_column("h", geo.from_shapely(SHAPES))
     assert described(written(both))["primary_column"] == "g"
-    assert described(written(both, geoparquet="h"))["primary_column"] == "h"
+    assert described(written(both, primary_geometry="h"))["primary_column"] == "h"
     assert list(described(written(both))["columns"]) == ["g", "h"]
-    with pytest.raises(ValueError, match="geoparquet: 'id' is not a geometry column; the geometry columns are g, h"):
-        written(both, geoparquet="id")
+    with pytest.raises(ValueError, match="'id' is not a geometry column; the geometry columns are g, h"):
+        written(both, primary_geometry="id")
     for plain, name in ((table().select(["id"]), "at"), (pa.table({"id": [1], "shape": [b""]}), "shape")):
         with pytest.raises(ValueError, match=rf'needs a geometry column .* geometry={{"{name}": "OGC:CRS84"}}'):
             written(plain)
     with pytest.raises(ValueError, match="omit one of them"):
         written(table(), key_value_metadata={"geo": "{}"})
-    with pytest.raises(TypeError, match="geoparquet must not be a"):
-        written(table(), geoparquet=1.5)
+    for wrong in (1.5, "3.0", "h"):
+        with pytest.raises(ValueError, match='geoparquet must be a bool, None'):
+            written(table(), geoparquet=wrong)
+    with pytest.raises(ValueError, match="needs GeoParquet metadata"):
+        written(table(), geoparquet=False, primary_geometry="g")
+
+
+@pytest.mark.spec("geoparquet.columns")
+def test_files_with_geometries_have_metadata_by_default(tmp_path: Path) -> None:
+    projected = table(field=geo.geometry_field("g", "EPSG:3857"))
+    pqext.write_table(projected, tmp_path / "default.parquet")
+    assert described((tmp_path / "default.parquet").read_bytes())["version"] == "2.0.0"
+    frame = geopandas.read_parquet(tmp_path / "default.parquet")
+    assert frame.crs == pyproj.CRS("EPSG:3857")
+    assert frame.geometry.to_list() == SHAPES
+    for plain, options in ((table().select(["id"]), {}), (NESTED.slice(0, 0), {"geometry": {"s.g": "EPSG:3857"}})):
+        pqext.write_table(plain, sink := io.BytesIO(), **options)
+        pairs = pqext.read_metadata(sink.getvalue()).key_value_metadata
+        assert "geo" not in {pair.key for pair in pairs or ()}
+    own = {"geo": json.dumps({"version": "2.0.0", "primary_column": "g", "columns": {"g": {"encoding": "WKB"}}})}
+    pqext.write_table(table(), sink := io.BytesIO(), key_value_metadata=own)
+    assert "bbox" not in described(sink.getvalue())["columns"]["g"]
+
+
+@pytest.mark.spec("geoparquet.older")
+@pytest.mark.parametrize("edges", ["planar", "spherical"])
+def test_version_1_1_has_plain_columns_and_a_covering(tmp_path: Path, edges: Any) -> None:
+    data = table(field=geo.geometry_field("g", "EPSG:4269", edges))
+    path = tmp_path / "older.parquet"
+    pqext.write_table(data, path, geoparquet="1.1", row_group_rows=2)
+    about = described(path.read_bytes())
+    assert about["version"] == "1.1.0"
+    assert about["columns"]["g"]["covering"]["bbox"]["ymax"] == ["g_bbox", "ymax"]
+    schema = pq.ParquetFile(path).schema
+    assert schema.column(1).logical_type.type == "NONE"
+    assert schema.column(2).physical_type == "FLOAT"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The geo metadata indicate that column 'g' has spherical edges")
+        frame = geopandas.read_parquet(path, bbox=(3.5, 4.5, 9, 9))
+    assert list(frame["id"]) == [2]
+    assert frame.crs == pyproj.CRS("EPSG:4269")
+    again = pqext.read_table(path)
+    assert types.type_of(again.schema.field("g")) == GeospatialType("EPSG:4269", edges)
+    assert again["g"].equals(data["g"])
+    assert pqext.verify(path).ok
+    assert "1 of 2 row groups" in str(pqext.scan(path, filter=pqext.col("g").intersects((4, 5, 4, 5))).explain())
+
+
+@pytest.mark.spec("geoparquet.older")
+def test_version_1_1_has_no_m_and_two_kinds_of_edges(tmp_path: Path) -> None:
+    measured = table([shapely.from_wkt("POINT M (1 2 3)")])
+    with pytest.raises(GeometryError, match="no geometries with M"):
+        written(measured, geoparquet="1.1")
+    with pytest.raises(GeometryError, match="planar and spherical edges, not karney") as raised:
+        written(table(field=geo.geometry_field("g", edges="karney")), geoparquet="1.1")
+    assert raised.value.column == "g"
 
 
 def test_metadata_of_an_older_file_gives_way_to_the_new() -> None:

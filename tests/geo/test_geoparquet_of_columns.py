@@ -38,7 +38,10 @@ def test_columns_that_are_gone_are_not_told_of() -> None:
     without = told(table.drop_columns(["g"]))
     assert (without["primary_column"], list(without["columns"])) == ("h", ["h"])
     assert told(table.select(["id"])) is None
-    assert told(table.rename_columns(["id", "a", "b", "c"])) is None
+    renamed = table.rename_columns(["id", "a", "b", "c"])
+    assert told(renamed, geoparquet=False) is None
+    assert told(renamed)["columns"].keys() == {"a", "c"}
+    assert "covering" not in told(renamed)["columns"]["a"]
 
 
 @pytest.mark.spec("geoparquet.other_rows")

@@ -644,6 +644,20 @@ def test_a_chunk_that_is_called_otherwise_is_that_of_its_column() -> None:
 
 
 @pytest.mark.spec("recovery.footer-counts")
+def test_footer_without_a_path_of_a_chunk_needs_a_schema() -> None:
+    table = pa.table({"a": range(30), "b": [{"x": 1}] * 30})
+
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[1].meta_data
+        assert about is not None
+        about.path_in_schema = []
+
+    report, found = recover(under_footer(written(table), change))
+    assert found is None
+    assert report.notes == ("pass schema= to read the pages without this footer, which may be corrupt",)
+
+
+@pytest.mark.spec("recovery.footer-counts")
 def test_a_single_column_is_believed_where_the_file_has_as_many_rows() -> None:
     table = pa.table({"n": range(300)})
     damaged = under_footer(written(table), lambda footer: setattr(footer.row_groups[1], "num_rows", 101))

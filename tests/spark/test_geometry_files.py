@@ -62,13 +62,13 @@ def test_what_spark_has_no_type_for_is_its_wkb_and_keeps_its_marks() -> None:
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """GEOMETRY in three systems and GEOGRAPHY, as pqext writes them for every reader."""
+    """GEOMETRY in three systems and GEOGRAPHY, as pqext writes them for Spark's own reader."""
     path = tmp_path_factory.mktemp("ours") / "geometries.parquet"
     fields = [
         geo.geometry_field("lonlat"), geo.geometry_field("metres", 3857), geo.geometry_field("unknown", "SRID:0"),
         geo.geometry_field("globe", None, "spherical"),
     ]  # fmt: skip
-    pqext.write_table(pa.table([VALUES] * 4, pa.schema(fields)), path)
+    pqext.write_table(pa.table([VALUES] * 4, pa.schema(fields)), path, profile="spark")
     return path
 
 

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 
 import pqext
 from pqext import geo
+from pqext.geo.joins.matching import Condition, Matcher, Nearest, sides_of
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions, knn_join, read, spatial_join
 from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.joins.broadcasting import Whole, _Parts
-from pqext.spark.joins.matching import Condition, Matcher, Nearest, sides_of
 from pqext.spark.joins.spatial import cells_of, divide
 
 PREDICATES = ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps", "equals"]

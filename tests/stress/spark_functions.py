@@ -16,6 +16,7 @@ from stress.spatial import polygon, shapes
 from stress.variants import documents
 
 from pqext import geo
+from pqext.geo.joins.matching import Condition, Matcher, Nearest
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark.functions import (
     geometry_accessors,
@@ -28,7 +29,6 @@ from pqext.spark.functions import (
 )
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.functions.udf import FLAT, GEOMETRIES
-from pqext.spark.joins.matching import Condition, Matcher, Nearest
 
 PREDICATES = ("intersects", "within", "contains", "covers", "touches", "overlaps")
 

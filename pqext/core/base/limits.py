@@ -90,7 +90,7 @@ _UNTRUSTED = {
     "bloom_filter_bytes": 32 << 20,
     "memory_bytes": 100 << 20,
     "memory_expansion": 16,
-    "rows": 1 << 30,
+    "rows": 1 << 27,
     "damaged_pieces": 5_000,
 }
 

@@ -33,6 +33,20 @@ def check_pairs(pairs: Mapping[Any, Any]) -> None:
             raise ValueError(f"key_value_metadata contains {text!r}, which is not valid Unicode") from None
 
 
+def check_geoparquet(options: Any) -> None:
+    """Raise for options of GeoParquet metadata that are invalid or contradict each other."""
+    version = options.geoparquet
+    if version not in (None, False, True, "1.1", "2.0"):
+        advice = f"; primary_geometry={version!r} names the primary column" if isinstance(version, str) else ""
+        raise ValueError(f'geoparquet must be a bool, None, "1.1" or "2.0", not {version!r}{advice}')
+    if not isinstance(options.primary_geometry, str | None):
+        raise TypeError(f"primary_geometry must be the name of a column, not {options.primary_geometry!r}")
+    if version is False and options.primary_geometry is not None:
+        raise ValueError("primary_geometry needs GeoParquet metadata, which geoparquet=False omits")
+    if version and "geo" in options.key_value_metadata:
+        raise ValueError("key_value_metadata has the key 'geo', which geoparquet writes: omit one of them")
+
+
 def check_level(codec: str, level: Any, *, strict: bool) -> None:
     """Raise for a level that the codec does not have; ``strict`` also rejects codecs without levels."""
     if not isinstance(level, int) or isinstance(level, bool):

@@ -87,7 +87,8 @@ class WriteKeywords(TypedDict, total=False):
     shredding: Mapping[str, Any]
     geometry: Mapping[str, Any]
     annotations: Mapping[str, Mapping[str, Any]]
-    geoparquet: bool | str
+    geoparquet: bool | Literal["1.1", "2.0"] | None
+    primary_geometry: str | None
     key_value_metadata: Mapping[str, str]
     second_encodings: Mapping[str, EncodingName]
     extensions: Mapping[str, extension_paths.Payload]

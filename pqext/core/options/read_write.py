@@ -12,7 +12,7 @@ from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, join_name
 from pqext.core.format.compression import levels
 from pqext.core.format.extension import paths as extension_paths
 from pqext.core.options.encryption import FileDecryption, FileEncryption
-from pqext.core.options.fields import check_flags, check_level, check_pairs, with_field_docs
+from pqext.core.options.fields import check_flags, check_geoparquet, check_level, check_pairs, with_field_docs
 from pqext.core.options.footer import Checkpoint, FooterFormat, as_checkpoint, check_combination
 from pqext.core.options.indexes import (
     BloomFilterChoice,
@@ -148,7 +148,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "shredding": (Mapping,),
     "geometry": (Mapping,),
     "annotations": (Mapping,),
-    "geoparquet": (bool, str),
     "key_value_metadata": (Mapping,),
     "extensions": (Mapping,),
     "second_encodings": (Mapping,),
@@ -230,8 +229,11 @@ class WriteOptions:
     annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Choices for columns of registered types (:func:`pqext.register`): by the annotation's ``option``, then by column,
     such as ``{"temperature": {"t": "kelvin"}}``."""
-    geoparquet: bool | str = False
-    """Write GeoParquet metadata for geopandas and others; a string names the primary column."""
+    geoparquet: bool | Literal["1.1", "2.0"] | None = None
+    """GeoParquet metadata. None writes version 2.0 for top-level geometry columns, if any; ``True`` and ``"2.0"``
+    require them. ``"1.1"`` is for older readers: WKB without a Parquet type, and a covering column of floats."""
+    primary_geometry: str | None = None
+    """The primary column of the GeoParquet metadata, by default the first geometry column."""
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
     """Text pairs stored in the footer."""
     second_encodings: Mapping[str, EncodingName] = field(default_factory=dict)
@@ -299,8 +301,7 @@ class WriteOptions:
         if self.second_encodings and self.encryption is not None:
             raise ValueError("second_encodings cannot be encrypted: omit encryption or second_encodings")
         check_pairs(self.key_value_metadata)
-        if self.geoparquet and "geo" in self.key_value_metadata:
-            raise ValueError("key_value_metadata has the key 'geo', which geoparquet writes: omit one of them")
+        check_geoparquet(self)
         for encoding in [self.encodings] if isinstance(self.encodings, str) else self.encodings.values():
             if encoding not in ENCODINGS:
                 raise ValueError(f"encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")

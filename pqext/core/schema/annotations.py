@@ -7,7 +7,7 @@ it by a dotted path and imports it when a file or table needs it. Third parties 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
@@ -34,10 +34,15 @@ PAGE_BOXES = UUID("3fa80497-457c-4ddd-a5ca-f086c92581a1")
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Storage of an Arrow field: the annotation of its node and the plain Arrow field below it."""
+    """Storage of an Arrow field: the annotation of its node and the plain Arrow field below it.
+
+    A type that is not declared is missing from the schema of the file, whose key-value metadata states it instead.
+    """
 
     logical_type: LogicalType
     field: pa.Field
+    _: KW_ONLY
+    is_declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +156,13 @@ class AssignedTypes:
 class DescribesFile(Protocol):
     """Optional part of a handler: key-value metadata of a file that describes columns of its type."""
 
-    def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
-        """Return further pairs for a file with these columns; also called before the first row, without chunks."""
+    def key_value_metadata(
+        self, columns: Sequence[WrittenColumn], carried: Mapping[str, str], options: WriteOptions
+    ) -> Mapping[str, str]:
+        """Return further pairs for a file with these columns, whose rows came with the pairs ``carried``.
+
+        Also called before the first row, without chunks.
+        """
 
     def assigned_types(
         self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]

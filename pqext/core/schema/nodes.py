@@ -186,19 +186,20 @@ def to_elements(root: SchemaNode) -> list[SchemaElement]:
 
 
 def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
+    declared = node.declared_type if node.is_adopted else node.logical_type
     element = SchemaElement(
         name=node.name,
         repetition_type=node.repetition,
         field_id=node.field_id,
-        logicalType=logical.to_logical(node.logical_type),
-        converted_type=logical.converted_type(node.logical_type),
+        logicalType=logical.to_logical(declared),
+        converted_type=logical.converted_type(declared),
     )
     if node.is_leaf:
         element.type = node.physical_type
         element.type_length = node.type_length
-        if node.logical_type is not None and node.logical_type.DECIMAL is not None:
-            element.scale = node.logical_type.DECIMAL.scale
-            element.precision = node.logical_type.DECIMAL.precision
+        if declared is not None and declared.DECIMAL is not None:
+            element.scale = declared.DECIMAL.scale
+            element.precision = declared.DECIMAL.precision
     else:
         element.num_children = len(node.children)
     yield element

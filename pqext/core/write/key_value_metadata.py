@@ -132,9 +132,11 @@ def _leaves(stored: StoredField) -> list[StoredField]:
 
 def pairs(
     schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived: Mapping[str, str],
-    encryptor: FileEncryptor | None, options: WriteOptions,
+    carried: Mapping[str, str], encryptor: FileEncryptor | None, options: WriteOptions,
 ) -> dict[str, str]:
     """Return the metadata of the top-level columns ``fields`` of ``schema``; ``derived`` maps columns to sources.
+
+    ``carried`` is the metadata that came with the rows.
 
     Raises ``ValueError`` if an option requires metadata that the columns do not allow.
     """
@@ -153,11 +155,11 @@ def pairs(
         )
         columns.setdefault(field.annotation.handler, (field.annotation, []))[1].append(column)
     result: dict[str, str] = {}
-    for annotation, message in columns.values():
+    for annotation, written in columns.values():
         handler = annotation.load()
         if isinstance(handler, DescribesFile):
-            result |= handler.key_value_metadata(message, options)
-    if options.geoparquet and not result:
+            result |= handler.key_value_metadata(written, carried, options)
+    if (options.geoparquet or options.primary_geometry) and not result:
         tops = schema.root.children
         plain = (node.name for node in tops if node.physical_type == Type.BYTE_ARRAY and node.logical_type is None)
         name = next(plain, "at")

@@ -374,7 +374,9 @@ def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
     """Build the schema tree of the stored fields."""
     children: list[SchemaNode] = []
     for field in fields:
-        children.append(_node(field, (), 0, 0, children[-1].leaf_stop if children else 0))
+        node = _node(field, (), 0, 0, children[-1].leaf_stop if children else 0)
+        is_declared = field.storage is None or field.storage.is_declared
+        children.append(node if is_declared else replace(node, is_adopted=True))
     stop = children[-1].leaf_stop if children else 0
     return Schema.from_root(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
 

@@ -51,6 +51,11 @@ class WritePlan:
             for field, top in zip(self.plan, self.shapes, strict=True)
         )
 
+    @property
+    def own_fields(self) -> tuple[StoredField, ...]:
+        """The stored columns of the user, without derived ones."""
+        return self.derived.own(self.plan)
+
     @cached_property
     def elements(self) -> list[SchemaElement]:
         """The schema elements of the footer."""

@@ -260,8 +260,8 @@ class ParquetWriter(SuggestionMixin):
 
     @property
     def storage_schema(self) -> pa.Schema | None:
-        """The Arrow schema as stored, with VARIANT shredded; None before the first rows decide it."""
-        return None if self._prepared is None else pa.schema([field.plain for field in self._plan.plan])
+        """The columns of ``arrow_schema`` as stored, with VARIANT shredded; None before the first rows decide it."""
+        return None if self._prepared is None else pa.schema([field.plain for field in self._plan.own_fields])
 
     def __enter__(self) -> ParquetWriter:
         return self
@@ -289,7 +289,7 @@ class ParquetWriter(SuggestionMixin):
         self._prepared = prepared
         if self._appended is not None:
             self._appended.check(self._metadata([]))
-        self._described([])
+        self._described([], {})
         if self.options.encryption is not None:
             self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
 
@@ -397,7 +397,8 @@ class ParquetWriter(SuggestionMixin):
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
         carried.pop(KEY, None)
-        carried = {**of_other_rows(carried, self._plan.schema), **self._described(groups)}
+        carried = of_other_rows(carried, self._plan.schema)
+        carried |= self._described(groups, carried)
         carried |= self.options.key_value_metadata
         if self.options.arrow_schema:
             noted = self._plan.arrow_schema_text(carried, self._dense.unbounded)
@@ -413,10 +414,10 @@ class ParquetWriter(SuggestionMixin):
             column_orders=self._plan.column_orders,
         )
 
-    def _described(self, groups: list[RowGroup]) -> dict[str, str]:
-        """Key-value metadata that the handlers of the columns derive from ``groups``."""
+    def _described(self, groups: list[RowGroup], carried: Mapping[str, str]) -> dict[str, str]:
+        """Key-value metadata that the handlers of the columns derive from ``groups`` and the ``carried`` metadata."""
         plan, names = self._plan, self._plan.derived.names
-        return key_value_metadata.pairs(plan.schema, plan.plan, groups, names, self._encryptor, self.options)
+        return key_value_metadata.pairs(plan.schema, plan.plan, groups, names, carried, self._encryptor, self.options)
 
 
 def write_table(

@@ -98,8 +98,13 @@ def _faults(
         return verify(CandidateSource(source, footer, limits), checks=["chunks"], limit=_FAULTS, limits=limits).faults
 
 
+def _is_generated(group: CandidateGroup, chunk: ColumnMetaData) -> bool:
+    """Whether the chunk contains nulls in place of a lost column."""
+    return any(name in group.nulls for name in chunk.path_in_schema[:1])  # a damaged footer may state an empty path
+
+
 def _with_bounds(group: CandidateGroup, chunk: ColumnMetaData | None, stated: ColumnChunk) -> ColumnMetaData | None:
-    if chunk is None or stated.meta_data is None or chunk.path_in_schema[0] in group.nulls:
+    if chunk is None or stated.meta_data is None or _is_generated(group, chunk):
         return chunk
     result = copy(chunk)
     result.statistics, result.size_statistics = stated.meta_data.statistics, stated.meta_data.size_statistics
@@ -108,7 +113,7 @@ def _with_bounds(group: CandidateGroup, chunk: ColumnMetaData | None, stated: Co
 
 def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, stated: ColumnChunk) -> bool:
     """Whether the encodings of measured pages differ from the footer; generated nulls do not count."""
-    if chunk is None or stated.meta_data is None or not chunk.encoding_stats or chunk.path_in_schema[0] in group.nulls:
+    if chunk is None or stated.meta_data is None or not chunk.encoding_stats or _is_generated(group, chunk):
         return False
     counts = Counter({int(stat.encoding): stat.count for stat in chunk.encoding_stats if stat.page_type in DATA_PAGES})
     return not are_as_counted(stated.meta_data, counts)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_arrays import Geometries, call_shapely, geometry_pair, nullable_doubles
+from pqext.geo.joins.geometry_column import call_shapely
+from pqext.spark.functions.geometry_arrays import Geometries, geometry_pair, nullable_doubles
 from pqext.spark.functions.geometry_predicates import relate_constant
 from pqext.spark.functions.udf import FLAT, GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, number
 

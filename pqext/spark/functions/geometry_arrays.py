@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import types as T
 
+from pqext.geo.joins.geometry_column import GeometryColumn
 from pqext.geo.types import GeospatialType
 from pqext.spark.base.types import crs_of_srid, exchange_type
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GEOMETRY = T.GeometryType("ANY")
 """The type of computed geometries: each row has the SRID of its argument."""
@@ -23,11 +21,9 @@ _TYPE = exchange_type(GEOMETRY)
 
 
 @dataclass(frozen=True)
-class Geometries:
-    """A column of geometries: WKB, edges and CRS, and the SRID of each row."""
+class Geometries(GeometryColumn):
+    """A column of geometries with the SRID of each row."""
 
-    wkb: pa.Array
-    type: GeospatialType
     srid: pa.Array | None = None
 
     @classmethod
@@ -44,23 +40,6 @@ class Geometries:
         if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
             raise TypeError(f"expected GEOMETRY, GEOGRAPHY or BINARY of WKB, not {array.type}")
         return cls(array, GeospatialType())
-
-    @property
-    def missing(self) -> NDArray[np.bool_]:
-        """A mask of the null rows."""
-        mask: NDArray[np.bool_] = self.wkb.is_null().to_numpy(zero_copy_only=False)
-        return mask
-
-    def shapes(self) -> NDArray[np.object_]:
-        """Return shapely geometries, None for null, without the empty parts that crash GEOS.
-
-        Raises ``GeometryError`` with the row and the byte for malformed WKB.
-        """
-        from pqext.geo.wkb import build, summaries, without_empty_parts
-
-        has_empty_parts = any(part.hollow for part in summaries(self.wkb))
-        shapes = build(self.wkb.to_numpy(zero_copy_only=False), np.arange(len(self.wkb)))
-        return without_empty_parts(shapes) if has_empty_parts else shapes
 
     def flat(self, function: str) -> Geometries:
         """Return self if the geometries are planar. Raises ``TypeError`` for GEOGRAPHY."""
@@ -90,19 +69,6 @@ def nullable_doubles(values: Any, missing: NDArray[np.bool_]) -> pa.Array:
     """Convert doubles to an array with nulls for ``missing`` rows and for NaN, shapely's result without a value."""
     numbers = np.asarray(values, np.float64)
     return pa.array(numbers, pa.float64(), mask=missing | np.isnan(numbers))
-
-
-def call_shapely(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a vectorized function of shapely. Raises ``GeometryError`` with the message of GEOS."""
-    import shapely
-
-    from pqext.core.base.errors import GeometryError
-
-    try:
-        with np.errstate(all="ignore"):
-            return function(*arguments, **options)
-    except shapely.errors.ShapelyError as error:
-        raise GeometryError(f"{function.__name__} is not possible: {error}") from error
 
 
 def geometry_pair(function: str, array: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:

@@ -10,8 +10,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from pqext.geo.joins.geometry_column import call_shapely
 from pqext.spark.base.types import crs_of_srid, srid_of_crs
-from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, call_shapely, from_shapes, geometry_array
+from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometry_array
 from pqext.spark.functions.udf import (
     ANYTHING,
     FLAT,

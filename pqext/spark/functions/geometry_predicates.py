@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
+from pqext.geo.joins.geometry_column import call_shapely
 from pqext.geo.predicates.boxes import Operation
 from pqext.geo.types import Edges, GeospatialType
-from pqext.spark.functions.geometry_arrays import Geometries, call_shapely, geometry_pair
+from pqext.spark.functions.geometry_arrays import Geometries, geometry_pair
 from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName, as_column
 
 

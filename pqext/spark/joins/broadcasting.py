@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from pqext.core.base.lru import LRU
+from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows
 from pqext.spark.base.types import exchange_schema
-from pqext.spark.joins.matching import Condition, Matcher, Nearest, Rows
 from pqext.spark.joins.sides import Side, batch_of, numbered
 
 How = Literal["inner", "left", "semi", "anti"]

@@ -20,13 +20,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import did_you_mean
+from pqext.geo.joins.matching import Condition, Matcher, Sides, sides_of
 from pqext.geo.predicates.boxes import Operation
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.columns.names import quoted
 from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.joins.broadcasting import How, NearestTask, SpatialTask, Whole, put_together
-from pqext.spark.joins.matching import TURNED, Condition, Matcher, Sides, sides_of
 from pqext.spark.joins.sides import Side, joined_schema, numbered, sides
 
 Strategy = Literal["auto", "broadcast", "grid"]
@@ -76,7 +76,7 @@ def spatial_join(
         ValueError: If a name or option is unknown, the CRSs differ, or the right side is too large for ``how``.
         TypeError: If a column does not contain geometries.
     """
-    condition = _condition(predicate, distance)
+    condition = Condition.of(predicate, distance)
     _one_of("how", how, get_args(How))
     _one_of("strategy", strategy, get_args(Strategy))
     sides(left, right, on)
@@ -180,17 +180,6 @@ def _narrowed(
         right.select(*(right[quoted(name)] for name in theirs)),
         tuple(names),
     )
-
-
-def _condition(predicate: Any, distance: Any) -> Condition:
-    from pqext.geo.predicates.query import as_distance
-
-    if predicate not in (*TURNED, "dwithin"):
-        hint = did_you_mean(str(predicate), [*TURNED, "dwithin"])
-        if predicate == "disjoint":
-            hint = ": nearly all pairs are; how='anti' returns the rows without intersection"
-        raise ValueError(f"{predicate!r} is not a predicate of joins{hint}")
-    return Condition(predicate, as_distance(predicate, distance))
 
 
 def _one_of(argument: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -132,6 +132,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             ours = FOREIGN_OPTIONS["write"].get(name) or "data source pqext writes with " + ", ".join(every)
             raise ValueError(f"unknown option {key!r}{did_you_mean(key, every) or f'; {ours}'}")
         parsed[name] = _checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
+        if name == "geoparquet" and isinstance(parsed[name], float):
+            parsed[name] = text.strip()  # a version
         if name == "compression" and isinstance(parsed[name], str):
             parsed[name] = codec_of(parsed[name])
         if name in _JSON_EXAMPLES and not isinstance(parsed[name], dict):

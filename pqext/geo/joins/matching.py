@@ -1,7 +1,7 @@
-"""Which rows of two sets of geometries belong together: by a predicate, or by distance.
+"""Pairs of rows of two columns of geometries that satisfy a predicate, or are nearest to each other.
 
-Candidates are found by boxes, through a grid for points and a tree of boxes for all else, then tried exactly with the
-geometries of the right side prepared.
+A grid (for points) or a tree of boxes finds candidates, which are evaluated exactly with prepared geometries of the
+right side.
 """
 
 from __future__ import annotations
@@ -15,46 +15,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.threads import PerThread
+from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
 from pqext.geo.predicates.planar import points_of
-from pqext.spark.functions.geometry_arrays import Geometries, call_shapely
+from pqext.geo.predicates.query import as_distance
+from pqext.geo.summary import bounds
 
 if TYPE_CHECKING:
     from pqext.geo.predicates.boxes import Operation
 
 Rows = NDArray[np.int64]
 Sides = NDArray[np.float64]
-"""Boxes, one per line: xmin, ymin, xmax, ymax; NaN for missing boxes."""
+"""Boxes of shape (rows, 4): xmin, ymin, xmax, ymax; NaN for rows without a box."""
 
-TURNED = {
+INVERSE = {
     "intersects": "intersects", "within": "contains", "contains": "within", "touches": "touches",
     "crosses": "crosses", "overlaps": "overlaps", "covers": "covered_by", "covered_by": "covers", "equals": "equals",
 }  # fmt: skip
-"""By predicate of left and right, shapely's with the right side, which is prepared, first."""
+"""The predicate that shapely evaluates with the sides exchanged, so that the prepared right side comes first."""
 _OF_POINTS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
-_MOST_CELLS = 1 << 20
+_MAX_CELLS = 1 << 20
 _PAIRS = 1 << 20
-"""Candidates that are tried at a time."""
+"""Number of candidates evaluated in one call."""
 _NEAR_THE_SEAM = 1e-6
 
 
 @dataclass(frozen=True)
 class Condition:
-    """``left operation right``, or within ``distance`` of each other: in the CRS's unit, in metres for GEOGRAPHY."""
+    """``left operation right``; ``distance`` of ``dwithin`` is in units of the CRS, in metres for GEOGRAPHY."""
 
     operation: Operation
     distance: float | None = None
 
+    @classmethod
+    def of(cls, predicate: Any, distance: Any) -> Condition:
+        """Check the arguments of a join. Raises ValueError for an unknown predicate or a distance that it lacks."""
+        if predicate not in (*INVERSE, "dwithin"):
+            hint = did_you_mean(str(predicate), [*INVERSE, "dwithin"])
+            if predicate == "disjoint":
+                hint = ": nearly all pairs are disjoint; how='anti' returns the rows that intersect no other"
+            raise ValueError(f"{predicate!r} is not a predicate of joins{hint}")
+        return cls(predicate, as_distance(predicate, distance))
 
-def sides_of(geometries: Geometries, condition: Condition | None = None) -> Sides:
-    """The boxes of the rows, with all that lies within the condition's distance.
 
-    On the globe a box that comes near the antimeridian or a pole goes all around, so that boxes of what meets there
-    meet as well.
+def sides_of(geometries: GeometryColumn, condition: Condition | None = None) -> Sides:
+    """Return the boxes of the rows, extended by the condition's distance.
+
+    On the globe, boxes near the antimeridian or a pole span all longitudes, so that geometries that meet there have
+    intersecting boxes.
     """
-    from pqext import geo
-
-    boxes = geo.bounds(geometries.wkb, geometries.type.edges, geometries.type.crs)
+    boxes = bounds(geometries.wkb, geometries.type.edges, geometries.type.crs)
     names = ("xmin", "ymin", "xmax", "ymax")
     sides = np.column_stack([boxes.field(name).to_numpy(zero_copy_only=False) for name in names]).astype(np.float64)
     sides[geometries.missing | np.isnan(sides).any(axis=1)] = np.nan
@@ -74,7 +85,7 @@ def sides_of(geometries: Geometries, condition: Condition | None = None) -> Side
     return sides
 
 
-def _widened(sides: Sides, metres: float, geometries: Geometries) -> Sides:
+def _widened(sides: Sides, metres: float, geometries: GeometryColumn) -> Sides:
     from pqext.geo.predicates.boxes import Region
     from pqext.geo.predicates.distance import widened
     from pqext.geo.predicates.globe import geod_of
@@ -90,28 +101,28 @@ def _widened(sides: Sides, metres: float, geometries: Geometries) -> Sides:
 
 
 class Matcher:
-    """The geometries of the right side, ready to be asked which of them belong to rows of the left."""
+    """An index over the geometries of the right side, which finds the rows that match a left side."""
 
-    def __init__(self, right: Geometries, condition: Condition) -> None:
+    def __init__(self, right: GeometryColumn, condition: Condition) -> None:
         self.right, self.condition = right, condition
         self.sides = sides_of(right, condition)
         self._grid: _Grid | None = None
         self._tree: Any = None
         self._shapes = PerThread(self._prepared)
 
-    def pairs(self, left: Geometries) -> tuple[Rows, Rows]:
-        """Rows of the left and the right side that belong together, by rows of the left."""
+    def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows]:
+        """Return the row numbers of matching pairs, ordered by the left side."""
         points = self._points(left)
         if points is not None:
             retained, x, y = points
-            item, other = self._of_points(x, y)
-            return retained[item], other
-        item, other = self._of_boxes(left)
-        order = np.lexsort((other, item))
-        return item[order], other[order]
+            left_rows, right_rows = self._of_points(x, y)
+            return retained[left_rows], right_rows
+        left_rows, right_rows = self._of_boxes(left)
+        order = np.lexsort((right_rows, left_rows))
+        return left_rows[order], right_rows[order]
 
     def shapes(self) -> Any:
-        """The right side's shapes, prepared and private to the calling thread."""
+        """Return the prepared shapes of the right side, private to the calling thread."""
         return self._shapes.get()
 
     def _prepared(self) -> Any:
@@ -121,8 +132,8 @@ class Matcher:
         shapely.prepare(shapes)
         return shapes
 
-    def _points(self, left: Geometries) -> tuple[Rows, Any, Any] | None:
-        """The rows of the left side that are not null, with X and Y, if these are points that the grid can find."""
+    def _points(self, left: GeometryColumn) -> tuple[Rows, Any, Any] | None:
+        """Return the rows of the left side that are not null with their X and Y; None unless the grid can find them."""
         if not self.right.type.planar or self.condition.operation not in _OF_POINTS:
             return None
         retained = np.flatnonzero(~left.missing)
@@ -138,33 +149,33 @@ class Matcher:
 
         assert self._grid is not None
         holds = getattr(shapely, _OF_POINTS[self.condition.operation])
-        item, other = self._grid.candidates(x, y)
-        held = np.zeros(len(item), np.bool_)
-        for part in np.split(_by_value(other), range(_PAIRS, len(item), _PAIRS)):  # each geometry is asked all at once
-            held[part] = call_shapely(holds, self.shapes()[other[part]], x[item[part]], y[item[part]])
-        return item[held], other[held]
+        left_rows, right_rows = self._grid.candidates(x, y)
+        held = np.zeros(len(left_rows), np.bool_)
+        for part in np.split(_by_value(right_rows), range(_PAIRS, len(left_rows), _PAIRS)):
+            held[part] = call_shapely(holds, self.shapes()[right_rows[part]], x[left_rows[part]], y[left_rows[part]])
+        return left_rows[held], right_rows[held]
 
-    def _of_boxes(self, left: Geometries) -> tuple[Rows, Rows]:
+    def _of_boxes(self, left: GeometryColumn) -> tuple[Rows, Rows]:
         import shapely
 
         if self._tree is None:
             self._tree = shapely.STRtree(boxes_of(self.sides))
-        item, other = self._tree.query(boxes_of(sides_of(left)))
+        left_rows, right_rows = self._tree.query(boxes_of(sides_of(left)))
         if not left.type.planar:
-            return self._on_the_globe(left, item, other)
+            return self._on_the_globe(left, left_rows, right_rows)
         shapes = left.shapes()
-        held = np.zeros(len(item), np.bool_)
-        for start in range(0, len(item), _PAIRS):
+        held = np.zeros(len(left_rows), np.bool_)
+        for start in range(0, len(left_rows), _PAIRS):
             part = slice(start, start + _PAIRS)
-            theirs, mine = self.shapes()[other[part]], shapes[item[part]]
+            theirs, mine = self.shapes()[right_rows[part]], shapes[left_rows[part]]
             if self.condition.operation == "dwithin":
                 held[part] = call_shapely(shapely.dwithin, theirs, mine, self.condition.distance)
             else:
-                held[part] = call_shapely(getattr(shapely, TURNED[self.condition.operation]), theirs, mine)
-        return item[held], other[held]
+                held[part] = call_shapely(getattr(shapely, INVERSE[self.condition.operation]), theirs, mine)
+        return left_rows[held], right_rows[held]
 
-    def _on_the_globe(self, left: Geometries, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
-        """One question for each geometry of the right side, to the rows whose boxes meet its own."""
+    def _on_the_globe(self, left: GeometryColumn, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
+        """Evaluate each geometry of the right side with the rows whose boxes intersect its box."""
         from pqext.geo.predicates.predicate import SpatialPredicate
 
         order = np.argsort(right_rows, kind="stable")
@@ -181,21 +192,21 @@ class Matcher:
 
 
 def _by_value(numbers: Rows) -> Rows:
-    """Return the positions that sort the row numbers."""
+    """Return the permutation that sorts row numbers."""
     most = int(numbers.max(initial=0))
     narrow = numbers.astype(np.uint16) if most < 1 << 16 else numbers  # numpy sorts these by radix
     return np.argsort(narrow, kind="stable")
 
 
 def boxes_of(sides: Sides) -> Any:
-    """Return the boxes as shapely geometries, None for missing boxes."""
+    """Return boxes as shapely geometries, None for rows without a box."""
     import shapely
 
     return np.where(np.isnan(sides[:, 0]), None, shapely.box(*sides.T))
 
 
 class _Grid:
-    """Boxes by the cells of a grid that they touch, to find those that hold points."""
+    """Boxes by the grid cells that they touch, to find the boxes around points."""
 
     def __init__(self, sides: Sides) -> None:
         self.sides = sides
@@ -215,7 +226,7 @@ class _Grid:
         first, last = self._cells(boxes[:, :2]), self._cells(boxes[:, 2:])
         wide, high = (last - first + 1).T
         each = wide * high
-        self.usable = bool(each.sum() <= max(_MOST_CELLS, 16 * len(rows)))
+        self.usable = bool(each.sum() <= max(_MAX_CELLS, 16 * len(rows)))
         if not self.usable:
             return
         whose = np.repeat(np.arange(len(rows)), each)
@@ -228,33 +239,33 @@ class _Grid:
     def _cells(self, corners: NDArray[np.float64]) -> NDArray[np.int64]:
         with np.errstate(all="ignore"):
             result = np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1)
-        return np.asarray(np.nan_to_num(result), np.int64)  # an infinite way across boxes without width is NaN
+        return np.asarray(np.nan_to_num(result), np.int64)  # infinity divided by a box without width is NaN
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
-        """Points, and the boxes that hold them: both ascend, the boxes of each point."""
+        """Return pairs of points and boxes around them, both ascending."""
         placed = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         column, row = self._cells(np.column_stack([x[placed], y[placed]])).T
         cell = row * self.count + column
         begin, counts = self.starts[cell], self.starts[cell + 1] - self.starts[cell]
         which = np.repeat(np.arange(len(cell)), counts)
         step = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-        item, other = placed[which], self.items[begin[which] + step]
-        px, py = x[item], y[item]
-        xmin, ymin, xmax, ymax = self.sides[other].T
+        left_rows, right_rows = placed[which], self.items[begin[which] + step]
+        px, py = x[left_rows], y[left_rows]
+        xmin, ymin, xmax, ymax = self.sides[right_rows].T
         held = (px >= xmin) & (px <= xmax) & (py >= ymin) & (py <= ymax)
-        return item[held], other[held]
+        return left_rows[held], right_rows[held]
 
 
 class Nearest:
-    """The geometries of the right side, ready to be asked which are nearest to rows of the left, in the plane."""
+    """An index over the planar geometries of the right side, which finds the nearest ones to rows of a left side."""
 
-    def __init__(self, right: Geometries, k: int, most: float | None) -> None:
+    def __init__(self, right: GeometryColumn, k: int, max_distance: float | None) -> None:
         import shapely
 
-        self.right, self.k, self.most = right, k, most
+        self.right, self.k, self.max_distance = right, k, max_distance
         self._tree = PerThread(self._indexed)
         shapes = self.shapes
-        self.there = int((~(shapely.is_missing(shapes) | shapely.is_empty(shapes))).sum())
+        self.count = int((~(shapely.is_missing(shapes) | shapely.is_empty(shapes))).sum())
 
     def _indexed(self) -> Any:
         import shapely
@@ -263,55 +274,55 @@ class Nearest:
 
     @property
     def tree(self) -> Any:
-        """The index of the right side's shapes, which measures distances to them: private to the calling thread."""
+        """The tree of the right side's shapes, private to the calling thread."""
         return self._tree.get()
 
     @property
     def shapes(self) -> Any:
         return self.tree.geometries
 
-    def pairs(self, left: Geometries) -> tuple[Rows, Rows, NDArray[np.float64]]:
-        """Rows of both sides with their distance: for each of the left the ``k`` nearest, the nearest first.
+    def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows, NDArray[np.float64]]:
+        """Return row numbers of both sides and their distances: the ``k`` nearest for each left row, nearest first.
 
-        Of several as near the first ones, in the order of the right side.
+        Ties go to earlier rows of the right side.
         """
         import shapely
 
         shapes = left.shapes()
-        if not self.there or not len(shapes):
+        if not self.count or not len(shapes):
             return np.array([], np.int64), np.array([], np.int64), np.array([])
-        (item, other), away = call_shapely(
-            self.tree.query_nearest, shapes, max_distance=self.most, return_distance=True, all_matches=True
+        (left_rows, right_rows), distances = call_shapely(
+            self.tree.query_nearest, shapes, max_distance=self.max_distance, return_distance=True, all_matches=True
         )
-        if self.k > 1 and len(item):  # nothing is near coordinates that are infinite
-            item, other = self._candidates_around(shapes, item, away)
-            away = call_shapely(shapely.distance, shapes[item], self.shapes[other])
-        order = np.lexsort((other, away, item))
-        item, other, away = item[order], other[order], away[order]
-        starts = np.searchsorted(item, item)
-        retained = np.arange(len(item)) - starts < self.k
-        return item[retained], other[retained], away[retained]
+        if self.k > 1 and len(left_rows):  # empty if all coordinates are infinite
+            left_rows, right_rows = self._candidates_around(shapes, left_rows, distances)
+            distances = call_shapely(shapely.distance, shapes[left_rows], self.shapes[right_rows])
+        order = np.lexsort((right_rows, distances, left_rows))
+        left_rows, right_rows, distances = left_rows[order], right_rows[order], distances[order]
+        starts = np.searchsorted(left_rows, left_rows)
+        retained = np.arange(len(left_rows)) - starts < self.k
+        return left_rows[retained], right_rows[retained], distances[retained]
 
-    def _candidates_around(self, shapes: Any, left_rows: Rows, away: NDArray[np.float64]) -> tuple[Rows, Rows]:
-        """For each row of the left at least its ``k`` nearest, by circles that grow until they hold as many."""
+    def _candidates_around(self, shapes: Any, left_rows: Rows, distances: NDArray[np.float64]) -> tuple[Rows, Rows]:
+        """Return at least the ``k`` nearest of each left row, from circles that grow until they contain as many."""
         rows, firsts = np.unique(left_rows, return_index=True)
-        requested = min(self.k, self.there)
-        radius = away[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)
-        limit = np.inf if self.most is None else self.most
-        results: list[tuple[Rows, Rows]] = []
+        count = min(self.k, self.count)
+        radius = distances[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)
+        limit = np.inf if self.max_distance is None else self.max_distance
+        result: list[tuple[Rows, Rows]] = []
         while len(rows):
             radius = np.minimum(radius, limit)
-            near, other = call_shapely(self.tree.query, shapes[rows], predicate="dwithin", distance=radius)
-            enough = (np.bincount(near, minlength=len(rows)) >= requested) | (radius >= limit)
-            used = enough[near]
-            results.append((rows[near[used]], other[used]))
+            near, right_rows = call_shapely(self.tree.query, shapes[rows], predicate="dwithin", distance=radius)
+            enough = (np.bincount(near, minlength=len(rows)) >= count) | (radius >= limit)
+            is_done = enough[near]
+            result.append((rows[near[is_done]], right_rows[is_done]))
             rows, radius = rows[~enough], radius[~enough] * 2
-        return np.concatenate([pair[0] for pair in results]), np.concatenate([pair[1] for pair in results])
+        return np.concatenate([pair[0] for pair in result]), np.concatenate([pair[1] for pair in result])
 
     def _spacing(self) -> float:
-        """Estimate the distance between neighbouring geometries; never 0."""
+        """Return an estimate of the distance between neighbours; never 0."""
         import shapely
 
         xmin, ymin, xmax, ymax = shapely.total_bounds(self.shapes).tolist()
         across = max(xmax - xmin, ymax - ymin)
-        return across / float(np.sqrt(self.there)) or 1.0
+        return across / float(np.sqrt(self.count)) or 1.0

@@ -1,0 +1,353 @@
+"""Spatial joins of tables, scans and files: by a predicate, or with the nearest rows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.base.suggestions import did_you_mean, join_names
+from pqext.core.schema.types.geometries import crs_label
+from pqext.core.write.table_inputs import as_table
+from pqext.dataset.expressions import col
+from pqext.dataset.reading import scan
+from pqext.dataset.scan import Scan
+from pqext.geo import crs as crs_
+from pqext.geo.frames import from_geopandas, geometry_columns
+from pqext.geo.joins.geometry_column import GeometryColumn
+from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows, sides_of
+from pqext.geo.predicates.boxes import Operation
+from pqext.geo.types import GeospatialType
+from pqext.geo.wkb import binary_chunks, holds_bytes
+
+How = Literal["inner", "left", "semi", "anti"]
+On = str | tuple[str, str] | None
+BATCH_ROWS = 1 << 16
+"""Maximum number of rows of the left side that are matched together."""
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A table or scan with its geometry column; the type of a plain column of WKB is not known."""
+
+    rows: pa.Table | Scan
+    name: str
+    type: GeospatialType | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
+    def select(self, names: Sequence[str]) -> _Side:
+        """Return only the columns of ``names``, and the geometry column."""
+        chosen = [name for name in self.schema.names if name in names or name == self.name]
+        return replace(self, rows=self.rows.select(chosen))
+
+    def within(self, box: tuple[float, float, float, float] | None) -> _Side:
+        """Return the rows of a scan that intersect ``box``; unchanged for a table, and without a box."""
+        if box is None or not isinstance(self.rows, Scan):
+            return self
+        return replace(self, rows=self.rows.filter(col([self.name]).intersects(box)))
+
+    def table(self) -> pa.Table:
+        """Return all rows."""
+        return self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table()
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Return the rows in parts of at most :data:`BATCH_ROWS`."""
+        if isinstance(self.rows, pa.Table):
+            for start in range(0, max(len(self.rows), 1), BATCH_ROWS):
+                yield self.rows.slice(start, BATCH_ROWS)
+            return
+        for batch in self.rows.to_batches():
+            yield from _Side(pa.Table.from_batches([batch], self.schema), self.name, self.type).tables()
+
+    def geometries(self, table: pa.Table) -> GeometryColumn:
+        """Return the geometry column of some of the rows."""
+        assert self.type is not None
+        chunks = binary_chunks(table[self.name])
+        return GeometryColumn(pa.concat_arrays(chunks) if chunks else pa.array([], pa.binary()), self.type)
+
+
+def join(
+    left: Any,
+    right: Any,
+    predicate: Operation = "intersects",
+    *,
+    on: On = None,
+    distance: float | None = None,
+    columns: Sequence[str] | None = None,
+    how: How = "inner",
+    suffix: str = "_right",
+) -> pa.Table:
+    """Join the rows of two tables, scans or files by a spatial predicate: ``left.geometry predicate right.geometry``.
+
+    The right side is held in memory and indexed; a scan or file on the left is read in batches. For planar geometries,
+    a scan or file is read only where its bounding boxes intersect the extent of the other side.
+
+    Args:
+        left: A pyarrow Table or what :func:`pqext.write_table` accepts, a :class:`pqext.Scan`, or a path to scan.
+        right: As ``left``; the side that should be smaller.
+        predicate: ``intersects``, ``within``, ``contains``, ``covers``, ``covered_by``, ``touches``, ``crosses``,
+            ``overlaps``, ``equals``, or ``dwithin`` with ``distance``; on the globe for GEOGRAPHY.
+        on: The geometry column of both sides, or a pair of names; by default the only geometry column of each. A plain
+            column of WKB has the CRS and edges of the other side.
+        distance: For ``dwithin``: in units of the CRS, in metres for GEOGRAPHY.
+        columns: Columns of the result, by their names in it; other columns are not read.
+        how: ``inner``; ``left`` also returns rows of the left without a match, with nulls; ``semi`` and ``anti`` return
+            the rows of the left with or without a match, once each and without columns of the right.
+        suffix: Added to names of the right side that the left side has too.
+
+    Returns:
+        The matching pairs in the order of the left side, each once. Null and empty geometries match nothing.
+
+    Raises:
+        ValueError: If a name or option is unknown, or the CRSs differ.
+        TypeError: If a column does not contain geometries, or only one side is GEOGRAPHY.
+        GeometryError: With the row, if WKB is invalid or GEOS cannot evaluate a pair.
+
+    Example:
+        >>> import pyarrow as pa, shapely
+        >>> from pqext import geo
+        >>> points = pa.table({"id": [1, 2], "at": geo.from_points([1.0, 9.0], [1.0, 9.0])})
+        >>> zones = pa.table({"zone": ["a"], "area": geo.from_shapely([shapely.box(0, 0, 5, 5)])})
+        >>> geo.join(points, zones, "within", columns=["id", "zone"]).to_pylist()
+        [{'id': 1, 'zone': 'a'}]
+    """
+    condition = Condition.of(predicate, distance)
+    if how not in get_args(How):
+        choices = get_args(How)
+        raise ValueError(f"how must be one of {', '.join(choices)}, not {how!r}{did_you_mean(str(how), choices)}")
+    left_side, right_side = _sides(left, right, on)
+    names = _Names.of(left_side, right_side if how in ("inner", "left") else None, suffix, columns)
+    left_side, right_side = names.narrowed(left_side, right_side)
+    if isinstance(left_side.rows, pa.Table):
+        right_side = right_side.within(_extent(left_side, left_side.rows, condition))
+    table = right_side.table().combine_chunks()
+    if how in ("inner", "semi"):
+        left_side = left_side.within(_extent(right_side, table, condition))
+    matcher = Matcher(right_side.geometries(table), condition)
+
+    def matched(rows: pa.Table) -> pa.Table:
+        first, second = matcher.pairs(left_side.geometries(rows))
+        if how in ("semi", "anti"):
+            has_match = np.zeros(len(rows), np.bool_)
+            has_match[first] = True
+            return names.left_only(rows.filter(pa.array(has_match if how == "semi" else ~has_match)))
+        numbers = pa.array(second, pa.int64())
+        if how == "left":
+            first, numbers = _with_unmatched(len(rows), first, second)
+        return names.combined(rows, first, table, numbers)
+
+    return names.concatenated(map(matched, left_side.tables()))
+
+
+def nearest(
+    left: Any,
+    right: Any,
+    k: int = 1,
+    *,
+    on: On = None,
+    max_distance: float | None = None,
+    columns: Sequence[str] | None = None,
+    distance_column: str = "distance",
+    suffix: str = "_right",
+) -> pa.Table:
+    """Join each row of ``left`` with its ``k`` nearest rows of ``right``, and return the distances.
+
+    Args:
+        left: As for :func:`join`; null and empty geometries have no neighbours and are omitted.
+        right: The side that is searched, which is held in memory.
+        k: Number of neighbours. Ties go to earlier rows of ``right``.
+        on: The geometry columns, as for :func:`join`.
+        max_distance: Maximum distance of neighbours. Rows of ``left`` without a neighbour are omitted.
+        columns: Columns of the result, as for :func:`join`.
+        distance_column: Name of the column with the minimum distance of both geometries in units of the CRS.
+        suffix: Added to names of the right side that the left side has too.
+
+    Returns:
+        The pairs in the order of the left side, the nearest first.
+
+    Raises:
+        ValueError: If ``k`` is below 1, ``max_distance`` is not positive, a name is unknown, or the CRSs differ.
+        TypeError: If a column does not contain geometries, or contains GEOGRAPHY: project it with ``geo.transform``.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from pqext import geo
+        >>> people = pa.table({"id": [1], "at": geo.from_points([0.0], [0.0])})
+        >>> shops = pa.table({"shop": ["far", "near"], "at": geo.from_points([9.0, 3.0], [0.0, 4.0])})
+        >>> geo.nearest(people, shops, columns=["id", "shop", "distance"]).to_pylist()
+        [{'id': 1, 'shop': 'near', 'distance': 5.0}]
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k must be a positive integer, not {k!r}")
+    if max_distance is not None and not (max_distance > 0 and math.isfinite(max_distance)):
+        raise ValueError(f"max_distance must be a positive number, not {max_distance!r}")
+    left_side, right_side = _sides(left, right, on)
+    if left_side.type is not None and not left_side.type.planar:
+        raise TypeError("nearest needs planar geometries: project both sides with geo.transform")
+    names = _Names.of(left_side, right_side, suffix, columns, distance_column)
+    left_side, right_side = names.narrowed(left_side, right_side)
+    reach = Condition("dwithin", max_distance)
+    if isinstance(left_side.rows, pa.Table) and max_distance is not None:
+        right_side = right_side.within(_extent(left_side, left_side.rows, reach))
+    table = right_side.table().combine_chunks()
+    if max_distance is not None:
+        left_side = left_side.within(_extent(right_side, table, reach))
+    index = Nearest(right_side.geometries(table), k, None if max_distance is None else float(max_distance))
+
+    def matched(rows: pa.Table) -> pa.Table:
+        first, second, distances = index.pairs(left_side.geometries(rows))
+        return names.combined(rows, first, table, pa.array(second, pa.int64()), pa.array(distances))
+
+    return names.concatenated(map(matched, left_side.tables()))
+
+
+def _sides(left: Any, right: Any, on: On) -> tuple[_Side, _Side]:
+    """Return both sides with equal types. Raises ValueError or TypeError if their geometry columns do not suit."""
+    names = (on, on) if isinstance(on, str) or on is None else tuple(on)
+    if len(names) != 2:
+        raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
+    first, second = _side(left, names[0], "left"), _side(right, names[1], "right")
+    if first.type is None and second.type is None:
+        return replace(first, type=GeospatialType()), replace(second, type=GeospatialType())
+    if first.type is None:
+        return replace(first, type=second.type), second
+    if second.type is None:
+        return first, replace(second, type=first.type)
+    if first.type.planar != second.type.planar:
+        kinds = ["GEOMETRY" if side.type is not None and side.type.planar else "GEOGRAPHY" for side in (first, second)]
+        raise TypeError(
+            f"{first.name!r} on the left is {kinds[0]} and {second.name!r} on the right {kinds[1]}; read one of them "
+            "without its marks, as plain WKB, to give it the edges of the other"
+        )
+    if not crs_.equal(first.type.crs, second.type.crs):
+        systems = [side.type.crs or crs_.DEFAULT for side in (first, second) if side.type is not None]
+        raise ValueError(
+            f"{first.name!r} on the left has CRS {crs_label(systems[0])} and {second.name!r} on the right "
+            f"{crs_label(systems[1])}: transform one of them with geo.transform"
+        )
+    return first, second
+
+
+def _side(rows: Any, name: str | None, side: str) -> _Side:
+    found = _rows(rows)
+    types = geometry_columns(found.schema)
+    if name is None:
+        if len(types) != 1:
+            problem = f"several geometry columns, {join_names(types)}" if types else "no geometry column"
+            raise ValueError(f"the {side} side has {problem}: name one with on=(left, right)")
+        name = next(iter(types))
+    if name not in found.schema.names:
+        raise ValueError(f"the {side} side has no column {name!r}{did_you_mean(name, found.schema.names)}")
+    if not holds_bytes(found.schema.field(name).type):
+        raise TypeError(f"column {name!r} of the {side} side is {found.schema.field(name).type}, not WKB")
+    return _Side(found, name, types.get(name))
+
+
+def _rows(rows: Any) -> pa.Table | Scan:
+    """Return a scan as it is, a scan of a path, and a table of everything else."""
+    if isinstance(rows, pa.Table | Scan):
+        return rows
+    if isinstance(rows, str | os.PathLike):
+        return scan(rows)
+    if type(rows).__module__.partition(".")[0] == "geopandas":
+        return from_geopandas(rows)
+    found = as_table(rows)
+    return found if isinstance(found, pa.Table) else found.read_all()
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The columns of a result: ``schema`` of all columns, the names in both sides, and the names of ``columns``."""
+
+    schema: pa.Schema
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, left: _Side, right: _Side | None, suffix: str, columns: Sequence[str] | None, distance: str | None = None
+    ) -> _Names:
+        """Name the columns of a result; raise ValueError if a name is unknown or occurs twice."""
+        names = left.schema.names
+        fields = list(left.schema)
+        for field in right.schema if right is not None else ():
+            name = field.name + suffix if field.name in names else field.name
+            fields.append(field.with_name(name).with_nullable(True))
+        if distance is not None:
+            fields.append(pa.field(distance, pa.float64()))
+        schema = pa.schema(fields)
+        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"several columns have the name {join_names(repeated)}: rename them, or change the suffix")
+        chosen = schema.names if columns is None else [columns] if isinstance(columns, str) else list(columns)
+        for name in chosen:
+            if name not in schema.names:
+                raise ValueError(f"the join has no column {name!r}{did_you_mean(name, schema.names)}")
+        return cls(schema, tuple(names), () if right is None else tuple(right.schema.names), tuple(chosen))
+
+    def narrowed(self, left: _Side, right: _Side) -> tuple[_Side, _Side]:
+        """Return both sides with only the columns that the result or the join needs."""
+        both = dict(zip(self.schema.names, (*self.left, *self.right), strict=False))
+        of_left = {both[name] for name in self.columns if name in self.schema.names[: len(self.left)]}
+        of_right = {both[name] for name in self.columns if name in both and name not in of_left}
+        return left.select([*of_left]), right.select([*of_right])
+
+    def left_only(self, rows: pa.Table) -> pa.Table:
+        """Return the result of a join that selects rows of the left side."""
+        return rows.select(list(self.columns))
+
+    def combined(
+        self, left: pa.Table, first: Rows, right: pa.Table, second: pa.Array, distances: pa.Array | None = None
+    ) -> pa.Table:
+        """Return the rows ``first`` of the left and ``second`` of the right side next to each other."""
+        numbers = pa.array(first, pa.int64())
+        arrays = []
+        for name in self.columns:
+            at = self.schema.names.index(name)
+            if at < len(self.left):
+                arrays.append(left[name].take(numbers))
+            elif at < len(self.left) + len(self.right):
+                arrays.append(right[self.right[at - len(self.left)]].take(second))
+            else:
+                arrays.append(distances)
+        return pa.table(arrays, schema=self.result_schema)
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """The schema of the chosen columns."""
+        return pa.schema([self.schema.field(name) for name in self.columns])
+
+    def concatenated(self, parts: Iterable[pa.Table]) -> pa.Table:
+        """Return all parts of a result in one table."""
+        return pa.concat_tables([self.result_schema.empty_table(), *parts])
+
+
+def _extent(side: _Side, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
+    """Return a box around everything that can match planar rows of a side; None if there is no finite one."""
+    if side.type is None or not side.type.planar:
+        return None
+    boxes = sides_of(side.geometries(table), condition)
+    boxes = boxes[~np.isnan(boxes[:, 0])]
+    if not len(boxes) or not np.isfinite(boxes).all():
+        return None
+    (xmin, ymin), (xmax, ymax) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
+    return xmin, ymin, xmax, ymax
+
+
+def _with_unmatched(rows: int, first: Rows, second: Rows) -> tuple[Rows, pa.Array]:
+    """Return the pairs, and null next to the rows of the left side that are in none."""
+    unmatched = np.setdiff1d(np.arange(rows), first)
+    both = np.concatenate([first, unmatched])
+    order = np.argsort(both, kind="stable")
+    numbers = np.concatenate([second, np.zeros(len(unmatched), np.int64)])
+    missing = np.concatenate([np.zeros(len(first), np.bool_), np.ones(len(unmatched), np.bool_)])
+    return both[order], pa.array(numbers[order], pa.int64(), mask=missing[order])

@@ -1,0 +1,167 @@
+"""``geo.join`` and ``geo.nearest`` against geopandas, and against predicates evaluated pair by pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+import pqext
+from pqext import geo
+from pqext.core.base.errors import GeometryError
+
+RANDOM = np.random.default_rng(7)
+CENTRES = RANDOM.uniform(-10, 10, (60, 2))
+ZONES = [*shapely.buffer(shapely.points(CENTRES), RANDOM.uniform(0.1, 3, 60), quad_segs=4), None, shapely.Polygon()]
+SHAPES = [
+    *shapely.points(RANDOM.uniform(-10, 10, (150, 2))), None, shapely.Point(),
+    *shapely.buffer(shapely.points(RANDOM.uniform(-10, 10, (50, 2))), 0.7, quad_segs=2), *ZONES[:3],
+    *shapely.linestrings(RANDOM.uniform(-10, 10, (30, 2, 2))),
+]  # fmt: skip
+
+
+def table(name: str, shapes: list[Any], **type: Any) -> pa.Table:
+    schema = pa.schema([(name, pa.int64()), geo.geometry_field("shape", **type)])
+    return pa.table([pa.array(range(len(shapes))), geo.from_shapely(shapes)], schema=schema)
+
+
+def pairs(joined: pa.Table) -> list[tuple[int, int]]:
+    return list(zip(joined["row"].to_pylist(), joined["zone"].to_pylist(), strict=True))
+
+
+LEFT, RIGHT = table("row", SHAPES), table("zone", ZONES)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    pqext.write_table(LEFT, tmp_path / "left.parquet", row_group_rows=40, geometry={"shape": {"order": "hilbert"}})
+    pqext.write_table(RIGHT, tmp_path / "right.parquet", row_group_rows=10, geometry={"shape": {"order": "hilbert"}})
+    return tmp_path / "left.parquet", tmp_path / "right.parquet"
+
+
+def by_geopandas(predicate: str, **options: Any) -> list[tuple[int, int]]:
+    left, right = (geopandas.GeoDataFrame(geometry=shapes) for shapes in (SHAPES, ZONES))
+    joined = geopandas.sjoin(left, right, predicate=predicate, **options)
+    return sorted(zip(joined.index.tolist(), joined["index_right"].tolist(), strict=True))
+
+
+@pytest.mark.spec("geo.joins.exact")
+@pytest.mark.parametrize(
+    "predicate", ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps"]
+)
+def test_pairs_are_those_of_geopandas(files: tuple[Path, Path], predicate: Any) -> None:
+    expected = by_geopandas(predicate)
+    found = pairs(geo.join(LEFT, RIGHT, predicate, columns=["row", "zone"]))
+    assert found == expected
+    for sides in (files, (files[0], RIGHT), (LEFT, files[1]), (pqext.scan(files[0]), pqext.scan(files[1]))):
+        left, right = (str(side) if isinstance(side, Path) else side for side in sides)
+        assert sorted(pairs(geo.join(left, right, predicate, columns=["row", "zone"]))) == expected
+
+
+@pytest.mark.spec("geo.joins.exact")
+def test_dwithin_finds_pairs_up_to_its_distance(files: tuple[Path, Path]) -> None:
+    expected = by_geopandas("dwithin", distance=1.5)
+    assert len(expected) > len(by_geopandas("intersects"))
+    for left, right in ((LEFT, RIGHT), tuple(map(str, files))):
+        assert sorted(pairs(geo.join(left, right, "dwithin", distance=1.5, columns=["row", "zone"]))) == expected
+
+
+def test_left_semi_and_anti_joins_return_each_row_of_the_left() -> None:
+    inner = geo.join(LEFT, RIGHT)
+    assert inner.column_names == ["row", "shape", "zone", "shape_right"]
+    left = geo.join(LEFT, RIGHT, how="left")
+    assert left.filter(left["zone"].is_valid()).equals(inner)
+    matched = set(inner["row"].to_pylist())
+    semi, anti = (geo.join(LEFT, RIGHT, how=how)["row"].to_pylist() for how in ("semi", "anti"))  # type: ignore[arg-type]
+    assert semi == sorted(matched)
+    assert anti == sorted(set(range(len(SHAPES))) - matched)
+    assert left.filter(left["zone"].is_null())["row"].to_pylist() == anti
+
+
+@pytest.mark.spec("geo.joins.exact")
+def test_edges_on_the_globe_decide_pairs_of_geography() -> None:
+    globe = {"edges": "spherical"}
+    shapes = [shapely.Point(45, 62), shapely.Point(179.99, 0.1), shapely.LineString([(170, 1), (-170, -1)])]
+    zones = [shapely.box(0, 50, 90, 60), shapely.Polygon([(-179.9, -5), (-170, -5), (-170, 5), (-179.9, 5)])]
+    left, right = table("row", shapes, **globe), table("zone", zones, **globe)
+    expected = [
+        (row, zone)
+        for row, shape in enumerate(shapes) for zone, area in enumerate(zones)
+        if geo.intersects(geo.from_shapely([shape]), area, edges="spherical")[0].as_py()
+    ]  # fmt: skip
+    assert (0, 0) in expected
+    assert pairs(geo.join(left, right, columns=["row", "zone"])) == expected
+    near = geo.join(left, right, "dwithin", distance=20_000, columns=["row", "zone"])
+    assert (1, 1) in pairs(near)
+
+
+@pytest.mark.spec("geo.joins.nearest")
+@pytest.mark.parametrize("limit", [None, 0.5])
+def test_nearest_are_those_of_geopandas(files: tuple[Path, Path], limit: float | None) -> None:
+    left, right = (geopandas.GeoDataFrame(geometry=shapes) for shapes in (SHAPES, ZONES))
+    joined = geopandas.sjoin_nearest(left, right, max_distance=limit, distance_col="distance").dropna()
+    expected = joined.groupby(level=0)["distance"].first().to_dict()
+    for sides in ((LEFT, RIGHT), tuple(map(str, files))):
+        found = geo.nearest(*sides, max_distance=limit, columns=["row", "zone", "distance"])
+        assert dict(zip(found["row"].to_pylist(), found["distance"].to_pylist(), strict=True)) == expected
+
+
+@pytest.mark.spec("geo.joins.nearest")
+def test_several_neighbours_come_by_distance() -> None:
+    distances = np.sort(shapely.distance(SHAPES[0], np.array(ZONES[:60])))[:5]
+    found = geo.nearest(LEFT.slice(0, 1), RIGHT, 5, columns=["distance"])
+    assert found["distance"].to_pylist() == distances.tolist()
+
+
+def test_sides_are_tables_of_other_libraries_too() -> None:
+    frame = geopandas.GeoDataFrame({"zone": range(3)}, geometry=ZONES[:3], crs="OGC:CRS84")
+    plain = LEFT.replace_schema_metadata().set_column(1, "shape", geo.from_shapely(SHAPES).cast(pa.binary()))
+    found = geo.join(plain, frame, on=("shape", "geometry"), columns=["row", "zone"])
+    assert pairs(found) == [pair for pair in by_geopandas("intersects") if pair[1] < 3]
+    assert geo.join({"at": geo.from_points([0.0], [0.0])}, RIGHT, columns=["zone"]).num_columns == 1
+
+
+def test_empty_sides_have_no_pairs(tmp_path: Path) -> None:
+    for empty in (LEFT.slice(0, 0), table("row", [None, shapely.Point()])):
+        pqext.write_table(empty, tmp_path / "empty.parquet")
+        for rows in (empty, str(tmp_path / "empty.parquet")):
+            assert len(geo.join(rows, RIGHT)) == 0
+            assert geo.join(rows, RIGHT).schema.names == geo.join(LEFT, RIGHT).schema.names
+            assert len(geo.join(LEFT, rows, suffix="_other")) == 0
+            assert len(geo.nearest(rows, RIGHT)) == 0
+
+
+@pytest.mark.parametrize(("arguments", "options", "error", "message"), [
+    ((LEFT, RIGHT, "disjoint"), {}, ValueError, "how='anti' returns the rows"),
+    ((LEFT, RIGHT, "intersect"), {}, ValueError, "did you mean"),
+    ((LEFT, RIGHT, "dwithin"), {}, TypeError, "dwithin requires a distance"),
+    ((LEFT, RIGHT), {"how": "outer"}, ValueError, "how must be one of inner, left, semi, anti"),
+    ((LEFT, RIGHT), {"on": "shap"}, ValueError, "the left side has no column 'shap'; did you mean 'shape'"),
+    ((LEFT, RIGHT), {"on": ("shape", "zone")}, TypeError, "column 'zone' of the right side is int64, not WKB"),
+    ((LEFT, RIGHT), {"columns": ["zones"]}, ValueError, "the join has no column 'zones'; did you mean 'zone'"),
+    ((LEFT, RIGHT), {"suffix": ""}, ValueError, "several columns have the name shape"),
+    ((LEFT.select(["row"]), RIGHT), {}, ValueError, "the left side has no geometry column"),
+    ((LEFT, table("zone", ZONES, crs="EPSG:3857")), {}, ValueError, "transform one of them with geo.transform"),
+    ((LEFT, table("zone", ZONES, edges="spherical")), {}, TypeError, "is GEOMETRY and 'shape' on the right GEOGRAPHY"),
+])  # fmt: skip
+def test_wrong_arguments_are_typed_errors(arguments: Any, options: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        geo.join(*arguments, **options)
+
+
+def test_invalid_wkb_and_arguments_of_nearest_are_typed_errors() -> None:
+    broken = pa.table({"at": pa.array([b"\x01\x01", None])}, pa.schema([geo.geometry_field("at")]))
+    with pytest.raises(GeometryError) as raised:
+        geo.join(broken, RIGHT)
+    assert raised.value.row == 0
+    for options in ({"k": 0}, {"k": True}, {"max_distance": 0}, {"max_distance": float("nan")}):
+        with pytest.raises(ValueError, match="must be a positive"):
+            geo.nearest(LEFT, RIGHT, **options)
+    globe = [table(name, ZONES[:2], edges="spherical") for name in ("row", "zone")]
+    with pytest.raises(TypeError, match="planar"):
+        geo.nearest(*globe)
