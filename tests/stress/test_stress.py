@@ -14,8 +14,13 @@ from stress.run import PARTS
 SCRIPT = Path(__file__).with_name("run.py")
 
 
-def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(tmp_path: Path) -> None:
-    parts = [part for part in PARTS if part != "spark_functions" or find_spec("pyspark")]
+@pytest.mark.parametrize("parts", [
+    [part for part in PARTS if part != "spark_functions"],
+    pytest.param(["spark_functions"], marks=[
+        pytest.mark.slow, pytest.mark.skipif(not find_spec("pyspark"), reason="pyspark is not installed"),
+    ]),
+])  # fmt: skip
+def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(tmp_path: Path, parts: list[str]) -> None:
     arguments = ["--minutes", "0.04", "--threads", "2,8", "--cases", "12", *parts]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=300

@@ -156,9 +156,8 @@ def test_published_stores_skip_what_is_expected_and_nothing_that_matches(spark: 
     assert unreached == set(UNREACHED_IN_THEIRS)
 
 
-@pytest.mark.parametrize(
-    "format", ["parquet", *(pytest.param(format, marks=pytest.mark.slow) for format in ("csv", "json", "orc"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["parquet", "csv", "json", "orc"])
 def test_stores_of_ours_skip_what_is_expected_and_nothing_that_matches(
     spark: Any, xskipper: Path, tmp_path: Path, format: str
 ) -> None:
