@@ -119,10 +119,15 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         results = [with_computed(expression, computed) for expression in expressions if expression is not None]
         if not results or len(results) < len(expressions):
             raise TypeError("filter requires conditions, such as pqext.col('a') > 5")
-        if request.limit is not None or request.offset:
+        if self._is_limited:
             raise ValueError("filter after limit is not supported; filter first, then limit")
         before = [] if request.filter is None else [request.filter]
         return Scan(replace(request, filter=all_of([*before, *results])))
+
+    @property
+    def _is_limited(self) -> bool:
+        """Whether a limit or an offset selects the rows, after all filters."""
+        return self._request.limit is not None or bool(self._request.offset)
 
     @suggest_arguments
     def order_by(
@@ -229,11 +234,11 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         warnings = self._planner.mistake_warnings()
         tasks = self.plan(pages=True)
         filter = None if request.filter is None else str(request.filter)
-        message = [] if request.files.summaries is None else request.files.summaries.usage_lines()
+        usage = [] if request.files.summaries is None else request.files.summaries.usage_lines()
         if format == "json":
             facts = {
                 "columns": self.schema.names, "filter": filter, "order": [*map(str, self._request.order)],
-                "limit": request.limit, "offset": request.offset, "summaries": message, "warnings": warnings,
+                "limit": request.limit, "offset": request.offset, "summaries": usage, "warnings": warnings,
             }
             return json.dumps(as_data(facts, tasks, max_entries))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
@@ -243,7 +248,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
             "  reads " + summary(tasks) + (" at most" if request.limit is not None else ""),
-            *(f"  {line}" for line in (*message, *warnings)),
+            *(f"  {line}" for line in (*usage, *warnings)),
             *format_skipped(tasks),
             *explanation(tasks, max_entries),
         ]
@@ -321,8 +326,8 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         ]
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
-        message = [] if schema is None else [html_details(count(len(schema), "column"), ("column", "type"), fields)]
-        return html_summary("pqext.Scan", [*self._facts(), *plan], *rows, *message)
+        columns = [] if schema is None else [html_details(count(len(schema), "column"), ("column", "type"), fields)]
+        return html_summary("pqext.Scan", [*self._facts(), *plan], *rows, *columns)
 
     def _preview(self, schema: pa.Schema) -> list[str]:
         """Format the first rows as HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""

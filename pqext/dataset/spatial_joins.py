@@ -49,8 +49,8 @@ class _Side:
         return replace(self, rows=self.rows.select(chosen))
 
     def within(self, box: tuple[float, float, float, float] | None) -> _Side:
-        """Return the rows of a scan that intersect ``box``; unchanged for a table, and without a box."""
-        if box is None or not isinstance(self.rows, Scan):
+        """Return the rows of a scan that intersect ``box``; all rows of a table or limited scan, or without a box."""
+        if box is None or not isinstance(self.rows, Scan) or self.rows._is_limited:
             return self
         return replace(self, rows=self.rows.filter(col([self.name]).intersects(box)))
 

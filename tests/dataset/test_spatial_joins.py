@@ -165,3 +165,15 @@ def test_invalid_wkb_and_arguments_of_nearest_are_typed_errors() -> None:
     globe = [table(name, ZONES[:2], edges="spherical") for name in ("row", "zone")]
     with pytest.raises(TypeError, match="planar"):
         geo.nearest(*globe)
+
+
+def test_a_limited_scan_joins_its_own_rows(tmp_path: Path) -> None:
+    path = tmp_path / "row.parquet"
+    pqext.write_table(LEFT, path)
+    first, zones = LEFT.slice(0, 90), RIGHT.slice(0, 3)
+    limited = pqext.scan(path).limit(90)
+    assert pairs(geo.join(limited, zones)) == pairs(geo.join(first, zones)) != pairs(geo.join(path, zones))
+    reverse = {"columns": ["row", "zone"]}
+    assert pairs(geo.join(zones, limited, **reverse)) == pairs(geo.join(zones, first, **reverse))
+    near = {"max_distance": 1.0, "columns": ["row", "zone"]}
+    assert pairs(geo.nearest(limited, zones, **near)) == pairs(geo.nearest(first, zones, **near))
