@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pqext.cli.input_format import suffix_of
-from pqext.cli.inputs import Losses, OnError, Source, Stream, is_metadata_path, name_of, open_bytes
+from pqext.cli.inputs import Losses, OnError, Source, Stream, is_location, name_of, open_bytes
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.io.sources.streams import codec_errors
 
@@ -58,7 +58,7 @@ class CsvOptions:
 
     def delimiter_of(self, source: Source) -> str | None:
         """Return the field delimiter of ``source``; None if it must be detected."""
-        is_tabbed = is_metadata_path(source) and suffix_of(str(source)) in (".tsv", ".tab")
+        is_tabbed = is_location(source) and suffix_of(str(source)) in (".tsv", ".tab")
         return self.delimiter or ("\t" if is_tabbed else None)
 
 
@@ -86,7 +86,7 @@ def widened(options: CsvOptions, error: TypeTooNarrowError, sources: Sequence[So
         CorruptFileError: If the input is a pipe, which cannot be read again.
     """
     for source in sources:
-        file: Any = None if is_metadata_path(source) else source
+        file: Any = None if is_location(source) else source
         if file is not None and not file.seekable():
             wider = "STRING" if str(*error.types.values()) == "string" else "DECIMAL(38,0)"
             raise CorruptFileError(f"{error}; set the column type with --types, for example {wider}")

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from pqext.cli.inputs import Source, is_metadata_path, name_of, open_bytes
+from pqext.cli.inputs import Source, is_location, name_of, open_bytes
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.sources.streams import CODECS
 
@@ -53,7 +53,7 @@ def format_of(sources: Sequence[Source]) -> str:
     """
     formats: set[str] = set()
     for source in sources:
-        suffix = suffix_of(str(source)) if is_metadata_path(source) else ""
+        suffix = suffix_of(str(source)) if is_location(source) else ""
         if suffix in _OTHER_SUFFIXES:
             raise _unsupported(_OTHER_SUFFIXES[suffix], source)
         format = _SUFFIXES.get(suffix)
@@ -90,7 +90,7 @@ def _format_of_content(source: Source) -> str | None:
 
 def _head(source: Source) -> bytes:
     """Return the first bytes of a file without consuming them."""
-    if is_metadata_path(source):
+    if is_location(source):
         if isinstance(source, str) and not os.path.isfile(source):
             return b""  # a named pipe cannot be read twice
         opened = open_bytes(source)

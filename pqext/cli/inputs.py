@@ -104,7 +104,7 @@ def parquet(sources: Sequence[Source], reading: Reading) -> Stream:
     return Stream(rows.schema, rows.to_batches())
 
 
-def is_metadata_path(source: Source) -> TypeGuard[str | Location]:
+def is_location(source: Source) -> TypeGuard[str | Location]:
     """Return whether ``source`` is a path or an object-store location, not an open file."""
     return not hasattr(source, "read")
 
@@ -113,7 +113,7 @@ def open_bytes(source: Source) -> Any:
     """Open a source for reading decompressed bytes."""
     import pyarrow as pa
 
-    if is_metadata_path(source):
+    if is_location(source):
         opened = open_stream(source)
         if isinstance(source, str) and isinstance(opened, io.FileIO) and opened.seekable():
             opened.close()
@@ -125,4 +125,4 @@ def open_bytes(source: Source) -> Any:
 
 
 def name_of(source: Source) -> str:
-    return str(source) if is_metadata_path(source) else "standard input"
+    return str(source) if is_location(source) else "standard input"

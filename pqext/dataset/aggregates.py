@@ -126,7 +126,7 @@ def _parts(
     planner: ScanPlanner, column: str | Column,
         from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T],
 ) -> Iterator[T]:
-    """Yield ``known`` metadata of row groups that match completely, and ``found`` for the values of the others."""
+    """Yield ``from_metadata`` of chunks whose row groups match completely, and ``from_values`` of all other values."""
     column = planner.exact.resolve(column)
     top = column.path[0] if isinstance(column, Column) else column
     request = replace(planner.request, result=(top,))

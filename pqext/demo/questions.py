@@ -58,7 +58,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
                 f"read(spark, path, bbox={_tuple(sides)})",
                 box,
                 None,
-                lambda spark, path, message: on_spark.read(spark, str(path), bbox=sides, metrics_path=str(message)),
+                lambda spark, path, metrics: on_spark.read(spark, str(path), bbox=sides, metrics_path=str(metrics)),
                 col([geometry]).intersects(sides),
             )
         )
@@ -70,7 +70,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
                 f">= {threshold.value:g})",
                 None,
                 threshold,
-                lambda spark, path, message: _by_number(spark, path, message, source.column, threshold),
+                lambda spark, path, metrics: _by_number(spark, path, metrics, source.column, threshold),
                 _number(source.column, threshold),
             )
         )
@@ -83,7 +83,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
                 f"(col({source.column!r}).variant({threshold.path!r}, 'double') >= {threshold.value:g}))",
                 box,
                 threshold,
-                lambda spark, path, message: on_spark.read(spark, str(path), where=both, metrics_path=str(message)),
+                lambda spark, path, metrics: on_spark.read(spark, str(path), where=both, metrics_path=str(metrics)),
                 both,
             )
         )

@@ -161,10 +161,10 @@ def _fields(root: SchemaNode) -> Iterator[Field]:
 
 
 def _logical(node: SchemaNode) -> str | None:
-    message = logical_type(node.logical_type)
+    text = logical_type(node.logical_type)
     if node.calendar is None:
-        return message
-    return f"{message}, legacy calendar" if message else "legacy calendar"
+        return text
+    return f"{text}, legacy calendar" if text else "legacy calendar"
 
 
 def _physical(node: SchemaNode) -> str | None:

@@ -198,9 +198,9 @@ def _groups(parts: Iterable[Drawn], first: int, scale: float) -> list[Markup]:
 
 def _part_sizes(figures: Figures) -> Markup:
     rows = [
-        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(SAID[kind])]), count, message,
+        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(SAID[kind])]), count, size,
          _share(used, figures.whole))
-        for kind, count, message, used in figures.rows
+        for kind, count, size, used in figures.rows
     ]  # fmt: skip
     return _table((*figures.head, "share"), rows, frozenset({1, 2}))
 
@@ -232,8 +232,8 @@ def _row_groups(strip: Strip) -> Markup:
 
 def _details(strip: Strip) -> Markup:
     numeric = frozenset(range(1, len(strip.head))) if len(strip.head) == 3 else frozenset({1, 2, 3, 6, 7})
-    message = _table(strip.head, strip.rows, numeric, strip.title if len(strip.head) > 3 else None)
-    return tag("details", tag("summary", strip.title), _drawing(strip), message)
+    table = _table(strip.head, strip.rows, numeric, strip.title if len(strip.head) > 3 else None)
+    return tag("details", tag("summary", strip.title), _drawing(strip), table)
 
 
 def _table(

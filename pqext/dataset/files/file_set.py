@@ -89,8 +89,8 @@ class FileSet(PickledByFields):
                             _ = file.arrow_schema  # with it, what the next files of this schema share is made
                     yield row, file
         finally:
-            message, self._told = self._told, frozenset(skipped if is_learning else ())
-            skipped = [row for row in skipped if row not in message]
+            reported, self._told = self._told, frozenset(skipped if is_learning else ())
+            skipped = [row for row in skipped if row not in reported]
             if skipped:
                 several = f"{len(skipped)} files are not Parquet and were skipped"
                 reason = "1 file is not Parquet and was skipped" if len(skipped) == 1 else several

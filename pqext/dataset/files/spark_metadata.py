@@ -54,7 +54,7 @@ class SinkLog:
         """Those of ``files``, by the parts of their paths below the folder, that count.
 
         The folder may have been moved since its log was written, so the ends of paths are compared. Raises
-        ``FileNotFoundError`` when a file that counts is not among ``files`` and these are the ``is_complete`` folder.
+        ``FileNotFoundError`` if ``files`` are all of the folder (``is_complete``) and one that counts is missing.
         """
         lengths: dict[str, set[int]] = {}
         for parts in files:

@@ -39,11 +39,11 @@ class StoreJournal:
     def dump(self) -> bytes:
         """Serialise the journal."""
         uploads = {name: [upload, [*etags]] for name, (upload, etags) in self.uploads.items()}
-        message = {
+        document = {
             "version": 1, "job": self.job, "uploads": uploads, "small": dict(self.small), "old": [*self.old],
             "after": self.after, "batch": self.batch and [*self.batch],
         }
-        return json.dumps(message).encode()
+        return json.dumps(document).encode()
 
     @staticmethod
     def load(data: bytes, path: str) -> StoreJournal:
@@ -93,14 +93,14 @@ def settled(folder: Location) -> Sequence[Location]:
         every = folder.files()
         notes = [element for element in every if element.key == NOTE or element.key.endswith(f"/{NOTE}")]
         try:
-            message = {note.key: _read(note) for note in notes}
+            contents = {note.key: _read(note) for note in notes}
         except FileNotFoundError:
             continue  # a job has ended
         there = {item.key for item in every}
-        hidden = {key for note in notes for key in _hidden(note, message[note.key], there)}
-        if not message or message == known:
+        hidden = {key for note in notes for key in _hidden(note, contents[note.key], there)}
+        if not contents or contents == known:
             break
-        known = message
+        known = contents
     return [entry for entry in every if entry.key not in hidden]
 
 

@@ -32,7 +32,7 @@ class Target(Protocol):
         """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
 
     def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
-        """The notes of jobs about their input files, by the names of the notes; without those that are ``exclude``."""
+        """The notes of jobs about their input files, by the names of the notes; without those in ``exclude``."""
 
     def check_no_table(self) -> None:
         """Raise ``TableFormatError`` for the folder of a Delta, Iceberg or Hudi table, or one within it."""

@@ -286,8 +286,8 @@ def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
     by, requested = data["by"], []
     for item in data["wanted"]:
         name, function, place = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
-        is_metadata_path = isinstance(place, int) and not isinstance(place, bool) and 0 <= place < count
-        is_known = function in FUNCTIONS and (is_metadata_path or (place is None and function == "count"))
+        is_index = isinstance(place, int) and not isinstance(place, bool) and 0 <= place < count
+        is_known = function in FUNCTIONS and (is_index or (place is None and function == "count"))
         if not isinstance(name, str) or not isinstance(function, str) or not is_known:
             raise ValueError("expected [name, function, index of a column] for each result column")
         requested.append(Aggregate(name, function, place))

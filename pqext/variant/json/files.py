@@ -182,10 +182,10 @@ class JsonReader(SuggestionMixin):
                     path, before = found_in, 0
                 if result and how.raises:
                     raise line_error(result[0], before, path)
-                message = deque(line_fault(fault, before) for fault in result)
+                faults = deque(line_fault(fault, before) for fault in result)
                 for array in arrays:
                     # Only faulty documents are null rows: JSON null is a variant value.
-                    mine = [message.popleft() for _ in range(array.null_count)]
+                    mine = [faults.popleft() for _ in range(array.null_count)]
                     self.faults = [FileFault(path, fault.line, fault.offset, fault.reason) for fault in mine]
                     if len(array):
                         yield pa.RecordBatch.from_arrays([array], schema=schema)
