@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.suggestions import did_you_mean, join_names
+from pqext.core.schema.types.arrow_compute import run_ends_decoded
 from pqext.core.schema.types.geometries import crs_label
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.expressions import col
@@ -24,6 +25,7 @@ from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows, sides_of
 from pqext.geo.predicates.boxes import Operation
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import binary_chunks, holds_bytes
+from pqext.variant.views import without_views
 
 How = Literal["inner", "left", "semi", "anti"]
 On = str | tuple[str, str] | None
@@ -41,7 +43,7 @@ class _Side:
 
     @property
     def schema(self) -> pa.Schema:
-        return self.rows.schema
+        return _plain_schema(self.rows.schema)
 
     def select(self, names: Sequence[str]) -> _Side:
         """Return only the columns of ``names``, and the geometry column."""
@@ -56,16 +58,16 @@ class _Side:
 
     def table(self) -> pa.Table:
         """Return all rows."""
-        return self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table()
+        return _plain_table(self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table())
 
     def tables(self) -> Iterator[pa.Table]:
         """Return the rows in parts of at most :data:`BATCH_ROWS`."""
         if isinstance(self.rows, pa.Table):
             for start in range(0, max(len(self.rows), 1), BATCH_ROWS):
-                yield self.rows.slice(start, BATCH_ROWS)
+                yield _plain_table(self.rows.slice(start, BATCH_ROWS))
             return
         for batch in self.rows.to_batches():
-            yield from _Side(pa.Table.from_batches([batch], self.schema), self.name, self.type).tables()
+            yield from _Side(pa.Table.from_batches([batch], self.rows.schema), self.name, self.type).tables()
 
     def geometries(self, table: pa.Table) -> GeometryColumn:
         """Return the geometry column of some of the rows."""
@@ -185,22 +187,23 @@ def nearest(
         >>> geo.nearest(people, shops, columns=["id", "shop", "distance"]).to_pylist()
         [{'id': 1, 'shop': 'near', 'distance': 5.0}]
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ValueError(f"k must be a positive integer, not {k!r}")
-    if max_distance is not None and not (max_distance > 0 and math.isfinite(max_distance)):
-        raise ValueError(f"max_distance must be a positive number, not {max_distance!r}")
+    if not isinstance(distance_column, str):
+        raise TypeError(f"distance_column must be the name of a column, not {distance_column!r}")
+    limit = _max_distance(max_distance)
     left_side, right_side = _sides(left, right, on)
     if left_side.type is not None and not left_side.type.planar:
         raise TypeError("nearest needs planar geometries: project both sides with geo.transform")
     names = _Names.of(left_side, right_side, suffix, columns, distance_column)
     left_side, right_side = names.narrowed(left_side, right_side)
-    reach = Condition("dwithin", max_distance)
-    if isinstance(left_side.rows, pa.Table) and max_distance is not None:
+    reach = Condition("dwithin", limit)
+    if isinstance(left_side.rows, pa.Table) and limit is not None:
         right_side = right_side.within(_extent(left_side, left_side.rows, reach))
     table = right_side.table().combine_chunks()
-    if max_distance is not None:
+    if limit is not None:
         left_side = left_side.within(_extent(right_side, table, reach))
-    index = Nearest(right_side.geometries(table), k, None if max_distance is None else float(max_distance))
+    index = Nearest(right_side.geometries(table), int(k), limit)
 
     def matched(rows: pa.Table) -> pa.Table:
         first, second, distances = index.pairs(left_side.geometries(rows))
@@ -209,10 +212,25 @@ def nearest(
     return names.concatenated(map(matched, left_side.tables()))
 
 
+def _max_distance(value: Any) -> float | None:
+    """Return ``max_distance`` as a float; raise TypeError or ValueError unless it is a positive number or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"max_distance must be a number, not {value!r}")
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
+    if not 0 < result < math.inf:
+        raise ValueError(f"max_distance must be a positive number, not {value!r}")
+    return result
+
+
 def _sides(left: Any, right: Any, on: On) -> tuple[_Side, _Side]:
     """Return both sides with equal types. Raises ValueError or TypeError if their geometry columns do not suit."""
-    names = (on, on) if isinstance(on, str) or on is None else tuple(on)
-    if len(names) != 2:
+    names = tuple(on) if isinstance(on, list | tuple) else (on, on)
+    if len(names) != 2 or not all(isinstance(name, str | None) for name in names):
         raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
     first, second = _side(left, names[0], "left"), _side(right, names[1], "right")
     if first.type is None and second.type is None:
@@ -246,6 +264,8 @@ def _side(rows: Any, name: str | None, side: str) -> _Side:
         name = next(iter(types))
     if name not in found.schema.names:
         raise ValueError(f"the {side} side has no column {name!r}{did_you_mean(name, found.schema.names)}")
+    if found.schema.names.count(name) > 1:
+        raise ValueError(f"the {side} side has several columns with the name {name!r}: rename them")
     if not holds_bytes(found.schema.field(name).type):
         raise TypeError(f"column {name!r} of the {side} side is {found.schema.field(name).type}, not WKB")
     return _Side(found, name, types.get(name))
@@ -263,6 +283,32 @@ def _rows(rows: Any) -> pa.Table | Scan:
     return found if isinstance(found, pa.Table) else found.read_all()
 
 
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return ``schema`` in layouts from which Arrow can take rows: large ones for views, none for run-end encoding."""
+    fields = [field.with_type(_plain_type(field.type)) for field in schema]
+    return pa.schema(fields, schema.metadata)
+
+
+def _plain_type(type: pa.DataType) -> pa.DataType:
+    if isinstance(type, pa.BaseExtensionType) or pa.types.is_list_view(type) or pa.types.is_large_list_view(type):
+        return type
+    return without_views(type.value_type if pa.types.is_run_end_encoded(type) else type)
+
+
+def _plain_table(table: pa.Table) -> pa.Table:
+    """Return ``table`` in the layouts of :func:`_plain_schema`."""
+    schema = _plain_schema(table.schema)
+    if schema.equals(table.schema):
+        return table
+    columns = []
+    for column, field in zip(table.columns, schema, strict=True):
+        chunks = column.chunks
+        if pa.types.is_run_end_encoded(column.type):
+            chunks = [run_ends_decoded(chunk) for chunk in chunks]
+        columns.append(pa.chunked_array([chunk.cast(field.type) for chunk in chunks], field.type))
+    return pa.table(columns, schema=schema)
+
+
 @dataclass(frozen=True)
 class _Names:
     """The columns of a result: ``schema`` of all columns, the names in both sides, and the names of ``columns``."""
@@ -277,6 +323,8 @@ class _Names:
         cls, left: _Side, right: _Side | None, suffix: str, columns: Sequence[str] | None, distance: str | None = None
     ) -> _Names:
         """Name the columns of a result; raise ValueError if a name is unknown or occurs twice."""
+        if not isinstance(suffix, str):
+            raise TypeError(f"suffix must be a str, not {suffix!r}")
         names = left.schema.names
         fields = list(left.schema)
         for field in right.schema if right is not None else ():
@@ -288,7 +336,7 @@ class _Names:
         repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
         if repeated:
             raise ValueError(f"several columns have the name {join_names(repeated)}: rename them, or change the suffix")
-        chosen = schema.names if columns is None else [columns] if isinstance(columns, str) else list(columns)
+        chosen = schema.names if columns is None else _names_of(columns)
         for name in chosen:
             if name not in schema.names:
                 raise ValueError(f"the join has no column {name!r}{did_you_mean(name, schema.names)}")
@@ -329,6 +377,16 @@ class _Names:
     def concatenated(self, parts: Iterable[pa.Table]) -> pa.Table:
         """Return all parts of a result in one table."""
         return pa.concat_tables([self.result_schema.empty_table(), *parts])
+
+
+def _names_of(columns: Any) -> list[str]:
+    """Return the names of ``columns``; raise TypeError unless it is an iterable of names."""
+    if isinstance(columns, str):
+        return [columns]
+    names: list[Any] = list(columns) if isinstance(columns, Iterable) else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"columns must be names of columns of the result, not {columns!r}")
+    return names
 
 
 def _extent(side: _Side, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:

@@ -151,10 +151,11 @@ class GeospatialHandler(OrdersRows):
             records.add(summary)
         return plain.cast(storage.field.type)
 
-    def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
-        """Return the covering column that the option ``covering`` requests."""
+    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> Derived | None:
+        """Return the covering column of the option ``covering``; version 1.1 needs one unless ``schema`` has it."""
         option = _option(options.geometry.get(field.name))
-        for_older_readers = {"type": "float"} if geoparquet.version(options) == "1.1" else None
+        needs_covering = geoparquet.version(options) == "1.1" and not geoparquet.has_covering(schema, field.name)
+        for_older_readers = {"type": "float"} if needs_covering else None
         covering = Covering.of_option(option.get("covering", for_older_readers), field.name)
         if covering is None:
             return None

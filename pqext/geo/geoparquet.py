@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from pqext.core.base.errors import GeometryError
 from pqext.core.format.metadata import Type
@@ -126,7 +127,7 @@ def of_columns(
     is_native = True
     for name, about in columns.items():
         node = find((name,))
-        if node is None:
+        if node is None or not _can_have(node, about.get("encoding")):
             continue
         remaining[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
         if not all(find(path) is not None for path in _bounds(about).values() if _is_path(path)):
@@ -143,6 +144,15 @@ def of_columns(
     if document.get("primary_column") not in [*remaining]:
         document["primary_column"] = next(iter(remaining), None)
     return json.dumps(document, separators=(",", ":")) if remaining else None
+
+
+def _can_have(node: SchemaNode, encoding: Any) -> bool:
+    """Return whether a column can contain geometries in ``encoding``: another column may have taken its name."""
+    if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
+        return True
+    if encoding == "WKB":
+        return node.is_leaf and node.physical_type == Type.BYTE_ARRAY and node.logical_type is None
+    return not node.is_leaf
 
 
 def merged(values: Sequence[str | None]) -> str:
@@ -285,6 +295,13 @@ def encoding_of(text: str, column: str) -> str:
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     """Return the paths of xmin, ymin, xmax and ymax of each column with a covering; empty if the text is invalid."""
     return _coverings(text) if len(text) <= _SHORT else _coverings_of_long(text)
+
+
+def has_covering(schema: pa.Schema, column: str) -> bool:
+    """Return whether the metadata of a table states a covering of ``column`` that is among its columns."""
+    text = (schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
+    paths = coverings(text).get(column, []) if text else []
+    return bool(paths) and all(path and path[0] in schema.names for path in paths)
 
 
 def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:

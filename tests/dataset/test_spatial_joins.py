@@ -177,3 +177,67 @@ def test_a_limited_scan_joins_its_own_rows(tmp_path: Path) -> None:
     assert pairs(geo.join(zones, limited, **reverse)) == pairs(geo.join(zones, first, **reverse))
     near = {"max_distance": 1.0, "columns": ["row", "zone"]}
     assert pairs(geo.nearest(limited, zones, **near)) == pairs(geo.nearest(first, zones, **near))
+
+
+@pytest.mark.spec("geo.joins.exact")
+@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
+def test_columns_that_arrow_cannot_take_from_are_joined(how: Any) -> None:
+    texts = pa.array([str(row) for row in range(len(LEFT))])
+    ends = pa.array([len(LEFT)], pa.int32())
+    odd = LEFT.append_column("text", texts.cast(pa.string_view())).append_column("texts", pa.array(
+        [[text] for text in texts.to_pylist()], pa.list_(pa.string_view())
+    )).append_column("run", pa.RunEndEncodedArray.from_arrays(ends, pa.array([7])))  # fmt: skip
+    odd = odd.append_column("lists", pa.array([[row] for row in range(len(LEFT))], pa.list_view(pa.int16())))
+    shape = odd["shape"].combine_chunks().cast(pa.binary_view())
+    odd = odd.set_column(1, odd.schema.field("shape").with_type(shape.type), shape)
+    expected = geo.join(LEFT, RIGHT, how=how)
+    joined = geo.join(odd, RIGHT, how=how)
+    assert joined.select(["row", "shape"]).to_pylist() == expected.select(["row", "shape"]).to_pylist()
+    assert joined["text"].to_pylist() == [str(row) for row in expected["row"].to_pylist()]
+    assert joined["run"].to_pylist() == [7] * len(joined)
+    assert joined["lists"].to_pylist() == [[row] for row in expected["row"].to_pylist()]
+    assert geo.join(RIGHT, odd, how=how).num_rows == geo.join(RIGHT, LEFT, how=how).num_rows
+
+
+def test_nearest_accepts_any_integer_and_more_neighbours_than_rows() -> None:
+    everything = geo.nearest(LEFT, RIGHT, len(RIGHT))
+    assert len(everything) > len(LEFT)
+    assert geo.nearest(LEFT, RIGHT, 10**40).equals(everything)
+    assert geo.nearest(LEFT, RIGHT, np.int64(2)).equals(geo.nearest(LEFT, RIGHT, 2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": 5}, "columns must be names of columns of the result, not 5"),
+        ({"columns": ["row", None]}, "columns must be names"),
+        ({"suffix": None}, "suffix must be a str, not None"),
+        ({"on": 5}, "on must be the name of a column, or a pair"),
+        ({"on": (1, 2)}, "on must be the name of a column, or a pair"),
+    ],
+)
+def test_arguments_of_other_types_are_rejected(options: dict[str, Any], message: str) -> None:
+    for function in (geo.join, geo.nearest):
+        with pytest.raises((TypeError, ValueError), match=message):
+            function(LEFT, RIGHT, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_distance": "1"}, "max_distance must be a number, not '1'"),
+        ({"max_distance": 10**400}, "max_distance must be a positive number"),
+        ({"distance_column": None}, "distance_column must be the name of a column, not None"),
+    ],
+)
+def test_options_of_nearest_of_other_types_are_rejected(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        geo.nearest(LEFT, RIGHT, **options)
+
+
+@pytest.mark.parametrize("how", ["inner", "semi"])
+def test_several_geometry_columns_with_one_name_are_rejected(how: Any) -> None:
+    double = pa.table([LEFT["shape"], LEFT["shape"]], schema=pa.schema([LEFT.schema.field("shape")] * 2))
+    for left, right, side in ((double, RIGHT, "left"), (RIGHT, double, "right")):
+        with pytest.raises(ValueError, match=f"the {side} side has several columns with the name 'shape': rename them"):
+            geo.join(left, right, how=how)

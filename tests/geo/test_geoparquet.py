@@ -122,7 +122,7 @@ def test_the_first_column_or_the_one_that_is_named_is_the_primary_one() -> None:
             written(plain)
     with pytest.raises(ValueError, match="omit one of them"):
         written(table(), key_value_metadata={"geo": "{}"})
-    for wrong in (1.5, "3.0", "h"):
+    for wrong in (1.5, "3.0", "h", 0, 1):
         with pytest.raises(ValueError, match='geoparquet must be a bool, None'):
             written(table(), geoparquet=wrong)
     with pytest.raises(ValueError, match="needs GeoParquet metadata"):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
+import geopandas
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
@@ -54,3 +57,35 @@ def test_coverings_that_are_gone_are_not_told_of() -> None:
     less = pa.StructArray.from_arrays([boxes.field("xmin")], ["xmin"])
     at = table.schema.get_field_index("g_bbox")
     assert "covering" not in told(table.set_column(at, "g_bbox", less))["columns"]["g"]
+
+
+@pytest.mark.spec("geoparquet.other_rows")
+@pytest.mark.parametrize("values", [pa.array([1, 2]), pa.array(["a", "b"]), pa.array([[b"a"], [b"b"]])])
+def test_other_columns_with_the_name_of_a_geometry_column_are_not_described(values: pa.Array) -> None:
+    table = whole().set_column(1, "g", values)
+    assert told(table)["columns"].keys() == {"h"}
+    assert told(table, geoparquet=False)["columns"].keys() == {"h"}
+    assert told(table.drop_columns(["h"])) is None
+
+
+@pytest.mark.spec("geoparquet.older", "geoparquet.other_rows")
+def test_tables_with_a_covering_are_written_as_version_1_1_again(tmp_path: Path) -> None:
+    pqext.write_table(pa.table([POINTS], ["g"]), tmp_path / "first", geoparquet="1.1")
+    pqext.write_table(pqext.read_table(tmp_path / "first"), tmp_path / "second", geoparquet="1.1")
+    first, second = (json.loads(pq.read_metadata(tmp_path / name).metadata[b"geo"]) for name in ("first", "second"))
+    assert second == first
+    assert len(geopandas.read_parquet(tmp_path / "second", bbox=(1, 3, 1, 3))) == 1
+    assert not pqext.verify(tmp_path / "second").faults
+    table = pa.table([POINTS, POINTS], ["g", "g_bbox"])
+    with pytest.raises(ValueError, match="'g_bbox', which 'g' is to get, already exists"):
+        pqext.write_table(table, tmp_path / "third", geoparquet="1.1")
+
+
+@pytest.mark.spec("geoparquet.columns")
+def test_a_primary_column_adds_metadata_to_a_file_without_it(tmp_path: Path) -> None:
+    table = pa.table([POINTS, POINTS], ["g", "h"])
+    pqext.write_table(table, tmp_path / "file", geoparquet=False)
+    with pqext.ParquetWriter(tmp_path / "file", table.schema, append=True, primary_geometry="h") as writer:
+        writer.write_table(table)
+    frame = geopandas.read_parquet(tmp_path / "file")
+    assert (len(frame), frame.active_geometry_name) == (4, "h")

@@ -36,7 +36,7 @@ def check_pairs(pairs: Mapping[Any, Any]) -> None:
 def check_geoparquet(options: Any) -> None:
     """Raise for options of GeoParquet metadata that are invalid or contradict each other."""
     version = options.geoparquet
-    if version not in (None, False, True, "1.1", "2.0"):
+    if version is not None and not isinstance(version, bool) and version not in ("1.1", "2.0"):
         advice = f"; primary_geometry={version!r} names the primary column" if isinstance(version, str) else ""
         raise ValueError(f'geoparquet must be a bool, None, "1.1" or "2.0", not {version!r}{advice}')
     if not isinstance(options.primary_geometry, str | None):

@@ -128,8 +128,8 @@ class Derived:
 class DerivesColumns(Protocol):
     """Optional part of a handler: columns derived from columns of its type."""
 
-    def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
-        """Return the column derived from top-level ``field``, if any."""
+    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> Derived | None:
+        """Return the column derived from top-level ``field`` of ``schema``, if any."""
 
 
 @dataclass(frozen=True, slots=True)

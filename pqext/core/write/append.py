@@ -78,7 +78,8 @@ class AppendedFile:
             check_combination(self.form, encrypted=False, extended=False, profile=options.profile)
             if requested is not None:
                 options = replace(options, **{**requested, **_infer_options(source, requested)})
-            if options.geoparquet is None and all(pair.key != "geo" for pair in self._old.key_value_metadata or ()):
+            is_default = options.geoparquet is None and options.primary_geometry is None
+            if is_default and all(pair.key != "geo" for pair in self._old.key_value_metadata or ()):
                 options = replace(options, geoparquet=False)
             self.options = options
             """Options of the new row groups; only files with GeoParquet metadata get more of it by default."""

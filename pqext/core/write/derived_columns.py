@@ -59,7 +59,7 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
         annotation = for_field(field, field.name, options)
         derived = None
         if annotation is not None and isinstance(handler := annotation.load(), DerivesColumns):
-            derived = handler.derived(field, options)
+            derived = handler.derived(field, schema, options)
         for one in (None,) if derived is None else (None, derived):
             if one is not None and one.field.name in [*schema.names, *(f.name for f in fields)]:
                 raise ValueError(

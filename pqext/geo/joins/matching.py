@@ -262,10 +262,11 @@ class Nearest:
     def __init__(self, right: GeometryColumn, k: int, max_distance: float | None) -> None:
         import shapely
 
-        self.right, self.k, self.max_distance = right, k, max_distance
+        self.right, self.max_distance = right, max_distance
         self._tree = PerThread(self._indexed)
         shapes = self.shapes
         self.count = int((~(shapely.is_missing(shapes) | shapely.is_empty(shapes))).sum())
+        self.k = min(k, self.count)
 
     def _indexed(self) -> Any:
         import shapely
@@ -306,14 +307,13 @@ class Nearest:
     def _candidates_around(self, shapes: Any, left_rows: Rows, distances: NDArray[np.float64]) -> tuple[Rows, Rows]:
         """Return at least the ``k`` nearest of each left row, from circles that grow until they contain as many."""
         rows, firsts = np.unique(left_rows, return_index=True)
-        count = min(self.k, self.count)
         radius = distances[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)
         limit = np.inf if self.max_distance is None else self.max_distance
         result: list[tuple[Rows, Rows]] = []
         while len(rows):
             radius = np.minimum(radius, limit)
             near, right_rows = call_shapely(self.tree.query, shapes[rows], predicate="dwithin", distance=radius)
-            enough = (np.bincount(near, minlength=len(rows)) >= count) | (radius >= limit)
+            enough = (np.bincount(near, minlength=len(rows)) >= self.k) | (radius >= limit)
             is_done = enough[near]
             result.append((rows[near[is_done]], right_rows[is_done]))
             rows, radius = rows[~enough], radius[~enough] * 2
