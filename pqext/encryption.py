@@ -1,4 +1,4 @@
-"""Encrypted files: keys of columns and footers, and key tools that wrap keys by a key management service (KMS).
+"""Encrypted files: keys of columns and footers, and key tools that wrap keys with a key management service (KMS).
 
 Give a :class:`FileEncryption` to ``encryption=`` when writing, a :class:`FileDecryption` to ``decryption=`` when
 reading. A :class:`CryptoFactory` makes both from keys that your :class:`KmsClient` keeps.

@@ -24,7 +24,7 @@ _OPTIONS = (
     ('pass legacy_timezone="..."', "pass --legacy-timezone"),
     ('read with int96="ms"', "pass --int96 ms"), ("schema_depth=", "--max-depth "),
     ("than max_depth", "than --max-depth"),
-    (" with columns=, or give the type to read it as in schema=pyarrow.schema(...)", " with --select"),
+    (" with columns=, or pass the type to read it as in schema=pyarrow.schema(...)", " with --select"),
     ("pass properties= with the name of", "pass --properties with the name of"),
 )
 """Python arguments in error messages, and their options."""

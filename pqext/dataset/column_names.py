@@ -52,7 +52,7 @@ class ExactNames:
         return replace(column, field=self.resolve(column.field)) if isinstance(column, Computed) else column
 
     def learn(self, file: ParquetFile) -> None:
-        """Record the column names of a file; all others agree with it unless the schema is stated."""
+        """Record the column names of the first file; all files have the same names unless a schema is passed."""
         if self._names is None and self.rule is None:
             self._names = _FileNames(self.folders, file.schema.root)
 

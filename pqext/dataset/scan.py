@@ -309,7 +309,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return escape_text(f"<pqext.Scan {'; '.join(f'{name}: {text}' for name, text in self._facts())}>")
 
     def _repr_html_(self) -> str:
-        """The facts, the columns where they are known or one local file states them, and what is read of that file.
+        """Facts, columns (if known or stated by a single local file), and the amount of data read.
 
         The first rows of that file are shown where few rows are read for them.
         """

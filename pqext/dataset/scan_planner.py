@@ -39,7 +39,7 @@ _NO_FILE = "no file is left to take the schema from: none is Parquet"
 
 
 class ScanPlanner:
-    """Plans one request, and caches what it learns of files and names for all runs of the request.
+    """Plans a request, and caches facts about files and names for all runs of the request.
 
     Threads may share a planner. Two threads may compute the same fact twice, with the same result.
     """
@@ -201,7 +201,7 @@ class ScanPlanner:
             if both:
                 raise UnsupportedError(
                     f"column {join_names(sorted(both))} is in the file, while the folders of other files name it: "
-                    "pass partitioning=None, or scan them apart",
+                    "pass partitioning=None, or scan them separately",
                     feature="partition columns within files", path=file.path,
                 )
         return self.request.partitions.evaluate(self.exact.of_folders(self.request.filter), self.partition_values)

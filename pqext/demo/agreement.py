@@ -119,7 +119,7 @@ def _pruned(reader: Reader, file: File, questions: list[tuple[Asked, Question]],
 
 
 def _needed(enough: dict[str, int], more: dict[str, int], total: int) -> str:
-    """In words, which questions a reader answers from the row groups that pqext reads, whose numbers are given."""
+    """Describe the questions that a reader answers from the row groups that pqext reads."""
     if not more:
         return f"no more than pqext: {_join_counts(enough.values())} of {total}" if enough else ""
     if not enough:

@@ -34,7 +34,7 @@ class Columns:
 
 
 def canonical(text: str | None) -> str | None:
-    """JSON text with sorted keys and numbers in one form, so that 2, 2.0 and 2.00 are equal.
+    """JSON text with sorted keys and normalised numbers, so that 2, 2.0 and 2.00 are equal.
 
     >>> canonical('{"b": 2.00, "a": 1e2}') == canonical('{"a":100,"b":2}')
     True

@@ -79,7 +79,7 @@ class Written:
 
 
 def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> DemoReport:
-    """Do the whole job and write the report, on ``spark``, a session that runs already, or one for the while.
+    """Run the job and write the report with ``spark``, an existing session, or a temporary one.
 
     Raises typed errors of pqext for bad input, such as a line that is not JSON, and ``ValueError`` when no row has
     coordinates: before Spark starts, where the beginning of the input shows it.

@@ -104,7 +104,7 @@ def _tuple(values: Sequence[float]) -> str:
 
 
 def answer(frame: DataFrame, source: Source) -> Answer:
-    """Run a question and take its rows, those with the largest of what is shown first."""
+    """Run a question and return its rows, sorted by the displayed value in descending order."""
     x, y = source.axes
     shown = (*source.shown, Shown(x, source.coordinates[0], "double"), Shown(y, source.coordinates[1], "double"))
     from pyspark.sql import functions as F
@@ -119,7 +119,7 @@ def answer(frame: DataFrame, source: Source) -> Answer:
 
 
 def same(answer: Answer, other: Answer) -> bool:
-    """Have both the same rows? Numbers as text may differ in how they are written: one file has 2.5, one 2.50."""
+    """Whether both results have the same rows. Numbers as text may be written differently: 2.5 or 2.50."""
     rows, others = ([[_same_number(cell) for cell in row] for row in item.rows] for item in (answer, other))
     return rows == others
 
@@ -131,7 +131,7 @@ def _same_number(value: Any) -> Any:
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
-    """Values in their order, after those that have none."""
+    """Sort key of a value; missing values and NaN come first."""
     known = value is not None and value == value
     return (known, value if known else 0)
 
@@ -145,13 +145,13 @@ def _text(value: object) -> str:
 
 
 def reading(folder: Path, file: FilePicture, question: Asked, metrics: Path) -> Reading:
-    """Which row groups of a folder's one file the question's tasks have read, and the bytes of chunks and footer.
+    """Return the row groups that the question's tasks read from a folder's single file, and the bytes read.
 
     Raises ``RuntimeError`` when the tasks have read another number of row groups than the planner says.
     """
     (task,) = on_spark.explain_read(str(folder), where=question.filter).tasks
     read = on_spark.read_metrics(str(metrics)).row_groups
     if read != len(task.kept_row_groups):
-        raise RuntimeError(f"{question.title}: {read} row groups were read where {len(task.kept_row_groups)} would do")
+        raise RuntimeError(f"{question.title}: {read} row groups were read, expected {len(task.kept_row_groups)}")
     bytes_read, bytes_total = task.bytes_kept + file.footer, task.bytes_total + file.footer
     return Reading(file.label, frozenset(task.kept_row_groups), task.total, bytes_read, bytes_total)

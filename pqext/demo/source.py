@@ -109,7 +109,7 @@ def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source
     check_schema(schema)
     paths = tuple(_path(part.strip()) for part in coordinates.split(","))
     if len(paths) not in (2, 3):
-        raise ValueError("the geometry takes two or three paths, as in lon,lat or $.at.x,$.at.y,$.at.z")
+        raise ValueError("the geometry requires two or three paths, as in lon,lat or $.at.x,$.at.y,$.at.z")
     return Source(
         title=path.name,
         about=f"Each line of {path.name} as a VARIANT {column}, its point from {', '.join(paths)}.",
@@ -135,7 +135,7 @@ def check_schema(schema: str | None) -> None:
     if schema is None:
         return
     if schema.strip().lower() == "infer":
-        raise ValueError("a file with the inferred schema is always written: leave the schema out")
+        raise ValueError("a file with the inferred schema is always written: omit the schema")
     shredding_schema(schema)
 
 
@@ -144,7 +144,7 @@ def _path(text: str) -> str:
 
 
 def row_group_rows(path: Path) -> int:
-    """Rows for each row group so that the file has about :data:`ROW_GROUPS` of them, or more when it is large."""
+    """Number of rows per row group that results in about :data:`ROW_GROUPS` row groups, or more for large files."""
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(1 << 20):

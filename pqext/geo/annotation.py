@@ -294,11 +294,11 @@ def _storage(
             error.locate(column=path)
             raise
     elif not holds_bytes(field.type):
-        hint = "; geo.from_wkt makes it of WKT" if str(field.type) in ("string", "large_string") else ""
-        hint = "; geo.from_geoarrow makes it of GeoArrow's layouts" if pa.types.is_nested(field.type) else hint
+        hint = "; geo.from_wkt converts WKT" if str(field.type) in ("string", "large_string") else ""
+        hint = "; geo.from_geoarrow converts GeoArrow layouts" if pa.types.is_nested(field.type) else hint
         raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}{hint}")
     if option.get("covering") and path != field.name:
-        raise ValueError(f"covering is for top-level columns, which {path!r} is not")
+        raise ValueError(f"option covering requires a top-level column, not {path!r}")
     geographic = crs_.is_geographic(type.crs, properties)
     if not type.planar and not geographic:
         problem = f"column {path!r}: GEOGRAPHY needs a geographic CRS, not {excerpt(crs_label(type.crs))}"

@@ -135,7 +135,7 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
 
 
 def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
-    """As :func:`stored`, with the PROJJSON itself where ``crs`` names a property that holds some."""
+    """Like :func:`stored`, with the PROJJSON itself if ``crs`` names a property that holds it."""
     result = stored(crs)
     if result == UNKNOWN_TO_SPARK:
         return UNKNOWN
@@ -286,7 +286,7 @@ def equal(first: str | None, second: str | None, properties: Mapping[str, str] |
 
 
 def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) -> bool | None:
-    """Are the coordinates longitudes and latitudes? None when the string names no system that is known."""
+    """Whether the coordinates are longitudes and latitudes. None if the string names no known system."""
     if stored(crs) is None or crs in _WELL_KNOWN:
         return True
     try:

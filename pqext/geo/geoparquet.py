@@ -65,7 +65,7 @@ def check_edges(type: GeospatialType, path: str) -> None:
 def check_dimensions(summary: Summary) -> None:
     """Raise GeometryError if a column contains geometries with M, which GeoParquet 1.1 does not have."""
     if any(code >= 2000 for code in summary.types):
-        raise GeometryError("GeoParquet 1.1 has no geometries with M; drop M, or write version 2.0")
+        raise GeometryError("GeoParquet 1.1 does not support geometries with M; drop M, or write version 2.0")
 
 
 def of_type(type: GeospatialType, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def crs_of(crs: Any) -> str | None:
     try:
         return crs_.normalize(crs if isinstance(crs, str) else json.dumps(crs))
     except RecursionError:
-        raise GeometryError("GeoParquet metadata has a CRS that nests too deep") from None
+        raise GeometryError("GeoParquet metadata has a CRS that is nested too deeply") from None
 
 
 def of_columns(
@@ -171,7 +171,7 @@ def merged(values: Sequence[str | None]) -> str:
         merged_columns = {name: _merge_column(name, [columns.get(name, {}) for columns in readable]) for name in names}
         return json.dumps({**json.loads(first), "columns": merged_columns}, separators=(",", ":"))
     except RecursionError:
-        raise GeometryError("GeoParquet metadata nests too deep") from None
+        raise GeometryError("GeoParquet metadata is nested too deeply") from None
 
 
 def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:

@@ -99,7 +99,7 @@ class PageBoxes:
 
     @classmethod
     def of_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
-        """From lines xmin, xmax, ymin, ymax, NaN where a page has no value; infinite bounds make it unknown."""
+        """Build boxes from lines xmin, xmax, ymin, ymax; NaN if a page has no value; infinite bounds are unknown."""
         missing: _Flags = np.logical_or.reduce(np.isnan(bounds))
         unknown: _Flags = np.logical_or.reduce(np.isinf(bounds)) & ~missing
         xmin, xmax, ymin, ymax = np.where(missing | unknown, 0.0, bounds)
@@ -200,7 +200,7 @@ def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageB
 
 
 def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialType) -> _Flags:
-    """Which pages may hold a row that satisfies ``predicate``; the others hold none. Nulls never satisfy one."""
+    """Return a flag per page: whether it may contain a row that satisfies ``predicate``. Nulls never satisfy one."""
     result = predicate.may_match_boxes(boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax, type)
     result[boxes.unknown] = True
     result[boxes.nulls] = False

@@ -36,7 +36,7 @@ class GeometryStorage(Storage):
 
     @classmethod
     def from_storage(cls, storage: Storage) -> GeometryStorage:
-        """``storage`` as one of these. Raises TypeError for one that another handler chose."""
+        """Wrap ``storage`` in this extension type. Raises TypeError if another handler chose it."""
         if not isinstance(storage, cls):
             raise TypeError("a geometry column is stored by what its handler's storage() returned")
         return storage

@@ -44,7 +44,7 @@ PLANE = GeospatialType()
 
 
 def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> GeospatialType:
-    """``crs`` and ``edges`` as a type; where they are None, what the array's extension type says.
+    """Return ``crs`` and ``edges`` as a type; values that are None come from the array's extension type.
 
     Raises TypeError when the array holds no bytes, GeometryError for GEOGRAPHY in a CRS that is known not to
     be geographic.
@@ -216,7 +216,7 @@ def bounding_box(parts: Iterable[Summary]) -> BoundingBox | None:
 
 
 def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) -> GeospatialStatistics:
-    """The statistics of several column chunks together; what one of them does not know, the whole does not.
+    """Merge the statistics of several column chunks; facts that are unknown for one are unknown for the result.
 
     In a geographic CRS the box wraps around the antimeridian if that is smaller, across the widest stretch of X
     that no chunk's box covers.

@@ -145,7 +145,7 @@ def marked_type(field: pa.Field) -> GeospatialType:
 
 
 def names_of_marks(field: pa.Field) -> frozenset[str]:
-    """Which of ``crs`` and ``edges`` a field's extension type or marks name; raises as :func:`marked_type` does."""
+    """Which of ``crs`` and ``edges`` a field's extension type or marks state; raises as :func:`marked_type` does."""
     marked_type(field)
     marks = json.loads(_marks(field) or "{}")
     return frozenset(name for name in ("crs", "edges") if marks.get(name))

@@ -1,4 +1,4 @@
-"""Are the values of an array well-formed WKB? What is wrong with each, as for variants in ``pqext.variant``."""
+"""Validate WKB arrays. Reports the fault of each row, like ``pqext.variant`` does for variants."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def require_bytes(array: Any) -> None:
     if isinstance(array, (pa.Table, pa.RecordBatch)):
         raise TypeError(f"{expected}, not {type(array).__name__}: take one of its columns, table['geometry']")
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
-        raise TypeError(f"{expected}, not {type(array).__name__}; geo.from_shapely makes one of shapely geometries")
+        raise TypeError(f"{expected}, not {type(array).__name__}; geo.from_shapely converts shapely geometries")
     if not holds_bytes(array.type):
         texts = ("string", "large_string", "string_view")
         hint = "; geo.from_wkt makes one of WKT" if str(storage_type(array.type)) in texts else ""
@@ -100,7 +100,7 @@ def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
 
 
 def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -> GeometryArray:
-    """``parts``, one for each of the input's, as a chunked array if the input is one."""
+    """Return ``parts`` as a chunked array if the input is one, else the only part."""
     return pa.chunked_array(parts, type=type) if isinstance(array, pa.ChunkedArray) else parts[0]
 
 
@@ -169,9 +169,9 @@ def _numbers(values: Any) -> pa.Array:
     except OverflowError:
         raise ValueError("a coordinate is larger than a double") from None
     except (TypeError, pa.ArrowNotImplementedError) as error:
-        raise TypeError(f"coordinates are sequences of numbers: {error}") from None
+        raise TypeError(f"coordinates must be sequences of numbers: {error}") from None
     except pa.ArrowInvalid as error:
-        raise ValueError(f"coordinates are sequences of numbers: {error}") from None
+        raise ValueError(f"coordinates must be sequences of numbers: {error}") from None
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:
@@ -198,7 +198,7 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
     try:
         values = shapely.to_wkb(objects, flavor="iso", byte_order=1)
     except TypeError:
-        raise TypeError("expected a sequence of shapely geometries; geo.from_wkt takes WKT") from None
+        raise TypeError("expected a sequence of shapely geometries; geo.from_wkt accepts WKT") from None
     return pa.array(values, type=pa.binary())
 
 
@@ -232,7 +232,7 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
 
 
 def for_geos(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
-    """As :func:`build` from a binary array, but without what GEOS crashes on: :func:`without_empty_parts`."""
+    """Like :func:`build` from a binary array, but without geometries that crash GEOS: :func:`without_empty_parts`."""
     shapes = build(chunk.to_numpy(zero_copy_only=False), rows)
     return without_empty_parts(shapes) if any(part.hollow for part in summaries(chunk)) else shapes
 

@@ -69,7 +69,7 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
 def _dictionaries(
     facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
-    """Dictionaries of columns whose values would take fewer bytes if each was stored in its place.
+    """Advise on dictionaries of columns whose values would take fewer bytes without one.
 
     Values of a column are taken to be equally long.
     """

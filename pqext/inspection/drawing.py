@@ -113,12 +113,12 @@ def _strips(layout: FileLayout) -> list[Strip]:
 
 
 def by_column(parts: list[Part]) -> tuple[int, ...]:
-    """Where the pages of another column begin."""
+    """Offsets of the pages of another column."""
     return tuple(part.offset for before, part in pairwise(parts) if part.column != before.column)
 
 
 def _end(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """A row for each part, and one for all indexes or filters of a row group that follow one another."""
+    """Return a row for each part, and one for consecutive indexes or filters of a row group."""
     runs = [list(run) for _, run in groupby(parts, lambda part: (part.kind, part.row_group, part.name))]
     lines = [(run, sum(part.length for part in run)) for run in runs]
     kept = [element for element in lines if element[0][0].row_group is None]
@@ -138,7 +138,7 @@ def _named(run: list[Part], names: list[str]) -> str:
 
 
 def _and_others(rows: Sequence[tuple[str, ...]], others: int, noun: str, width: int) -> tuple[tuple[str, ...], ...]:
-    """The rows and one that counts those left out."""
+    """Return the rows and a row that counts the omitted ones."""
     if others <= 0:
         return tuple(rows)
     return (*rows, (f"and {with_noun(others, f'other {noun}')}", *[""] * (width - 1)))

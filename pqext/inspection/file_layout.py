@@ -1,4 +1,4 @@
-"""A file's layout to scale: what lies where, how large pages are, and what could be smaller."""
+"""Draw a file's layout to scale: offsets, page sizes, and structures that could be smaller."""
 
 from __future__ import annotations
 

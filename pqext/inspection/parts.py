@@ -49,7 +49,7 @@ _METADATA_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of a file in order without gaps, and notes on what could not be determined.
+    """All parts of a file in order without gaps, with notes on parts that could not be identified.
 
     ``dictionary_values`` counts the values of large dictionaries by row group and column.
     """
@@ -75,7 +75,7 @@ class _Finder:
         """Return the chunks by the end offset of their pages."""
 
     def add(self, category: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
-        """Note a part, as far as it lies within the file."""
+        """Record the section of a part within the file."""
         if offset < 0 or length < 0 or offset > self.size - length:
             self.damaged.append(f"{_where(chunk)}the {name or category} would lie outside of the file")
             return
@@ -150,7 +150,7 @@ class _Finder:
         return pages
 
     def _by_headers(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
-        """The pages by their headers, read one after another."""
+        """Return the pages of a chunk by reading their headers in order."""
         pages: list[tuple[Kind, int, int]] = []
         at, stop = start, start + length
         while at < stop:
@@ -171,7 +171,7 @@ class _Finder:
         return pages
 
     def _count_values(self, chunk: ColumnChunk, at: int, stop: int) -> None:
-        """Note how many values the dictionary at ``at`` has, where its header can be read."""
+        """Record the number of values of the dictionary at ``at``, if its header can be read."""
         if self.headers <= 0:
             return
         self.headers -= 1
@@ -288,7 +288,7 @@ def _metadata_bytes(held: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
 
 
 def _checkpoint(source: Source, part: Part) -> Part:
-    """A checkpoint where the bytes end as one does, else the part itself."""
+    """Return the part as a checkpoint if its bytes end like one, else unchanged."""
     ending = CHECKPOINT.bytes
     if part.kind != "other" or part.length <= len(ending):
         return part

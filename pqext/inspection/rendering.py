@@ -1,4 +1,4 @@
-"""The inspection report for a terminal. Every text of the file's is made harmless first."""
+"""Render the inspection report for a terminal. Text from the file is escaped first."""
 
 from __future__ import annotations
 

@@ -348,7 +348,7 @@ class _Recovery:
             pending = list(filled)
 
     def _gather(self) -> Evidence | None:
-        """Collect the evidence of the best footer, or else of the pages; None without a footer and a schema."""
+        """Collect the evidence of the best footer or, without one, of the pages; None without a footer and a schema."""
         self._footers = footers.find(self._source, self._limits)
         source, limits = self._source, self._limits
         own = [footer for footer in self._footers if footer.is_own]

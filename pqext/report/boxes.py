@@ -24,7 +24,7 @@ _NEARBY = 0.02
 
 @dataclass(frozen=True, slots=True)
 class DrawnBox:
-    """One row group or page: ``box`` is None where the file states none."""
+    """A row group or page. ``box`` is None if the file states none."""
 
     row_group: int
     rows: int
@@ -56,12 +56,12 @@ class BoxMap:
 
     @property
     def projection(self) -> Projection:
-        """Where on the drawing things lie."""
+        """Positions on the drawing."""
         return Projection.fitting(box.box for box in self.row_groups if box.box is not None and drawable(box.box))
 
 
 def chosen(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
-    """Those that are drawn."""
+    """Boxes to draw."""
     known = tuple(box for box in boxes if box.box is not None and drawable(box.box))
     return known[:: -(-len(known) // MAX_DRAWN) or 1]
 

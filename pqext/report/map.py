@@ -18,7 +18,7 @@ _CORNER = 34.0
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Where a point of the plane falls on the drawing, whose y runs downwards."""
+    """Position of a point of the plane on the drawing, whose y axis points downwards."""
 
     extent: Box
     scale: float
@@ -106,7 +106,7 @@ def _layer(
 
 
 def box_shape(projection: Projection, box: Box, class_name: str, text: str) -> Markup:
-    """The box under a class, in two parts where it wraps; ``text`` shows when it is pointed at."""
+    """Draw the box with a class, in two halves if it wraps; ``text`` is the tooltip."""
     title = tag("title", *_lines(text))
     parts = []
     for xmin, xmax in box.spans():
@@ -140,7 +140,7 @@ def _dots(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
 
 
 def coast(projection: Projection) -> Markup:
-    """The land, where the extent is large enough and may be one of degrees."""
+    """Draw the land, if the extent is large enough and may be in degrees."""
     if not has_land(projection):
         return Markup("")
     rings = (
@@ -185,5 +185,5 @@ def _step(extent: float) -> float:
 
 
 def drawable(box: Box) -> bool:
-    """Can the box be drawn: beyond any coordinate on Earth in any unit the arithmetic would lose the numbers."""
+    """Whether the box can be drawn. Arithmetic loses precision beyond any coordinate on Earth in any unit."""
     return all(abs(value) < 1e12 for value in (box.xmin, box.xmax, box.ymin, box.ymax))

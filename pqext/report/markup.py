@@ -37,7 +37,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(parts: Iterable[object]) -> Markup:
-    """The parts one after the other, each escaped unless it is markup."""
+    """Concatenate the parts, escaping all that are not markup."""
     return Markup("".join(escape(part) for part in parts))
 
 

@@ -83,7 +83,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question, its answer as text, and what each file had to give for it."""
+    """A question, its answer as text, and the amount read from each file."""
 
     title: str
     expression: str
@@ -108,7 +108,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """All of the report. ``points`` are the positions of the rows, or a sample of them."""
+    """Contents of the report. ``points`` are the positions of the rows, or of a sample."""
 
     title: str
     source: str

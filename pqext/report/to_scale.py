@@ -117,7 +117,7 @@ def render(page: LayoutPage) -> str:
 
 
 def merged(parts: Sequence[Drawn], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
-    """Offset, length and bytes by kind of what is drawn: neighbours too narrow to be seen are one."""
+    """Return offset, length and bytes by type; merge neighbours that are too narrow to be seen."""
     bytes_of: dict[str, int] = {}
     start = stop = 0
     for part in parts:
@@ -169,7 +169,7 @@ def _drawing(strip: Strip) -> Markup:
 
 
 def _cell(x: str, width: str, bytes_of: dict[str, int]) -> Iterator[Markup]:
-    """The kinds of a cell one below the other, as high as each has bytes."""
+    """Stack the types of a cell, with heights in proportion to their bytes."""
     if list(bytes_of) == ["other"]:
         yield tag("rect", class_=_class("other"), x=x, y=12, width=width, height=16)
         return

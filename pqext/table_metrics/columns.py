@@ -56,7 +56,7 @@ UNKNOWN = ColumnSummary(None, None, None, tight=False)
 
 
 def merge(parts: Iterable[ColumnSummary]) -> ColumnSummary:
-    """Merge the summaries of several runs of rows; what is unknown for one run is unknown for all."""
+    """Merge the summaries of several runs of rows; facts that are unknown for one run are unknown for all."""
     parts = list(parts)
     filled = [part for part in parts if not part.is_void]
     low, high = _extreme([part.minimum for part in filled], min), _extreme([part.maximum for part in filled], max)

@@ -176,7 +176,7 @@ def _checked_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataT
     if path in options.shredding:
         raise TypeError(
             f"option 'shredding' names column {path!r}, which is not a VARIANT but has type {type}; "
-            "pqext.variant.parse_json makes variants of JSON"
+            "pqext.variant.parse_json parses JSON"
         )
     raise TypeError(f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}")
 

@@ -77,7 +77,7 @@ def as_variants(values: Any) -> VariantLike:
             if value is not None and not isinstance(value, BinaryVariant):
                 result = type(value).__name__
                 raise TypeError(
-                    f"expected a variant array, but item {row} is a {result}; variant.from_python takes Python objects"
+                    f"expected a variant array, but item {row} is a {result}; use variant.from_python"
                 )
             rows.append(None if value is None else {"metadata": value.metadata, "value": value.value})
         return pa.array(rows, variant_type())

@@ -284,7 +284,7 @@ def encode_integer(number: int) -> bytes:
 
 
 def encode_decimal(number: Scaled) -> bytes:
-    """``number`` in the narrowest decimal type whose digits hold it and its scale; ``ValueError`` beyond 38."""
+    """Encode ``number`` in the narrowest decimal type; ``ValueError`` if it has more than 38 digits."""
     for kind in (_T.DECIMAL4, _T.DECIMAL8):
         digits = DECIMAL_DIGITS[kind]
         if number.scale <= digits and abs(number.unscaled) < 10**digits:
@@ -295,7 +295,7 @@ def encode_decimal(number: Scaled) -> bytes:
 def _unsigned_size(number: int) -> int:
     size = max(1, (number.bit_length() + 7) // 8)
     if size > 4:
-        raise ValueError("an object or array takes more than 4 GiB")
+        raise ValueError("an object or array exceeds 4 GiB")
     return size
 
 

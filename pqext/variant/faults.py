@@ -9,7 +9,7 @@ from pqext.variant.kernels.binary import Fault
 
 
 class Meaning(NamedTuple):
-    """``rule`` is the broken rule's id in the ledger, "" where the fault is not one of encoding."""
+    """Meaning of a fault. ``rule`` is the broken rule's id in the ledger, "" if the fault is not one of encoding."""
 
     rule: str
     message: str

@@ -82,7 +82,7 @@ def encode_metadata(names: Iterable[str]) -> bytes:
     total = sum(map(len, strings))
     size = max(1, (max(total, len(strings)).bit_length() + 7) // 8)
     if size > 4:
-        raise ValueError("the field names take more than 4 GiB")
+        raise ValueError("the field names exceed 4 GiB")
     offsets = [len(strings), 0]
     for string in strings:
         offsets.append(offsets[-1] + len(string))

@@ -82,7 +82,7 @@ def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
 
 
 def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> bool:
-    """Can a row of the row group satisfy ``predicate`` on the VARIANT group ``node``? ``False`` is a proof."""
+    """Return whether a row of the row group may satisfy ``predicate`` on the VARIANT ``node``. ``False`` is a proof."""
     evidence = _find_evidence(node, predicate)
     if evidence is None:
         return True
@@ -145,7 +145,7 @@ class _Evidence:
 
     @property
     def cast(self) -> MonotoneCast | None:
-        """The cast of the typed column's values, where it keeps their order."""
+        """Cast the typed column's values if the cast preserves their order."""
         return monotone_cast(self.leaf, self.predicate.type, self.predicate.timezone)
 
     def is_clean(self, residual: Bounds) -> bool:
@@ -162,7 +162,7 @@ class _Evidence:
         return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
 
     def typed_test(self) -> Callable[[Bounds], bool]:
-        """Can a typed value within some bounds satisfy the predicate? What the types decide is decided once."""
+        """Whether a typed value within bounds may satisfy the predicate. Decisions by type alone are made once."""
         if self.typed is None:
             return lambda bounds: False
         cast, requested = self.cast, self.predicate.predicate
@@ -182,7 +182,7 @@ def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence |
 
 
 def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
-    """Can the typed column hold an equal value by its Bloom filter? There it has one form, or two for zero."""
+    """Whether the typed column's Bloom filter may contain an equal value: one encoding, or two for zero."""
     if evidence.typed is None:
         return False
     cast = evidence.cast

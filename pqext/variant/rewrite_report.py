@@ -62,7 +62,7 @@ class Rewritten:
 
 
 def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
-    """A line for each piece of damage, and for the rest of a long list one."""
+    """Describe each fault on a line, and summarise the rest of a long list."""
     lines = [
         escape_text(
             f"{format_rows(item.start, item.stop)} of row group {item.row_group}"

@@ -1,4 +1,4 @@
-"""Files whose VARIANT columns are shredded otherwise, or no more, and are sound: one row group in memory at a time."""
+"""Rewrite files with VARIANT columns shredded differently or not at all, one row group in memory at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time zones of casts: their offsets for the kernels, and bounds of what they make of a span of time.
+"""Time zones of casts: their offsets for the kernels, and their transitions in a span of time.
 
 A local time in the gap of a transition is read with the offset before it, and so is one that comes twice: Java's rule,
 which Spark has.
@@ -127,7 +127,7 @@ def find_timezone(name: str) -> TimeZone | None:
         hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
         offset = (hours * 60 + minutes) * 60 + seconds
         if minutes > 59 or seconds > 59 or offset > 18 * 3600:
-            raise ValueError(f"time zone {name!r}: an offset lies between -18:00 and +18:00")
+            raise ValueError(f"time zone {name!r}: an offset must be between -18:00 and +18:00")
         return TimeZone(name, (), (-offset if match[1] == "-" else offset,)) if offset else None
     try:
         data = _read(name)

@@ -141,7 +141,7 @@ def plain_binary(array: pa.Array) -> pa.Array:
 
 
 def plain_list(array: pa.Array) -> pa.ListArray:
-    """A list array of any layout as one with 32-bit offsets; the elements of list views come in their order."""
+    """Convert a list array of any layout to 32-bit offsets; list views keep their order."""
     if pa.types.is_list(array.type):
         return array
     plain = pa.list_(array.type.value_field)
@@ -150,7 +150,7 @@ def plain_list(array: pa.Array) -> pa.ListArray:
     # Arrow's own cast takes the views for ascending ones.
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
     if len(ends) and ends[-1].as_py() > 0x7FFFFFFF:
-        raise LimitError("lists hold more than 2^31 - 1 elements; give fewer rows at a time")
+        raise LimitError("lists hold more than 2^31 - 1 elements; pass fewer rows at a time")
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
     mask = array.is_null() if array.null_count else None
     return pa.ListArray.from_arrays(offsets, array.flatten(), plain, mask=mask)

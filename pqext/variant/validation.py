@@ -176,7 +176,7 @@ def column_paths(compiled: CompiledSchema) -> list[str]:
 
 
 def column_of(path: str, part: int) -> str:
-    """Where a fault of a ``part`` of the group at ``path`` lies; one of metadata within a group is about its name."""
+    """Locate a fault of a ``part`` of the group at ``path``; a fault of metadata within a group concerns its name."""
     if PARTS[part] in ("metadata", "residual"):
         return path or PARTS[part]
     return f"{path}.{PARTS[part]}".lstrip(".")
@@ -219,7 +219,7 @@ def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, 
 
 
 def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructArray, CompiledSchema]]:
-    """Where each piece starts, its rows, and the schema; a chunk is parted when there are threads for its parts."""
+    """Yield the first row, the rows and the schema of each chunk; split chunks if there are spare threads."""
     chunks = list(_compiled(array))
     rows = sum(len(chunk) for chunk, _ in chunks)
     most = max(rows, 1) if threads == 1 else max(_PIECE_ROWS, -(-rows // (_PIECES * threads)))

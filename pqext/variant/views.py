@@ -1,4 +1,4 @@
-"""View layouts of text, bytes and lists, which Arrow itself can do little with: it takes from none of them."""
+"""Convert view layouts of text, bytes and lists, which few Arrow kernels support."""
 
 from __future__ import annotations
 

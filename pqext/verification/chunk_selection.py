@@ -64,7 +64,7 @@ class ChunkSelection:
 
 
 def _report_overlaps(file: ParquetFile, offsets: ChunkRanges, findings: Findings) -> None:
-    """Report column chunks that share bytes, and once for all of them row groups that share all their bytes."""
+    """Report column chunks that share bytes, and once in total the row groups that share all their bytes."""
     names = [leaf.dotted for leaf in file.schema.leaves]
     for (group, leaf), (other_group, other) in offsets.shared():
         if max(leaf, other) < len(names):

@@ -277,7 +277,7 @@ def test_nothing_is_left_of_what_cannot_be_joined(tmp_path: Path) -> None:
         (b"nothing", "not a Parquet file"),
         (good[:-20], "truncated"),
         (edited(good, behind), "leaves the data of its file"),
-        (edited(good, elsewhere), "lies in another file"),
+        (edited(good, elsewhere), "is in another file"),
     ):
         with pytest.raises(pqext.ParquetError, match=message):
             pqext.concatenate([good, bad], dest)

@@ -239,7 +239,7 @@ def test_key_metadata_lets_a_reader_find_the_keys() -> None:
             read(data, explicit)
         denied = FileDecryption(FOOTER_KEY, key_retriever={}.__getitem__)
         assert read(data, denied, columns=["b"]).equals(TABLE.select(["b"]))
-        with pytest.raises(EncryptionError, match=r"has not given the key of column 'a': KeyError"):
+        with pytest.raises(EncryptionError, match=r"did not return the key of column 'a': KeyError"):
             read(data, denied)
 
 

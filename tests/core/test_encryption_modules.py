@@ -143,13 +143,13 @@ def test_lengths_are_checked_before_they_are_used() -> None:
     key = AesKey(KEY)
     module = view(key.seal(b"text", b""))
     for broken in (module[:-1], np.append(module, np.uint8(0)), module[:20], module[:3], module[:0]):
-        with pytest.raises(EncryptionError, match="announces"):
+        with pytest.raises(EncryptionError, match="declares"):
             key.open(broken, b"")
-    with pytest.raises(EncryptionError, match="announces"):
+    with pytest.raises(EncryptionError, match="declares"):
         key.open_unauthenticated(module[:10])
     huge = view(b"\xff\xff\xff\xff")
     for left, most in ((100, 1 << 40), (1 << 40, 100)):
-        with pytest.raises(EncryptionError, match="announces 4294967295 bytes"):
+        with pytest.raises(EncryptionError, match="declares 4294967295 bytes"):
             module_length(huge, left, most)
     assert module_length(module[:4], len(module), 1000) == len(module)
     with pytest.raises(EncryptionError):

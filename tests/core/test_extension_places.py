@@ -185,7 +185,7 @@ def test_second_copies_stay_true_when_files_are_joined(tmp_path: Any) -> None:
     [
         ({"second_encodings": {"nope": "plain"}}, "second_encodings names column 'nope'"),
         ({"second_encodings": {"b": "fancy"}}, "second_encodings must be one of"),
-        ({"second_encodings": {"b": "plain"}, "extensions": {"b": b"raw"}}, "give the bytes in a mapping by UUID"),
+        ({"second_encodings": {"b": "plain"}, "extensions": {"b": b"raw"}}, "pass the bytes in a mapping by UUID"),
     ],
 )
 def test_second_copies_that_cannot_be_written_are_refused(options: dict[str, Any], message: str) -> None:

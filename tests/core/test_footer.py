@@ -134,8 +134,8 @@ def test_a_changed_footer_is_read_by_pyarrow() -> None:
         (FILE[4:], "its beginning is damaged or missing", 0),
         (b"PARE" + FILE[4:], "its beginning is damaged or missing", 0),
         (b"PAR1\x00\x00\x00\x00PAR1", "a footer of 0 bytes", 4),
-        (b"PAR1\x01\x00\x00\x00PAR1", "a footer of 1 bytes is announced in a file of 12", 4),
-        (b"PAR1\xff\xff\xff\xffPAR1", "a footer of 4294967295 bytes is announced", 4),
+        (b"PAR1\x01\x00\x00\x00PAR1", "a footer of 1 bytes is declared in a file of 12", 4),
+        (b"PAR1\xff\xff\xff\xffPAR1", "a footer of 4294967295 bytes is declared", 4),
         (b"PAR1\x00\x01\x00\x00\x00PAR1", "a required field is missing", 5),
     ],
 )

@@ -118,7 +118,7 @@ def test_we_read_what_pyarrows_factory_encrypts(choices: dict[str, Any]) -> None
         without = {name: key for name, key in MASTERS.items() if name != "kc1"}
         kept = [name for name in ("a", "b", "c") if name not in choices["column_keys"]["kc1"]]
         assert read(out.getvalue(), without, columns=kept).equals(TABLE.select(kept))
-        with pytest.raises(EncryptionError, match="has not given the key of column 'a'") as caught:
+        with pytest.raises(EncryptionError, match="did not return the key of column 'a'") as caught:
             read(out.getvalue(), without)
         assert caught.value.column == "a"
 

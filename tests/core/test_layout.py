@@ -243,7 +243,7 @@ def test_a_footer_that_cannot_have_its_length_is_lost_and_the_length_is_named(le
     data = written()
     for wrong in (length, len(data) - 8, len(data) - 11):
         broken = data[:-8] + wrong.to_bytes(4, "little") + data[-4:]
-        with pytest.raises(pqext.CorruptFileError, match=r"footer of \d+ bytes is announced") as caught:
+        with pytest.raises(pqext.CorruptFileError, match=r"footer of \d+ bytes is declared") as caught:
             pqext.open(broken)
         assert caught.value.offset == len(data) - 8
 

@@ -221,7 +221,7 @@ def test_no_integer_wider_than_its_annotation_can_be_written() -> None:
 @pytest.mark.spec("logical.time.range")
 def test_a_time_outside_the_day_is_an_error_on_both_ways() -> None:
     for value in (-1, DAY * 1000 + 1):
-        with pytest.raises(CorruptFileError, match=rf"TIME lies outside the day: {value}.*column c"):
+        with pytest.raises(CorruptFileError, match=rf"TIME is outside the day: {value}.*column c"):
             read(one(Type.INT32, int32(value), 1, converted_type=ConvertedType.TIME_MILLIS))
     late = pa.Array.from_buffers(pa.time64("us"), 1, [None, pa.py_buffer(int64(DAY * 10**6 + 1))])
     with pytest.raises(ValueError, match="outside the day"):

@@ -120,7 +120,7 @@ def test_intervals_are_those_of_duckdb(path: Path, text: str) -> None:
     ("text", "message"),
     [
         ("interval '1 month'", "length is not fixed"), ("interval 2 years", "length is not fixed"),
-        ("interval '1-2' year to month", "a duration is written as"), ("interval 'soon'", "is not a duration"),
+        ("interval '1-2' year to month", "a duration must be written as"), ("interval 'soon'", "is not a duration"),
         ("interval '1 fortnight'", "is not a unit of time"), ("interval '0.1 ns us'", "is not a unit|not a duration"),
         ("interval '90'", "is not a duration"), ("interval '1 day 2'", "is not a duration"),
         ("interval '1 day' day", "the end is expected"),

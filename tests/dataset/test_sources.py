@@ -181,7 +181,7 @@ def test_an_empty_list_and_remote_or_strange_paths_are_errors(tree: Path) -> Non
         find_sources([])
     with pytest.raises(UnsupportedError, match="is not a local file"):
         find_sources("nowhere://bucket/key")
-    with pytest.raises(TypeError, match="a path is text"):
+    with pytest.raises(TypeError, match="a path must be text"):
         find_sources(_BytesPath())
 
 

@@ -261,5 +261,5 @@ def test_long_lists_are_read() -> None:
 
 @pytest.mark.parametrize("text", ["a = 1 and " + "not " * 3_000 + "b", "a = 1 and " + "+".join(["b"] * 3_000) + " > 1"])
 def test_what_nests_too_deep_has_a_place(text: str) -> None:
-    with pytest.raises(ValueError, match=r"the text nests too deep, at character \d+\n"):
+    with pytest.raises(ValueError, match=r"the text is nested too deeply, at character \d+\n"):
         from_sql(text)

@@ -114,7 +114,7 @@ def test_it_stands_beside_an_inferred_variant() -> None:
 @pytest.mark.spec("geo.covering.name")
 @pytest.mark.parametrize("covering", ["id", "g", "last"])
 def test_a_name_that_is_taken_is_refused(covering: str) -> None:
-    with pytest.raises(ValueError, match=f"column '{covering}', which 'g' is to get, is there already"):
+    with pytest.raises(ValueError, match=f"column '{covering}', which 'g' is to get, already exists"):
         written(table(), covering)
 
 
@@ -134,7 +134,7 @@ def test_options_that_are_none_are_refused(covering: Any, error: type[Exception]
 
 def test_a_geometry_within_another_column_has_none() -> None:
     inner = pa.StructArray.from_arrays([geo.from_points([1.0], [2.0]).storage], fields=[geo.geometry_field("g")])
-    with pytest.raises(ValueError, match=r"covering is for top-level columns, which 's.g' is not"):
+    with pytest.raises(ValueError, match=r"option covering requires a top-level column, not 's.g'"):
         pqext.write_table(pa.table({"s": inner}), io.BytesIO(), geometry={"s.g": {"covering": True}})
 
 

@@ -59,5 +59,5 @@ def test_what_lies_below_null_lists_need_not_be_a_geometry(nullable: bool, type:
     assert found["l"].to_pylist() == found["f"].to_pylist() == [[one], None, [other]]
     assert found["m"].to_pylist() == [[(0, one)], None, [(2, other)]]
     reached = pa.StructArray.from_arrays([pa.array([one, None], type)], fields=[field.with_nullable(False)])
-    with pytest.raises(ValueError, match="not nullable but holds a null"):
+    with pytest.raises(ValueError, match="not nullable but contains a null"):
         pqext.write_table(pa.table({"s": reached}), io.BytesIO())

@@ -248,7 +248,7 @@ def test_metadata_of_any_form_is_read_or_refused(about: Any, columns: list[Any])
 
 
 HOSTILE = {
-    "deep": ("[" * 100_000, "nests too deep"),
+    "deep": ("[" * 100_000, "is nested too deeply"),
     "cut": ('{"type":"struct","fields":[', "is not JSON"),
     "huge number": ('{"type":"struct","fields":[{"name":"a","type":"b","n":' + "9" * 5000 + "}]}", "is not JSON"),
     "list": ("[]", "not a struct"),

@@ -309,7 +309,7 @@ def test_the_choice_of_auto_is_logged(folder: Path, caplog: pytest.LogCaptureFix
 
 @pytest.mark.parametrize("engine", ["nativ", "spark", None])
 def test_unknown_engines_are_refused(spark: Any, folder: Path, engine: Any) -> None:
-    with pytest.raises(ValueError, match="engine is one of python, native, auto"):
+    with pytest.raises(ValueError, match="engine must be one of python, native, auto"):
         read(spark, str(folder / "whole"), engine=engine)
-    with pytest.raises(ValueError, match="did you mean 'native'" if engine == "nativ" else "engine is one of"):
+    with pytest.raises(ValueError, match="did you mean 'native'" if engine == "nativ" else "engine must be one of"):
         explain_read(str(folder / "whole"), engine=engine)

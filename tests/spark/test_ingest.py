@@ -260,14 +260,14 @@ def test_files_without_documents_give_a_folder_without_rows(spark: Any, tmp_path
 def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) -> None:
     source = str(lines(tmp_path / "in.json", [1]))
     out = str(tmp_path / "out")
-    with pytest.raises(ValueError, match="on_error is one of 'fail', 'null', 'skip', not 'raise'"):
+    with pytest.raises(ValueError, match="on_error must be one of 'fail', 'null', 'skip', not 'raise'"):
         ingest_json(spark, source, out, on_error="raise")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="compresion"):
         ingest_json(spark, source, out, compresion="zstd")
     with pytest.raises(ValueError, match=r'error_column .* needs on_error="null"'):
         ingest_json(spark, source, out, error_column="e")
     for wrong, message in (
-        ({"at": ("lon",)}, r"geometry 'at': points takes two or three paths"),
+        ({"at": ("lon",)}, r"geometry 'at': points requires two or three paths"),
         ({"at": {"crs": "EPSG:4326"}}, r"geometry 'at' has no paths"),
         ({"value": ("lon", "lat")}, r"two columns have one name"),
         ({"at": {"wkt": "$.w", "ordr": "hilbert"}}, r"unknown geometry option 'ordr'; did you mean 'order'"),

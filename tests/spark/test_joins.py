@@ -265,7 +265,7 @@ def test_the_nearest_of_data_frames(frames: tuple[Any, Any, Any, Any]) -> None:
     [({"predicate": "intersect"}, ValueError, "intersects"), ({"predicate": "disjoint"}, ValueError, "anti"),
      ({"predicate": "dwithin"}, TypeError, "distance"), ({"on": "nowhere"}, ValueError, "nowhere"),
      ({"on": ("geom", "tag")}, TypeError, "st_geomfromwkt"), ({"on": None}, ValueError, "no GEOMETRY"),
-     ({"how": "outer"}, ValueError, "how is one of"), ({"how": "left", "strategy": "grid"}, ValueError, "inner"),
+     ({"how": "outer"}, ValueError, "how must be one of"), ({"how": "left", "strategy": "grid"}, ValueError, "inner"),
      ({"columns": ["tag_rigt"]}, ValueError, "tag_right"), ({"columns": []}, ValueError, "at least one"),
      ({"broadcast_bytes": 0, "how": "left"}, ValueError, "broadcast_bytes")],
 )  # fmt: skip
@@ -287,7 +287,7 @@ def test_sides_of_different_kinds_and_systems_are_told(frames: tuple[Any, Any, A
         spatial_join(left, globe)
     with pytest.raises(TypeError, match="st_transform"):
         knn_join(globe, globe)
-    with pytest.raises(ValueError, match="k is a whole number"):
+    with pytest.raises(ValueError, match="k must be an integer"):
         knn_join(left, left, 0)
 
 

@@ -188,7 +188,7 @@ def test_other_arguments_for_ingested_files_are_refused(spark: Any, source: Path
     (source / "2.json").write_text('{"id": 400}\n')
     assert ingest(on_changed_arguments="skip").rows == 1
     assert identifiers(dest) == [*range(2 * ROWS + 1)]
-    with pytest.raises(ValueError, match="on_changed_arguments is one of 'raise', 'skip'"):
+    with pytest.raises(ValueError, match="on_changed_arguments must be one of 'raise', 'skip'"):
         ingest(on_changed_arguments="ignore")
     assert ingest(mode="overwrite").rows == 2 * ROWS + 1
 

@@ -69,7 +69,7 @@ def test_paths_of_databricks_are_those_of_its_mount(tmp_path: Path, monkeypatch:
 
 def test_no_path_is_told(tmp_path: Path) -> None:
     for options in ({}, {"paths": "[]"}, {"path": ""}, {"paths": '[""]'}):
-        with pytest.raises(ValueError, match=r"no path: give one to load\(\) or save\(\)"):
+        with pytest.raises(ValueError, match=r"no path: pass one to load\(\) or save\(\)"):
             option_paths(options)
 
 

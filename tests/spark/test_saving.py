@@ -151,7 +151,7 @@ def test_data_frames_are_written_in_every_mode_and_tell_what_was_written(spark: 
     assert all(one.rows <= 3 for one in done.files)
     theirs = spark.read.parquet(path).where("even AND day = DATE'2024-01-02'")
     assert sorted(row[0] for row in theirs.select(F.col("id")).collect()) == [4, 10, 16, 22, 28, 34]
-    with pytest.raises(FileExistsError, match=r'the folder holds files: use mode="append"'):
+    with pytest.raises(FileExistsError, match=r'the folder contains files: use mode="append"'):
         write(events, path)
     assert write(events, path, "ignore").files == ()
     assert pqext.scan(path).count() == 40
@@ -159,7 +159,7 @@ def test_data_frames_are_written_in_every_mode_and_tell_what_was_written(spark: 
     by: dict[str, Any] = {"partition_by": ["even", "day"]}
     assert write(part, path, "overwrite", partition_overwrite="dynamic", **by).rows == 1
     assert pqext.scan(path).count() == 40 - 7 + 1
-    with pytest.raises(ValueError, match=r"mode is one of .*, not 'apend'; did you mean 'append'\?"):
+    with pytest.raises(ValueError, match=r"mode must be one of .*, not 'apend'; did you mean 'append'\?"):
         write(events, path, "apend")  # type: ignore[arg-type]
     assert pqext.read_table(path, filter=(pqext.col("day") == str(date(2024, 1, 3)))).num_rows == 13
 

@@ -65,9 +65,9 @@ def test_the_writer_coerces_as_it_is_told() -> None:
     [
         ({"shema": "a INT"}, "unknown shredding option 'shema'; did you mean 'schema'"),
         ({"schema": "a INT", "max_fields": 3}, "'max_fields' applies to inferred schemas only"),
-        ({"coerce": "same"}, "coerce is one of 'equivalent', 'exact', 'json', not 'same'"),
-        ({"min_frequency": 2}, "min_frequency lies between 0 and 1"),
-        ({"mixed": "untyped"}, "mixed is one of"),
+        ({"coerce": "same"}, "coerce must be one of 'equivalent', 'exact', 'json', not 'same'"),
+        ({"min_frequency": 2}, "min_frequency must be between 0 and 1"),
+        ({"mixed": "untyped"}, "mixed must be one of"),
         ("infr", "invalid shredding schema 'infr'; did you mean 'infer'"),
         ({"schema": " INFERED"}, "did you mean 'infer'"),
         ("intr", "did you mean 'INT'"),

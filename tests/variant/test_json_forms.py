@@ -183,7 +183,7 @@ def test_a_reader_shows_what_it_reads(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(ValueError, match="format is one of 'auto', 'lines', 'documents', 'array', not 'ndjson'"):
+    with pytest.raises(ValueError, match="format must be one of 'auto', 'lines', 'documents', 'array', not 'ndjson'"):
         variant.read_json("a", format="ndjson")  # type: ignore[arg-type]
 
 

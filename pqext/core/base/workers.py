@@ -91,7 +91,7 @@ def _call_all(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> l
 
 
 class Workers:
-    """A context with at most ``threads`` threads, 0 for one per processor; no threads if there is one of ``jobs``.
+    """A context with at most ``threads`` threads, 0 for one per processor; no threads if ``jobs`` is 1.
 
     Workers with equal thread counts share a pool. When the context ends, running jobs are awaited and jobs that have
     not started are cancelled.

@@ -87,9 +87,9 @@ class AesKey:
 
     def _nonce(self, module_bytes: int) -> bytes:
         if module_bytes > _MODULE_BYTES_MAX:
-            raise EncryptionError("a module of more than 2 GiB cannot be encrypted; write smaller pages")
+            raise EncryptionError("a module larger than 2 GiB cannot be encrypted; write smaller pages")
         if next(self._invocations) > INVOCATIONS_MAX:
-            raise EncryptionError("a key has encrypted 2^32 modules, the most that are safe; go on with a new key")
+            raise EncryptionError("a key has encrypted 2^32 modules, the safe maximum; continue with a new key")
         return os.urandom(NONCE_BYTES)
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ def module_length(prefix: Bytes, left: int, most: int) -> int:
     length = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES].tobytes(), "little")
     if not LENGTH_BYTES + NONCE_BYTES <= length <= min(left, most):
         raise EncryptionError(
-            f"an encrypted module announces {length - LENGTH_BYTES} bytes where {max(left - LENGTH_BYTES, 0)} "
+            f"an encrypted module declares {length - LENGTH_BYTES} bytes where {max(left - LENGTH_BYTES, 0)} "
             "are left: the file is damaged, or the column is not encrypted as its metadata says"
         )
     return length
@@ -122,6 +122,6 @@ def _body(module: Bytes, least: int) -> Bytes:
     length = int.from_bytes(module[:LENGTH_BYTES].tobytes(), "little")
     if length != len(module) - LENGTH_BYTES or length < least:
         raise EncryptionError(
-            f"an encrypted module announces {length} bytes and has {len(module) - LENGTH_BYTES}: the file is damaged"
+            f"an encrypted module declares {length} bytes and has {len(module) - LENGTH_BYTES}: the file is damaged"
         )
     return module[LENGTH_BYTES:]

@@ -1,4 +1,4 @@
-"""The two footers of encrypted files: one that is encrypted, and one that is plaintext and signed.
+"""Footers of encrypted files: encrypted footers, and plaintext footers with a signature.
 
 Spec: "Parquet Modular Encryption", sections 5.4 and 5.5.
 """

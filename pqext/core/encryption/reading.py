@@ -196,7 +196,7 @@ class FileDecryptor:
             missing = "footer_key=..." if uses_footer_key else f"column_keys={{{path!r}: ...}}"
             raise MissingKeyError(
                 "the column is encrypted and its key was not given: pass "
-                f"decryption=FileDecryption({missing}) or one with a key_retriever, or leave the column out",
+                f"decryption=FileDecryption({missing}) or one with a key_retriever, or omit the column",
                 column=path,
             )
         return ChunkDecryptor(key, self.aad, row_group, column, self.algorithm.authenticates_pages)
@@ -211,7 +211,7 @@ class FileDecryptor:
     def column_metadata(
         self, chunk: ColumnChunk, path: str, row_group: int, column: int, limits: Limits
     ) -> ColumnMetaData | None:
-        """The metadata that a column chunk hides from those without its key; ``None`` when it hides none.
+        """The encrypted metadata of a column chunk; ``None`` if its metadata is plaintext.
 
         Raises ``EncryptionError`` when the key is missing.
         """
@@ -244,7 +244,7 @@ class FileDecryptor:
             except ParquetError:
                 raise
             except Exception as error:
-                raise EncryptionError(f"the key retriever has not given {name}: {type(error).__name__}") from error
+                raise EncryptionError(f"the key retriever did not return {name}: {type(error).__name__}") from error
             if key is None:
                 return None
             known = self._retrieved[key_metadata] = AesKey(check_key(key, name))

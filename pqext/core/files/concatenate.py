@@ -155,7 +155,7 @@ def _write(sink: Sink, data: bytes | None) -> tuple[int, int] | tuple[None, None
 def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
     if chunk.file_path is not None:
         raise UnsupportedError(
-            f"a column chunk lies in another file, {chunk.file_path!r}", feature="concatenating summary files"
+            f"a column chunk is in another file, {chunk.file_path!r}", feature="concatenating summary files"
         )
     if chunk.meta_data is None:
         raise CorruptFileError("a column chunk has no metadata")

@@ -56,7 +56,7 @@ def write_summary(
         except ValueError:  # on another drive
             relative = os.pardir
         if relative.split(os.sep)[0] == os.pardir or os.path.isabs(relative):
-            raise ValueError(f"{path} does not lie in {os.fsdecode(folder)}, the folder of the summary")
+            raise ValueError(f"{path} is not in {os.fsdecode(folder)}, the folder of the summary")
         name = str(PurePosixPath(*relative.split(os.sep)))
         with PathSource(path) as source:
             try:
@@ -96,7 +96,7 @@ def _named(metadata: FileMetaData, name: str) -> list[RowGroup]:
         for chunk in group.columns:
             if chunk.file_path is not None:
                 raise UnsupportedError(
-                    f"a column chunk lies in another file, {chunk.file_path!r}", feature="summaries of summaries"
+                    f"a column chunk is in another file, {chunk.file_path!r}", feature="summaries of summaries"
                 )
             chunk.file_path = name
     return groups

@@ -245,7 +245,7 @@ class Summary:
         return SummarisedSource(location, name, stamp, footer, open, partial(self._check, location, file, positions))
 
     def _check(self, location: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
-        """The CRC of the file's footer, which must be the recorded one, or of an equivalent footer."""
+        """Return the CRC of the file's footer after checking that it is the recorded one or of an equivalent footer."""
         if file is not None:
             try:
                 start = source.size - TRAILER_BYTES - file.footer_bytes

@@ -111,7 +111,7 @@ class ChunkRanges:
 
     @cached_property
     def _first(self) -> list[int]:
-        """For each row group the first one with the same ranges."""
+        """Return the first of the row groups with the same ranges, for each row group."""
         seen: dict[tuple[_Extent, ...], int] = {}
         return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._laid)]
 

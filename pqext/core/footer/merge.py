@@ -160,7 +160,7 @@ class FooterMerge:
         return merged
 
     def _of_all(self, pair: KeyValue) -> KeyValue:
-        """``pair`` of some files, as far as it holds for the rows of all files."""
+        """Return the part of ``pair`` of some files that is valid for the rows of all files."""
         values = [result.get(pair.key) for result in self._described]
         handler = describer(pair.key) if any(values) else None
         if handler is None:

@@ -123,7 +123,7 @@ def read_footer(
     offset = size - TRAILER_BYTES - length
     if length == 0 or offset < len(MAGIC):
         raise CorruptFileError(
-            f"a footer of {length} bytes is announced in a file of {size} bytes: "
+            f"a footer of {length} bytes is declared in a file of {size} bytes: "
             "the end of the file is damaged, or parts of the file are missing",
             path=source.path,
             offset=size - TRAILER_BYTES,
@@ -183,14 +183,14 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
         file_type = "" if headless else looks_like(head)
         advice = f"it is not a Parquet file{file_type}"
         if head == MAGIC:
-            advice = "it is truncated or still being written; `pqext recover` makes a whole file of what is left"
+            advice = "it is truncated or still being written; `pqext recover` writes the remaining rows to a new file"
         raise CorruptFileError(
             f"the file ends in {tail!r} instead of {MAGIC!r}: {advice}", path=source.path, offset=source.size - 4
         )
     if head != MAGIC:
         raise CorruptFileError(
             f"the file starts with {head!r} instead of {MAGIC!r}: its beginning is damaged or missing; "
-            "`pqext recover` makes a whole file of what is left",
+            "`pqext recover` writes the remaining rows to a new file",
             path=source.path,
             offset=0,
         )

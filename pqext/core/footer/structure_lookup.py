@@ -39,7 +39,7 @@ class LookupFooter(Footer):
 
     @property
     def raw(self) -> Any:
-        """All bytes of the footer, which are read or built now."""
+        """Return all bytes of the footer, read or built on demand."""
         return self.lookup.raw()
 
     @property
@@ -69,7 +69,7 @@ class ColumnWindows:
         raise NotImplementedError
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
-        """The chunks of one column in some row groups."""
+        """Return the chunks of a column in some row groups."""
         raise NotImplementedError
 
     def _chunk(self, column: int, row_group: int) -> ColumnChunk:

@@ -1,4 +1,4 @@
-"""All structures of the Parquet metadata, under the names and field numbers of the format.
+"""The structures of the Parquet metadata, with the names and field numbers of the format.
 
 Spec: "Metadata" and the Thrift definition it refers to, with the additions made since (2.13.0 and later).
 """
@@ -219,7 +219,7 @@ class EncryptionWithColumnKey(Struct):
 
 
 class ColumnCryptoMetaData(Union):
-    """Which key encrypts a column."""
+    """The key that encrypts a column."""
 
     ENCRYPTION_WITH_FOOTER_KEY: EncryptionWithFooterKey | None = field(1, EncryptionWithFooterKey, default=None)
     ENCRYPTION_WITH_COLUMN_KEY: EncryptionWithColumnKey | None = field(2, EncryptionWithColumnKey, default=None)
@@ -388,7 +388,7 @@ class PageLocation(Struct):
 
 
 class OffsetIndex(Struct):
-    """Where the pages of a chunk are, and the rows they start with."""
+    """Locations of the pages of a chunk, and their first rows."""
 
     page_locations: Sequence[PageLocation] = field(1, [PageLocation])
     unencoded_byte_array_data_bytes: Sequence[int] | None = field(2, ["i64"], default=None)

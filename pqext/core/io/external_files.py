@@ -100,7 +100,7 @@ class FileResolver:
 
     def _forbidden(self, file_path: str, reason: str) -> UnsupportedError:
         return UnsupportedError(
-            f"the column chunk lies in another file, {file_path[:1000]!r}, which is not opened: {reason}; "
+            f"the column chunk is in another file, {file_path[:1000]!r}, which is not opened: {reason}; "
             'pass external_files="any" to open files outside the folder',
             feature="external files", path=self._path,
         )

@@ -295,7 +295,7 @@ class ColumnReader:
         return result
 
     def _missing(self) -> list[LeafColumn]:
-        """Substitute for rows that the chunk lacks: none, so that it ends too early."""
+        """Return no rows for rows that the chunk lacks, so that it ends early."""
         return []
 
     def _entries_of(self, rows: int) -> int:

@@ -111,7 +111,7 @@ class LenientDecoder(PageDecoder):
         return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
 
     def _believes_header(self, raw: RawPage) -> bool:
-        """As in :class:`PageDecoder`, if no checksum confirms the levels."""
+        """Like :class:`PageDecoder`, unless a checksum confirms the levels."""
         return not (self._checksums and raw.header.crc is not None) and self._headers.rows_add_up
 
     @cached_property
@@ -147,7 +147,7 @@ class LenientDecoder(PageDecoder):
             return join(pieces)
 
     def _decode(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
-        """As in :class:`PageDecoder`; values that do not fill their pages belong to another type."""
+        """Like :class:`PageDecoder`; pages with bytes after their values have another type."""
         before = self._account.held
         column = super()._decode(run, needed)
         held = self._account.held

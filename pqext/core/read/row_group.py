@@ -109,7 +109,7 @@ class ColumnChunk:
             )
         if self.structure.file_path and self.structure.crypto_metadata is not None:
             raise UnsupportedError(
-                f"the column chunk lies in another file, {self.structure.file_path!r}, "
+                f"the column chunk is in another file, {self.structure.file_path!r}, "
                 "and is encrypted; read that file",
                 feature="encrypted external files", column=self.node.dotted,
             )

@@ -203,7 +203,7 @@ class RowGroupReader:
         return result
 
     def _assembled(self, leaf_arrays: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
-        """The row group as one batch of the leaves in ``leaf_arrays``; None if some are missing or take much memory."""
+        """Return the row group as one batch from ``leaf_arrays``; None if leaves are missing or take much memory."""
         rows = self._group.num_rows
         if len(leaf_arrays) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
             return None
@@ -318,7 +318,7 @@ class RowGroupReader:
         return self._without_whole(chosen)
 
     def _without_whole(self, chosen: _Rows | None) -> dict[int, ColumnReader]:
-        """Reopen all columns, none of them decoded in one call."""
+        """Reopen all columns to be decoded page by page."""
         self._gathered.resize(0)
         return self._readers(chosen, ())
 

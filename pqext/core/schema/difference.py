@@ -112,7 +112,7 @@ def _own_type(shape: Shape) -> object:
 
 
 def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
-    """The logical type, and the Arrow type of what has none; integers that a physical type has anyway have none."""
+    """Return the logical type, and the Arrow type without one; plain integers have no logical type."""
     result = node.logical_type
     integer = None if result is None else result.INTEGER
     if integer is not None and integer.isSigned and integer.bitWidth == _WIDTHS.get(node.physical_type):

@@ -57,7 +57,7 @@ def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Cale
 
 
 def carried(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
-    """Return the pairs that hold for values after reading: without calendars that values are converted from."""
+    """Return the pairs that remain valid after reading: without the calendars of converted values."""
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
 

@@ -85,7 +85,7 @@ def _column(schema: Schema, name: str) -> SchemaNode | None:
 
 
 class _Replaced(Sequence[SchemaNode]):
-    """Nodes with some replaced; the rest are still created on access."""
+    """Nodes with replacements; all other nodes are still created on access."""
 
     def __init__(self, nodes: Sequence[SchemaNode], others: Mapping[int, SchemaNode], names: Sequence[str]) -> None:
         self._nodes = nodes

@@ -264,7 +264,7 @@ class Children(Group):
 
 
 class Leaves(_Nodes):
-    """All ``count`` leaves below a root, in column order."""
+    """The ``count`` leaves below a root, in column order."""
 
     __slots__ = ("_count", "_root")
 

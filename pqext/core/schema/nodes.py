@@ -96,7 +96,7 @@ class SchemaNode:
         return isinstance(name, str) and self.position(name) is not None
 
     def position(self, name: str) -> int | None:
-        """The number of the child called ``name``, if there is one; the first of several."""
+        """Position of the child called ``name``, the first of several; None if there is no such child."""
         result = self._searched(name)
         return self._by_name.get(name) if result is None else result[0]
 
@@ -107,7 +107,7 @@ class SchemaNode:
         return match
 
     def child(self, name: str) -> SchemaNode | None:
-        """The child called ``name``, if there is one; the first of several."""
+        """The child called ``name``, the first of several; None if there is no such child."""
         position = self.position(name)
         return None if position is None else self.children[position]
 
@@ -118,7 +118,7 @@ class SchemaNode:
         return frozenset(name for name, count in Counter(self.child_names).items() if count > 1)
 
     def is_unique(self, name: str) -> bool:
-        """Does no more than one child have this name? Files may repeat names; a path then means the first."""
+        """Whether at most one child has this name. Files may repeat names; a path then means the first."""
         result = self._searched(name)
         return result[1] if result is not None else name not in self._repeated_names
 

@@ -128,7 +128,7 @@ def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
 
 
 def of_column(leaf: LeafType, order: ColumnOrder | None) -> BoundOrder:
-    """The order that a file's ``ColumnOrder`` gives to ``leaf``; undefined when it does not suit the type."""
+    """Return the order in a file's ``ColumnOrder`` for ``leaf``; undefined if it does not suit the type."""
     kind: Kind = "undefined"
     if order is not None:
         if order.IEEE_754_TOTAL_ORDER is not None:

@@ -1,4 +1,4 @@
-"""Rows of a row group as ascending ranges that do not touch: what pages may match, and how answers combine."""
+"""Rows of a row group as disjoint ascending ranges, with set operations to combine verdicts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | No
 
 
 def union(first: Sequence[range], second: Sequence[range]) -> RowRanges:
-    """Rows of either: what may match ``a or b``."""
+    """Union of both ranges: rows that may match ``a or b``."""
     return merged([*first, *second])
 
 
@@ -113,7 +113,7 @@ class RowQueue:
         return part
 
     def push_back(self, part: Sequence[range]) -> None:
-        """Have ``part``, the rows taken last, come next again."""
+        """Return ``part``, the last rows consumed, to the front."""
         for item in reversed(part):
             if self._rows and self._rows[0].start == item.stop:
                 item = range(item.start, self._rows.popleft().stop)
@@ -138,7 +138,7 @@ class NumberQueue:
         return part
 
     def push_back(self, part: NDArray[np.int64]) -> None:
-        """Have ``part``, the rows taken last, come next again."""
+        """Return ``part``, the last rows consumed, to the front."""
         self._at -= len(part)
 
 
@@ -161,7 +161,7 @@ def row_numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
 
 
 def ranges_around(rows: NDArray[np.int64], gap: int) -> RowRanges:
-    """Ranges that hold ``rows``, which ascend, and what lies between two of them that are at most ``gap`` apart."""
+    """Return ranges that cover the ascending ``rows`` and the gaps of at most ``gap`` rows between them."""
     if not len(rows):
         return []
     borders = np.flatnonzero(np.diff(rows) > gap)
@@ -170,7 +170,7 @@ def ranges_around(rows: NDArray[np.int64], gap: int) -> RowRanges:
 
 
 def flags_within(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
-    """Which rows of ``ranges`` are among ``rows``, which ascend: a flag for each row of ``ranges``, in their order."""
+    """Return a flag for each row of ``ranges``, in their order: whether it is in the ascending ``rows``."""
     bounds = np.array([(item.start, item.stop) for item in ranges], np.int64).reshape(-1, 2)
     lengths = bounds[:, 1] - bounds[:, 0]
     flags = np.zeros(int(lengths.sum()), np.bool_)

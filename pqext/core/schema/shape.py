@@ -49,7 +49,7 @@ class Shape:
         raise NotImplementedError
 
     def first_leaf(self) -> int:
-        """The column index of the first leaf: the one whose levels describe this shape."""
+        """Column index of the first leaf, whose levels describe this shape."""
         return next(self.leaves()).node.leaf_start
 
     def storage_field(self, options: ReadOptions) -> pa.Field:
@@ -57,7 +57,7 @@ class Shape:
         raise NotImplementedError
 
     def field(self, options: ReadOptions) -> pa.Field:
-        """The Arrow field that readers see, marked with its field id where the file has one."""
+        """Arrow field that readers see, with its field id if the file has one."""
         field = self.storage_field(options)
         if self.annotation is not None:
             field = self.annotation.load().arrow_field(self.node, field, options)
@@ -167,7 +167,7 @@ class GroupShape(Shape):
 
 @dataclass(frozen=True)
 class ListShape(Shape):
-    """A list or map: a repeated group, with its enclosing group if it has one.
+    """A list or map: a repeated group and its enclosing group, if any.
 
     ``element_level`` is the minimum definition level of an element, ``element_repetition`` the repetition level of a
     further element.
@@ -197,7 +197,7 @@ class ListShape(Shape):
 
 
 def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
-    """Raise for a column that cannot be read, by name; return the warnings of :func:`warn` for the others."""
+    """Raise the errors of columns that cannot be read, by name; return the warnings of :func:`warn` for all others."""
     results: list[str] = []
     for top in shapes:
         for leaf in top.leaves():
@@ -289,7 +289,7 @@ def _list(
 
 
 def _is_element(outer: SchemaNode, repeated: SchemaNode) -> bool:
-    """Is the repeated field itself the element? The backward-compatibility rules for lists, 1 to 4."""
+    """Whether the repeated field itself is the element. Backward-compatibility rules for lists, 1 to 4."""
     return (
         repeated.is_leaf
         or len(repeated.children) > 1

@@ -333,7 +333,7 @@ def bounds_of_values(
     order: BoundOrder, minimum: Value | None, maximum: Value | None, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """As :func:`bounds_of`, of bounds that ``order`` has read."""
+    """Like :func:`bounds_of`, for bounds that ``order`` has decoded."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
     has_nan: bool | None = False

@@ -105,7 +105,7 @@ class AppendedFile:
             subject = f"column {min(legacy)} uses Spark's legacy calendar, where new values would be misread"
             raise unsupported(subject, "write the file again, with the values that pqext reads")
         if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
-            raise unsupported("a column chunk lies in another file", "append to that one")
+            raise unsupported("a column chunk is in another file", "append to that one")
 
     def check(self, footer: FileMetaData) -> None:
         """Raise ``ValueError`` if row groups under ``footer`` do not fit the row groups of the file."""
@@ -166,7 +166,7 @@ def _footer(source: Source) -> Footer:
     try:
         return plain_footer(source, DEFAULT_LIMITS)
     except CorruptFileError as error:
-        advice = "; where a writer died, `pqext recover` makes a whole file of what is left"
+        advice = "; where a writer died, `pqext recover` writes the remaining rows to a new file"
         advice = "" if "pqext recover" in error.message else advice
         raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
 

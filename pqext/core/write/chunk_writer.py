@@ -52,7 +52,7 @@ from pqext.core.write.disassemble import DenseColumn
 from pqext.core.write.encoding_choice import choose
 from pqext.core.write.leaf_recipe import LeafRecipe
 
-TOO_LARGE = "a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)"
+TOO_LARGE = "a page exceeds 2 GiB; write smaller pages (page_rows, page_bytes)"
 
 
 @dataclass
@@ -378,6 +378,6 @@ def note_copy(chunk: EncodedChunk) -> None:
     if others is None:
         name = ".".join(chunk.metadata.path_in_schema)
         raise ValueError(
-            f"column {name!r} is given extension bytes and a second copy; give the bytes in a mapping by UUID"
+            f"column {name!r} has extension bytes and a second copy; pass the bytes in a mapping by UUID"
         )
     set_extension(chunk.metadata, others.replacing(SECOND_COPY, encode(about)).encode(), replace=True)

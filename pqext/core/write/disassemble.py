@@ -99,7 +99,7 @@ def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseCol
     elif array.null_count and _reaches_null(array, entries):
         name = shape.node.dotted
         advice = "declare the field nullable, or replace its nulls"
-        raise ParquetError(f"column {name!r} is not nullable but holds a null; {advice}", column=name)
+        raise ParquetError(f"column {name!r} is not nullable but contains a null; {advice}", column=name)
     if isinstance(shape, LeafShape):
         yield _leaf(shape, array, entries)
     elif isinstance(shape, GroupShape):

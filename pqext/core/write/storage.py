@@ -87,7 +87,7 @@ class StoredField:
 
     @cached_property
     def is_rebuilt(self) -> bool:
-        """Whether converting this field, or one below it, takes more than a cast."""
+        """Whether converting this field, or one below it, requires more than a cast."""
         if self.annotation is not None or any(child.is_rebuilt for child in self.children):
             return True
         if any(child.plain.nullable != child.field.nullable for child in self.children):

@@ -86,7 +86,7 @@ def _remedy(values: Iterable[Any]) -> str:
 
 
 def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
-    """A table of a mapping from names to values."""
+    """Convert a mapping from names to values into a table."""
     arrays = {}
     for name, values in columns.items():
         if not isinstance(name, str):

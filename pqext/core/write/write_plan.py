@@ -103,7 +103,7 @@ def prepare(
     for leaf in schema.leaves:
         if len(leaf.path) >= DEFAULT_LIMITS.schema_depth:
             raise LimitError(
-                f"the schema nests {len(leaf.path) + 1} levels deep, root and leaf included; "
+                f"the schema is nested {len(leaf.path) + 1} levels deep, root and leaf included; "
                 f"readers, pyarrow among them, take {DEFAULT_LIMITS.schema_depth}"
             )
     options.check_leaves(dict.fromkeys(leaf.dotted for leaf in schema.leaves))

@@ -159,7 +159,7 @@ def _number_types(operand: Arithmetic, type: Callable[[Any], pa.DataType]) -> li
             continue
         number = number_type(type(entry))
         if number is None:
-            raise TypeError(f"{operand}: {entry} holds no numbers")
+            raise TypeError(f"{operand}: {entry} is not numeric")
         results.append(number)
     beside = next(item for item in results if item is not None)
     return [
@@ -210,7 +210,7 @@ def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
     if types.is_struct(type):
         to = escape_text(operand.type)
         raise TypeError(
-            f"{operand}: {operand.operand} does not hold plain values; cast a value inside a VARIANT by its path: "
+            f"{operand}: {operand.operand} does not contain plain values; cast a value inside a VARIANT by its path: "
             f"{operand.operand}:$::{to} or .variant('$', '{to}')"
         )
     many = " of more than 38 digits" if types.is_decimal(type) and type.precision > 38 else ""

@@ -206,7 +206,7 @@ class _Window:
 
 
 class _GroupRun:
-    """Reads one row group with one of ``shares`` shares of the memory that a call may use."""
+    """Reads one row group with one of ``shares`` shares of the call's memory."""
 
     def __init__(
         self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int,

@@ -34,7 +34,7 @@ class OrderKey:
         return f"{self.value}{direction}{', nulls first' if self.nulls_first else ''}"
 
     def admits(self, limit: pa.Scalar, is_tie_admitted: bool) -> Expression | bool:
-        """Return the condition on rows that come before a row whose key is ``limit``, or that all rows or none do.
+        """Return the condition on rows that precede a row whose key is ``limit``; True if all do, False if none.
 
         Rows with the same key count as earlier if ``is_tie_admitted``. The condition lets rows pass that come later
         if no condition excludes them.
@@ -164,7 +164,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     try:
         columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(len(schema))]
     except pa.ArrowInvalid as error:
-        raise MemoryLimitError(f"the rows to order are too large for one Arrow array: {error}; order fewer") from None
+        raise MemoryLimitError(f"the rows to order exceed an Arrow array: {error}; add a filter or limit") from None
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     rows = sum(batch.num_rows for batch in batches)

@@ -1,4 +1,4 @@
-"""Text as dates, times of day and timestamps, where it is written in one form of ISO 8601 that cannot be mistaken.
+"""Parse dates, times of day and timestamps in the unambiguous ISO 8601 format.
 
 Every form is fixed: years have four digits, months and days two. A timestamp without a timezone takes text without one,
 and an instant takes text with one, because no session's timezone could decide what the other means.
@@ -30,7 +30,7 @@ def days(text: str) -> int:
     """
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
-        raise ValueError("a date is written as '2026-05-31'")
+        raise ValueError("a date must be written as '2026-05-31'")
     if match[4] is not None or match[8] is not None:
         raise ValueError("a date has neither a time of day nor a zone")
     return _days(match)
@@ -62,7 +62,7 @@ def nanoseconds(text: str, utc: bool) -> int:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         form = "'2026-05-31T23:59:59Z'" if utc else "'2026-05-31' or '2026-05-31T23:59:59'"
-        raise ValueError(f"a timestamp is written as {form}")
+        raise ValueError(f"a timestamp must be written as {form}")
     zone = match[8]
     if (zone is not None) != utc:
         raise ValueError("the text has no zone, and the column holds instants" if utc else

@@ -153,7 +153,7 @@ def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
 def time_literal(nanoseconds: int) -> time | pa.Scalar:
     """Return the canonical time of day ``nanoseconds`` after midnight, up to 24:00, which Python's times lack."""
     if not 0 <= nanoseconds <= _DAY:
-        raise ValueError("a time of day lies between midnight and midnight")
+        raise ValueError("a time of day must be between 00:00 and 24:00")
     if nanoseconds % 1000 or nanoseconds == _DAY:
         return pa.scalar(nanoseconds, pa.time64("ns"))
     return _time_of_day(nanoseconds)

@@ -193,7 +193,7 @@ def compared_value(literal: Literal, value_type: ValueType, operand: Operand) ->
 
 
 def write_instead(literal: Literal, value_type: ValueType, written: Notation) -> str:
-    """The literal as one that compares with values of ``value_type``, where that may have been meant; else nothing.
+    """Suggest a literal to compare with values of ``value_type`` if the user may have meant it; else nothing.
 
     >>> write_instead("2026-05-01", ValueType("date"), Notation.SQL)
     "; write date '2026-05-01'"

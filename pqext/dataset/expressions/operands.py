@@ -84,7 +84,7 @@ class Value(SuggestionMixin, Predicates):
         return Arithmetic("-", (self,))
 
     def cast(self, type: Any) -> Value:
-        """The value as another type, null where it has none; ``type`` is a type's name or an Arrow type.
+        """Cast the value to another type, null if it cannot be cast; ``type`` is a type's name or an Arrow type.
 
         Casts are Spark's ``try_cast``, with the reader's ``timezone`` for local times, UTC by default: decimals are
         rounded half up, other numbers are cut towards zero, text is parsed, decimals keep the digits of their scale as
@@ -283,7 +283,7 @@ class Arithmetic(Value):
         if self.operator not in ARITHMETIC:
             raise ValueError(f"{self.operator!r} is not one of {', '.join(ARITHMETIC)}")
         if len(self.operands) != 2 and (self.operator, len(self.operands)) != ("-", 1):
-            raise ValueError(f"{self.operator} takes two values")
+            raise ValueError(f"{self.operator} requires two values")
         if not all(isinstance(operand, Value) for operand in self.operands):
             raise TypeError("arithmetic requires columns, computed values and numbers")
         for operand in self.operands:
@@ -320,7 +320,7 @@ class Cast(Value):
         if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
             raise TypeError(f"only columns and computed values can be cast, not {type(self.operand).__name__}")
         if not isinstance(self.type, str):
-            raise TypeError("a type is given by its name")
+            raise TypeError("a type must be the name of a type")
         if describe(target_type(self.type)) is None:
             raise ValueError(f"a column casts to single values, not to {escape_text(self.type)}")
         _check_depth(self)

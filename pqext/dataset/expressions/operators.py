@@ -71,7 +71,7 @@ class Predicates(Operand):
         return _joined(other) | as_condition(self)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
-        """Is the value one of ``values``? Null on null; nothing is in an empty list.
+        """Test whether the value is one of ``values``. Null if the value is null; false for an empty list.
 
         A None among ``values`` is SQL's null, which equals no value: where it is listed, the condition is null for all
         values that are not, and ``~`` of it is true of no row. Add ``| col("kind").is_null()`` to match nulls.
@@ -108,7 +108,7 @@ class Predicates(Operand):
         return self._compare("==", math.nan)
 
     def starts_with(self, prefix: str | bytes) -> Matches:
-        """Does the text begin with ``prefix``? Row groups and pages are skipped by their bounds.
+        """Test whether the text begins with ``prefix``. Bounds skip row groups and pages.
 
         >>> from pqext import col
         >>> str(col("name").starts_with("Fi"))

@@ -30,7 +30,7 @@ Parts: TypeAlias = tuple[str | Wildcard, ...]
 
 
 def check_pattern(operator: str, pattern: object, escape: object) -> None:
-    """Raise ``TypeError`` or ``ValueError`` for a pattern of another type, an unknown question or a wrong escape."""
+    """Raise ``TypeError`` or ``ValueError`` for a pattern of another type, an unknown operator or an invalid escape."""
     if operator not in HOW:
         raise ValueError(f"{operator!r} is not one of {', '.join(HOW)}")
     is_like = operator in ("like", "ilike")

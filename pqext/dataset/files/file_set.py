@@ -44,7 +44,7 @@ _NAMED = 10
 
 @dataclass(eq=False)
 class FileSet(PickledByFields):
-    """Sources and how to open them. Scans derived from each other share one, with its cached metadata."""
+    """Sources and the options to open them. Derived scans share an instance with its metadata cache."""
 
     sources: tuple[Any, ...]
     options: ReadOptions = field(default_factory=ReadOptions)

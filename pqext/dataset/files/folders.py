@@ -183,9 +183,9 @@ class Journal:
 def _inside(name: Any) -> str:
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
-        raise ValueError("a path that leads elsewhere")
+        raise ValueError("a path must stay below the folder")
     if local_paths.ON_WINDOWS and re.search(r"[\\:]", name):
-        raise ValueError("a path with a drive or with backslashes")
+        raise ValueError("a path must not contain a drive or backslashes")
     os.fsencode(name)  # a ValueError where no file can have the name
     return str(name)
 

@@ -52,7 +52,7 @@ def parsed(text: bytes | str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it nests too deep") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 def parse_integer(number: Any) -> int:

@@ -85,7 +85,7 @@ def located(
     several = sources if isinstance(sources, list | tuple) and not is_filesystem_path(sources) else [sources]
     for source in several:
         if isinstance(source, os.PathLike) and not isinstance(os.fspath(source), str):
-            raise TypeError("a path is text")
+            raise TypeError("a path must be text")
         places.append(source if isinstance(source, Location) else locate(source, filesystem, storage_options))
     return places
 

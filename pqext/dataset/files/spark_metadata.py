@@ -32,7 +32,7 @@ class SinkLog:
 
     @staticmethod
     def read(folder: str) -> SinkLog | None:
-        """The log of ``folder``, None when it has none.
+        """The log of ``folder``, None if it has no log.
 
         Raises ``CorruptFileError`` for a log that is damaged or lacks a batch, ``UnsupportedError`` for one of
         another version than 1.
@@ -51,7 +51,7 @@ class SinkLog:
         raise AssertionError
 
     def committed(self, files: Sequence[Parts], is_complete: bool) -> set[Parts]:
-        """Those of ``files``, by the parts of their paths below the folder, that count.
+        """Return the committed ``files``, by the components of their paths below the folder.
 
         The folder may have been moved since its log was written, so the ends of paths are compared. Raises
         ``FileNotFoundError`` if ``files`` are all of the folder (``is_complete``) and one that counts is missing.

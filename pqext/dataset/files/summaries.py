@@ -31,7 +31,7 @@ _NOT_NOTED = "it does not note the sizes and times of its files, as pqext.write_
 
 @dataclass(eq=False)
 class Summaries(PickledByFields):
-    """The summary files of a scan: those named explicitly, by the files they list, and ``folders`` with one."""
+    """The summary files of a scan: those passed explicitly, and those in ``folders``."""
 
     named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
     folders: Sequence[str] = ()

@@ -41,7 +41,7 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
     if not all(isinstance(item, list) and item for item in filters):
         items = ", ".join(str(item) if isinstance(item, Expression) else repr(item) for item in filters)
         raise ValueError(
-            "a filter is a list of tuples such as ('id', '>', 1) or of expressions, or a list of these lists, "
+            "a filter must be a list of tuples such as ('id', '>', 1) or of expressions, or a list of these lists, "
             f"not [{excerpt(items, limit=100)}]"
         )
     return any_of([all_of([_condition(item) for item in conjunction]) for conjunction in filters])
@@ -61,11 +61,11 @@ def as_expression(filter: Any) -> Expression | None:
     name = kind.__name__ if kind.__module__.startswith(("pqext.", "builtins")) else f"{kind.__module__}.{kind.__name__}"
     if name.startswith(("pyarrow.", "polars.")):
         raise TypeError(
-            "a filter is an expression of pqext, like pqext.col('a') > 5, pqext.col('a').isin([1, 2]) and "
+            "a filter must be an expression of pqext, like pqext.col('a') > 5, pqext.col('a').isin([1, 2]) and "
             f"pqext.col('a').is_null(), joined with &, | and ~, not {name}"
         )
     raise TypeError(
-        f"a filter is an expression like pqext.col('a') > 5, a list of tuples or text like 'a > 5', not {name}"
+        f"a filter must be an expression like pqext.col('a') > 5, a list of tuples or text like 'a > 5', not {name}"
     )
 
 
@@ -85,7 +85,7 @@ def _condition(item: Any) -> Expression:
     if isinstance(item, Expression | Predicates):
         return as_condition(item)
     if not isinstance(item, tuple) or len(item) != 3:
-        raise ValueError(f"a condition is an expression or a tuple (column, operator, value), not {item!r}")
+        raise ValueError(f"a condition must be an expression or a tuple (column, operator, value), not {item!r}")
     path, operator, value = item
     column = col(path)
     if operator == "in":

@@ -207,13 +207,13 @@ def _write_literal(literal: Literal) -> Any:
 
 def _expression(tree: Any, depth: int) -> Expression:
     if depth > MAX_DEPTH:
-        raise ValueError(f"the expression nests more than {MAX_DEPTH} levels deep")
+        raise ValueError(f"the expression is nested more than {MAX_DEPTH} levels deep")
     if not isinstance(tree, dict):
-        raise ValueError("an expression is a JSON object")
+        raise ValueError("an expression must be a JSON object")
     if tree.keys() == {"and"} or tree.keys() == {"or"}:
         ((word, operands),) = tree.items()
         if not isinstance(operands, list):
-            raise ValueError(f"{word} takes a list")
+            raise ValueError(f"{word} requires a list")
         joined = tuple(_expression(operand, depth + 1) for operand in operands)
         return And(joined) if word == "and" else Or(joined)
     if tree.keys() == {"not"}:
@@ -235,7 +235,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
         (pattern,) = _members(tree, "pattern")
         result = _literal(pattern)
         if not isinstance(result, str | bytes):
-            raise ValueError("a pattern is text")
+            raise ValueError("a pattern must be text")
         return Matches(operand, name, result, _text(escape))
     if name in COMPARE:
         (value,) = _members(tree, "value")
@@ -257,7 +257,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
 def _whole_operand(tree: Any, depth: int = 0) -> Value:
     """Parse an operand that is an object of its own, without an op."""
     if not isinstance(tree, dict):
-        raise ValueError("an operand is a JSON object")
+        raise ValueError("an operand must be a JSON object")
     rest = dict(tree)
     operand = _operand(rest, depth)
     _members(rest)
@@ -275,7 +275,7 @@ def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
     if "variant" in tree:
         field = tree.pop("variant")
         if not isinstance(field, dict):
-            raise ValueError("variant takes an object")
+            raise ValueError("variant requires an object")
         field = dict(field)
         timezone, column = _timezone(field), _column(field)
         path, type = _members(field, "path", "type")
@@ -289,7 +289,7 @@ def _computed(name: str, tree: Any, depth: int) -> Value:
     if name == "list_length":
         return ListLength(cast(Base, _whole_operand(tree, depth)))
     if not isinstance(tree, dict):
-        raise ValueError(f"{name} takes an object")
+        raise ValueError(f"{name} requires an object")
     if name == "cast":
         timezone = _timezone(tree)
         of, type = _members(tree, "of", "type")
@@ -314,7 +314,7 @@ def _column(tree: dict[str, Any]) -> Column:
     is_dotted = "dotted" in tree
     path = tree.pop("dotted" if is_dotted else "column", None)
     if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):
-        raise ValueError("a column is a non-empty list of names")
+        raise ValueError("a column must be a non-empty list of names")
     if not is_dotted:
         return Column(tuple(path))
     parts = path[0].split(".")
@@ -327,7 +327,7 @@ def _geometry(tree: dict[str, Any]) -> Any:
         return bytes.fromhex(_text(wkb))
     (box,) = _members(tree, "box")
     if not isinstance(box, list) or len(box) != 4:
-        raise ValueError("a box is a list of four numbers")
+        raise ValueError("a box must be a list of four numbers")
     sides = list(map(_literal, box))
     if not all(isinstance(side, float) for side in sides):
         raise ValueError("the sides of a box are floats")
@@ -336,7 +336,7 @@ def _geometry(tree: dict[str, Any]) -> Any:
 
 def _distance(value: Any) -> float:
     if not isinstance(value, float):
-        raise ValueError("dwithin has a distance, a float")
+        raise ValueError("the distance of dwithin must be a float")
     return value
 
 
@@ -357,7 +357,7 @@ def _float(text: Any) -> float:
 def _datetime(text: Any) -> datetime:
     value = datetime.fromisoformat(_text(text))
     if value.tzinfo not in (None, UTC):
-        raise ValueError("a timestamp is in UTC or without a timezone")
+        raise ValueError("a timestamp must be in UTC or have no timezone")
     return value
 
 
@@ -379,7 +379,7 @@ _LITERALS: dict[str, Callable[[Any], Any]] = {
 def _literal(tree: Any) -> Literal:
     if not isinstance(tree, dict):
         if not isinstance(tree, bool | int | float | str):
-            raise ValueError("a literal is text, a number, a boolean or an object that names its type")
+            raise ValueError("a literal must be text, a number, a boolean or an object that names its type")
         return canonical(tree)
     if len(tree) != 1:
         raise ValueError("a literal object has one member, its type")

@@ -99,7 +99,7 @@ def from_sql(text: str) -> Expression:
 
 
 def value_from_sql(text: str) -> Value:
-    """The value that SQL text stands for: a column or what is computed of columns.
+    """Parse SQL text into a value: a column or an expression of columns.
 
     >>> str(value_from_sql("price * 2"))
     'price * 2'
@@ -134,7 +134,7 @@ class _Reader:
         except _PlacedError as error:
             raise ValueError(str(error)) from None
         except RecursionError:
-            raise ValueError(str(self._failure(self._reached(), "the text nests too deep"))) from None
+            raise ValueError(str(self._failure(self._reached(), "the text is nested too deeply"))) from None
 
     def _reached(self) -> int:
         """Return the start of the part of the text that was read last."""

@@ -1,4 +1,4 @@
-"""The dialect of SQL text of filters: how sqlglot cuts it into tokens, and what it makes of them.
+"""SQL dialect of filters: how sqlglot tokenises the text and parses it.
 
 Both kinds of quotes around names are names, and numbers end as in Spark, ``1L`` and ``1.5BD``. Functions are but names
 and arguments, so that none is taken for another.

@@ -60,7 +60,7 @@ def _box(*sides: Any) -> tuple[float, ...]:
     with suppress(TypeError):
         if len(sides) == 4:
             return tuple(map(float, sides))
-    raise ValueError("a box has four numbers: xmin, ymin, xmax, ymax")
+    raise ValueError("a box requires four numbers: xmin, ymin, xmax, ymax")
 
 
 def null_safe(equality: Expression) -> Expression:

@@ -243,7 +243,7 @@ def duration(node: exp.Interval) -> timedelta | pa.Scalar:
     if isinstance(number, exp.Neg):
         sign, number = "-", number.this
     if not isinstance(number, exp.Literal) or not isinstance(unit, exp.Var | None):
-        raise ValueError("a duration is written as interval '1 day 2 hours' or interval 90 minutes")
+        raise ValueError("a duration must be written as interval '1 day 2 hours' or interval 90 minutes")
     text = sign + str(number.this)
     return parse_duration(text if unit is None else f"{text} {unit.this}")
 

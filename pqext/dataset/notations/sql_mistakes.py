@@ -37,7 +37,7 @@ _MOST = 40
 
 
 def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
-    """Return where sqlglot's ``parser`` stopped, and what it expected there."""
+    """Return the position at which sqlglot's ``parser`` stopped, and the expected syntax."""
     message = error.errors[0] if error.errors else {}
     description, word = str(message.get("description")), str(message.get("highlight") or "")
     is_end = getattr(parser, "_index", 0) >= len(getattr(parser, "_tokens", "-"))
@@ -59,7 +59,7 @@ def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
 
 
 def unknown_form(node: Any) -> tuple[int, str]:
-    """Return where the text uses unsupported syntax, and what to write instead."""
+    """Return the position of unsupported syntax, and its replacement."""
     at = start_of(node) or 0
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):
         alias = node.args["alias"]

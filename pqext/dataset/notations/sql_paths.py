@@ -139,7 +139,7 @@ def _bracket(text: str, at: int) -> tuple[str | int, int]:
         return int(index[1]), index.end()
     key = _QUOTED_KEY.match(text, at)
     if key is None:
-        raise PathError(at, "brackets of a path hold the index of an element or a quoted name, as in event:['a b'][0]")
+        raise PathError(at, "brackets of a path contain an element index or a quoted name, as in event:['a b'][0]")
     if key[3] is not None:
         return key[3].replace("``", "`"), key.end()
     quote, inside = ("'", key[1]) if key[2] is None else ('"', key[2])

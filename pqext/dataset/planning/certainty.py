@@ -56,7 +56,7 @@ def may_be_certain(file: ParquetFile) -> bool:
 def split_certain(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
 ) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-    """The plans of row groups all of whose rows match for certain, and of the others that are read.
+    """Split plans into those whose rows all match for certain and those to read.
 
     None is certain unless ``is_exact``: otherwise the ``condition`` is true of rows that do not match.
     """

@@ -1,4 +1,4 @@
-"""Whether the plan of a row group is one for a file: plans travel, and what they name must be there."""
+"""Check that the plan of a row group fits a file, since plans are sent between processes."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Conjunct:
 
     @cached_property
     def leaves(self) -> frozenset[int]:
-        """All leaves that the conjunct needs."""
+        """Return the leaves that the conjunct reads."""
         return frozenset(leaf for _, leaf in self.asked).union(*self.tops.values())
 
     @cached_property

@@ -17,7 +17,7 @@ _NOUNS = {"files": "file", "row_groups": "row group", "rows": "row", "pages": "p
 
 
 def summary(tasks: Sequence[Task]) -> str:
-    """Summarise how much is read, in one line."""
+    """Summarise the amount of data read, in one line."""
     retained, total = sum(len(task.kept_row_groups) for task in tasks), sum(task.total for task in tasks)
     rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
     bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
@@ -60,7 +60,7 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
 
 
 def format_skipped(tasks: Sequence[Task]) -> list[str]:
-    """Format what each type of evidence skips, one line each."""
+    """Format the amount of data that each type of evidence skips, one line each."""
     lines = []
     for evidence, numbers in skipped(tasks).items():
         parts = [count(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]

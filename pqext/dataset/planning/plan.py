@@ -221,7 +221,7 @@ def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
     at = 0
     for item in rows or ():
         if not at <= item.start < item.stop <= num_rows:
-            raise TypeError("rows that do not ascend, or leave their row group")
+            raise TypeError("rows must ascend and stay within their row group")
         at = item.stop
     stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
     if prune_reason is None and not stages and not is_outline:
@@ -276,7 +276,7 @@ def _list(value: Any) -> list[Any]:
 
 def _pair(value: Any) -> tuple[Any, Any]:
     if len(_list(value)) != 2:
-        raise TypeError("a list of another length than 2")
+        raise TypeError("expected a list of length 2")
     return value[0], value[1]
 
 

@@ -1,4 +1,4 @@
-"""Plan what a query reads of one file: which columns, row groups and pages, in which stages.
+"""Plan the columns, row groups and pages that a query reads from one file, in stages.
 
 The filter's columns come first, those of each conjunct in a stage of its own, ordered by the bytes they are expected
 to save for the bytes they cost; then the other columns of the result, for the remaining rows. All decisions about
@@ -350,7 +350,7 @@ class FilePlanner:
 
 @dataclass
 class RowTarget:
-    """Number of ``rows`` still needed beyond those that the row groups planned so far certainly return."""
+    """Number of ``rows`` still needed in addition to the rows that planned row groups certainly return."""
 
     rows: int
 

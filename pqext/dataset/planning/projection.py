@@ -59,7 +59,7 @@ class Computed:
         return self.field._key()
 
     def arrow_field(self, file: ParquetFile) -> pa.Field:
-        """Return its Arrow field in a file; raises as binding does if the file cannot provide it."""
+        """Return its Arrow field in a file. Raises the errors of binding if the file cannot provide it."""
         for base in bases(self.field):
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":

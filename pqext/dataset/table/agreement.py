@@ -59,7 +59,7 @@ class Agreement(SchemaStrategy):
         return self.ask(row, file, filter)
 
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise as binding does where the filter does not suit a file."""
+        """Raise the errors of binding if the filter does not suit a file."""
         if file.schema is self._suited:
             return
         self.table_request.check_filter(file)
@@ -115,7 +115,7 @@ def check_agreement(
     """
     if len(set(first.names)) < len(first.names):
         raise SchemaMismatchError(
-            f"schemas cannot be matched by name: {first_path} has several columns of one name, and {other_path} other "
+            f"schemas cannot be matched by name: {first_path} has duplicate column names, and {other_path} other "
             "columns; read the files one by one"
         )
     missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)

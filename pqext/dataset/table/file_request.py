@@ -163,7 +163,7 @@ class SchemaStrategy(ABC):
 
     @abstractmethod
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise as binding does where the scan's filter does not suit a file."""
+        """Raise the errors of binding if the scan's filter does not suit a file."""
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request as `ask`, for rows that are only counted."""
@@ -231,7 +231,7 @@ def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Sc
         return batch
     if not schema.names:
         return batch.select([])
-    positions: dict[str, list[int]] = {}  # of each name, last first: a file may have several columns of one name
+    positions: dict[str, list[int]] = {}  # of each name, last first: a file may have several columns with the same name
     for index, name in reversed([*enumerate(batch.schema.names)]):
         positions.setdefault(name, []).append(index)
     columns = []

@@ -160,7 +160,7 @@ class Partitions:
         return {row: result for row, result in lacking.items() if result}
 
     def check_included(self, root: SchemaNode) -> None:
-        """Raise ``ValueError`` where a file, by the root of its schema, has a column of a name that is included."""
+        """Raise ``ValueError`` if a file, by the root of its schema, already has a column with an included name."""
         for name in (self.paths, self.rows):
             if name is not None and root.position(name) is not None:
                 raise ValueError(f"column {name!r} is in the file; choose another name for the included column")
@@ -192,11 +192,11 @@ class Partitions:
         return schema
 
     def arrays(self, values: pa.RecordBatch, row: int, length: int) -> dict[str, pa.Array]:
-        """Return the columns for ``length`` rows of the source in ``row`` of ``values``."""
+        """Return the columns for ``length`` rows of a source, with the values at index ``row`` of ``values``."""
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
 
     def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
-        """Append these columns to rows of the source in ``row`` of ``values``."""
+        """Append the partition columns to a batch of a source, with the values at index ``row`` of ``values``."""
         for name, array in self.arrays(values, row, batch.num_rows).items():
             batch = batch.append_column(name, array)
         return batch

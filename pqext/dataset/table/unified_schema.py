@@ -1,4 +1,4 @@
-"""One Arrow schema for files whose schemas differ, by the names of columns.
+"""Unify the schemas of files into one Arrow schema, by column name.
 
 A column that a file lacks is null there. Types widen so that every value stays what it is:
 
@@ -72,7 +72,7 @@ class Unifier:
         Raises ``ValueError``, which names column, types and both files, where a type does not go with those before.
         """
         if len(set(schema.names)) < len(schema.names):
-            raise SchemaMismatchError(f"schemas cannot be matched by name: {path} has several columns of one name")
+            raise SchemaMismatchError(f"schemas cannot be matched by name: {path} has duplicate column names")
         self._metadata = self._metadata or schema.metadata
         for field in schema:
             known = self._fields.get(field.name)
@@ -89,7 +89,7 @@ class Unifier:
                 name = ".".join((field.name, *found.path))
                 raise SchemaMismatchError(
                     f"schemas cannot be unified: column {name!r} is {found.first} in {self._named[field.name]} and "
-                    f"{found.other} in {path}; leave the column out with columns=, or give the type to read it as in "
+                    f"{found.other} in {path}; omit the column with columns=, or give the type to read it as in "
                     "schema=pyarrow.schema(...)"
                 ) from None
             if unified.type != known.type:

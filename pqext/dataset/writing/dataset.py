@@ -111,7 +111,7 @@ def write_dataset(
         if mode == "ignore":
             return Saved(target.path, ())
         raise FileExistsError(
-            errno.EEXIST, 'the folder holds files: pass mode="append", "overwrite" or "ignore"', target.path
+            errno.EEXIST, 'the folder contains files: pass mode="append", "overwrite" or "ignore"', target.path
         )
     table = as_table(data)
     schema = _plain_partitions(table.schema, by)
@@ -146,7 +146,7 @@ def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
     """Raise ``ValueError`` unless ``choice`` is one of the words."""
     if choice not in words:
         meant = did_you_mean(str(choice), words)
-        raise ValueError(f"{name} is one of {', '.join(map(repr, words))}, not {choice!r}{meant}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, not {choice!r}{meant}")
 
 
 def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:

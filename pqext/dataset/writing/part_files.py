@@ -247,7 +247,7 @@ def check_division(division: Division, schema: pa.Schema) -> None:
     for name in ("max_records_per_file", "target_file_bytes"):
         arguments = getattr(division, name)
         if arguments is not None and (isinstance(arguments, bool) or not isinstance(arguments, int)):
-            raise TypeError(f"{name} is a whole number, not {arguments!r}")
+            raise TypeError(f"{name} must be an integer, not {arguments!r}")
         if arguments is not None and arguments < 1:
             raise ValueError(f"{name} must be positive, not {arguments}")
     folder_names(schema, division.partition_by)

@@ -1,4 +1,4 @@
-"""Where the files of a job wait for its commit, as its tasks see it."""
+"""Staging location of a job's files before its commit, for its tasks."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class StagedFolder:
 def _too_long(folder: str) -> UnsupportedError:
     name, _, value = folder.partition("=")
     return UnsupportedError(
-        f"a value makes the name of its folder {len(os.fsencode(folder))} bytes long, and its path longer than the "
-        f"file system allows ({value[:20]}...): shorten the value, or leave the column out of partition_by",
+        f"the folder name of a value has {len(os.fsencode(folder))} bytes, and its path exceeds the limit of the "
+        f"file system ({value[:20]}...): shorten the value, or omit the column from partition_by",
         feature="partition values of this length", column=unquote(name),
     )

@@ -108,7 +108,7 @@ class StoreTarget:
         return f"{self._bucket.prefix}/" if self._bucket.prefix else ""
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
-        """Finish a job that was killed after it was decided, and give up what others began before ``older_than``."""
+        """Finish a killed job whose commit was decided, and abort jobs that began before ``older_than``."""
         finished = self._finish_other()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
@@ -228,7 +228,7 @@ class StoreTarget:
                     self._bucket.abort(item.key, item.upload)
 
     def _may_be_decided(self) -> bool:
-        """Does the note name this job? What waits for a job that is decided is all there is of it."""
+        """Whether the manifest names this job, which is then decided; true if it cannot be read."""
         try:
             return self._is_noted(self._job)
         except Exception:
@@ -257,7 +257,7 @@ class StoreTarget:
         return (*names, *notes)
 
     def _finish_other(self) -> tuple[str, ...]:
-        """Finish the job that is decided, if there is one."""
+        """Finish the decided job, if any."""
         try:
             data, version = self._bucket.get(self._inside + NOTE)
         except FileNotFoundError:
@@ -307,7 +307,7 @@ class StoreTarget:
 
 
 def _in_parallel(action: Callable[[str], None], names: Sequence[str]) -> None:
-    """``action`` on all names, several at once where there are many."""
+    """Run ``action`` on all names, concurrently if there are many."""
     if len(names) <= _TOGETHER:
         for name in names:
             action(name)

@@ -1,4 +1,4 @@
-"""The folder that a job writes into, as its driver sees it: on a file system, or in an object store."""
+"""Target folder of a job on the driver: on a file system, or in an object store."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Target(Protocol):
         """Whether the folder contains Parquet files."""
 
     def has(self, batch: Batch) -> bool | None:
-        """Is a batch of a stream there already? None where none of its query is."""
+        """Whether a batch of a stream is committed. None if no batch of its query is."""
 
     def commit(
         self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,

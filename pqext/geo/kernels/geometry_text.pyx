@@ -257,7 +257,7 @@ def to_text(WkbColumn column not None, bint json, int decimals=-1):
     cdef int64_t row = 0, stop = 0
     cdef int status = 0
     if decimals < -1 or decimals > 18:
-        raise ValueError("a precision is 0 to 18 decimals")
+        raise ValueError("a precision must be 0 to 18 decimals")
     memset(&data, 0, sizeof(Bytes))
     memset(&offsets, 0, sizeof(Bytes))
     style.json = json

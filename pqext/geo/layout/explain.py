@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class BoxLayout:
-    """The boxes of all row groups, or of all pages; bytes are those that the geometry column takes in the file.
+    """The boxes of all row groups or pages, with the size of the geometry column in bytes.
 
     ``depth`` is how many boxes lie over a point of the extent on average, ``covered`` the share of the extent that
     lies in a box, ``overlap`` the areas of all boxes together to the area that they cover: 1 when none overlap.
@@ -146,9 +146,9 @@ def _check_query(query: float | tuple[float, float]) -> float | tuple[float, flo
     sides = query if isinstance(query, tuple) else (query,)
     numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in sides)
     if not numbers or (isinstance(query, tuple) and len(query) != 2):
-        raise TypeError(f"a query is a share of the extent or its width and height, not {query!r}")
+        raise TypeError(f"a query must be a share of the extent or its width and height, not {query!r}")
     if not all(isfinite(side) and side >= 0 for side in sides) or (not isinstance(query, tuple) and query > 1):
-        raise ValueError(f"a query is a share of the extent from 0 to 1 or its width and height, not {query!r}")
+        raise ValueError(f"a query must be a share of the extent from 0 to 1 or its width and height, not {query!r}")
     return query if isinstance(query, tuple) else float(query)
 
 
@@ -158,7 +158,7 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
     if column is None:
         if len(leaves) != 1:
             if not leaves:
-                raise ValueError("the file has no geometry column: pqext convert --geometry lon,lat makes one")
+                raise ValueError("the file has no geometry column: create one with pqext convert --geometry lon,lat")
             named = ", ".join(leaf.dotted for leaf in leaves)
             raise ValueError(f"name a column: the file has these geometries: {named}")
         return leaves[0]
@@ -185,7 +185,7 @@ def parts_of(file: ParquetFile, node: SchemaNode) -> tuple[list[Part], list[Part
 
 
 def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
-    """The column's type, None where its edges are of an algorithm that is not known."""
+    """The column's type; None if the edge algorithm is unknown."""
     assert node.logical_type is not None  # of a geometry column
     try:
         return GeospatialType.from_logical_type(node.logical_type, file.options.properties)
@@ -278,7 +278,7 @@ class _Frame:
 
 
 def hits(boxes: _Doubles, width: float, height: float) -> _Doubles:
-    """The chance that a query touches each box, of lines in the unit square, when it lies evenly within the square."""
+    """Probability that a query touches each box, if queries are uniformly distributed in the unit square."""
     x = _share(boxes[0], boxes[1], width)
     wraps = boxes[0] > boxes[1]
     if wraps.any():

@@ -28,7 +28,7 @@ CURVES: tuple[Curve, ...] = get_args(Curve)
 
 
 def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
-    """Each point's position on the Hilbert curve of order 32 that fills ``bounds``, from its lower left corner.
+    """Position of each point on the Hilbert curve of order 32 that fills ``bounds``, from its lower left corner.
 
     ``x`` and ``y`` are sequences of numbers of one length. Points outside count as at the edge, NaN as at
     the lower end. Raises ValueError when the bounds wrap or are not finite, or the lengths differ.
@@ -37,7 +37,7 @@ def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
 
 
 def zorder_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
-    """Each point's position in Z-order (Morton order) within ``bounds``: the bits of y and x in turn.
+    """Position of each point in Z-order (Morton order) within ``bounds``, with interleaved bits of y and x.
 
     Arguments and errors as in :func:`hilbert_index`.
     """

@@ -67,7 +67,7 @@ class Boxes:
         return ~self.wraps & (self.xmax - self.xmin >= 360)
 
     def usable(self, geographic: bool) -> Flags:
-        """Which boxes prove anything: finite, y in order, and across the antimeridian between longitudes only."""
+        """Flag boxes that can prove anything: finite, y in order, and across the antimeridian for longitudes only."""
         finite = np.isfinite(self.xmin) & np.isfinite(self.xmax) & np.isfinite(self.ymin) & np.isfinite(self.ymax)
         wrapped = (self.xmin <= 180) & (self.xmax >= -180) & geographic
         return finite & (self.ymin <= self.ymax) & (~self.wraps | wrapped)
@@ -102,7 +102,7 @@ class Region:
         return self.ymin < self.ymax and (self.wraps or self.xmin < self.xmax)
 
     def meets(self, boxes: Boxes) -> Flags:
-        """Which boxes have a point in common with the region? Not to, is a proof."""
+        """Flag boxes that may meet the region. False is a proof."""
         wraps = boxes.wraps
         if self.wraps:
             x = wraps | (boxes.xmax >= self.xmin) | (boxes.xmin <= self.xmax)
@@ -137,7 +137,7 @@ class Region:
         return x & south & north
 
     def within(self, boxes: Boxes) -> Flags:
-        """Which boxes hold all of the region? Not to, is a proof."""
+        """Flag boxes that may contain the region. False is a proof."""
         wraps = boxes.wraps
         if self.wraps:
             x = np.where(wraps, (boxes.xmin <= self.xmin) & (boxes.xmax >= self.xmax), False)
@@ -221,7 +221,7 @@ class BoxTest:
         return apart, held | near
 
     def _all_near(self, inner: Region, boxes: Boxes) -> Flags:
-        """In the plane, is every point of the box near ``inner``? The farthest is a corner."""
+        """Whether every point of the box is near ``inner`` in the plane, judged by the farthest corner."""
         if inner.globe or inner.wraps:
             return np.zeros(len(boxes.xmin), dtype=np.bool_)
         x = np.maximum(np.maximum(inner.xmin - boxes.xmin, boxes.xmax - inner.xmax), 0)

@@ -1,4 +1,4 @@
-"""Distances on the ellipsoid: what lies near, and boxes that hold all of it.
+"""Distances on the ellipsoid, and boxes around everything within a distance.
 
 Between points the distance is the geodesic one, to nanometres. Of lines and polygons the two nearest points are
 sought in space, along chords of at most :data:`LONGEST`, and the geodesic between them is measured: that is right
@@ -51,7 +51,7 @@ def widened(region: Region, distance: float, geod: Geod) -> Region:
 
 
 def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
-    """Is each row, which does not meet the query, at most ``distance`` metres from it? Both are unrolled."""
+    """Whether each row is at most ``distance`` metres from the query. Rows that meet the query must be excluded."""
     answers: NDArray[np.bool_] = metres(rows, query, geod) <= distance
     return answers
 

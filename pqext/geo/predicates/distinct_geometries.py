@@ -39,7 +39,7 @@ def once_each(
 
 
 def _repeats(chunk: pa.Array) -> bool:
-    """May distinct values be much fewer than rows? Judged by the bytes of rows that are drawn at random."""
+    """Whether there may be far fewer distinct values than rows. Judged by the bytes of a random sample."""
     count = len(chunk)
     if count < _FEW:
         return False

@@ -208,7 +208,7 @@ def meet(rows: _Shapes, query: Any) -> _Flags:
 
 
 def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """Predicates where a shape may meet the other again after a turn: both are repeated, as the plane is."""
+    """Evaluate predicates on shapes that may meet after a full turn, by repeating both."""
     import shapely
 
     sides = np.vstack([shapely.bounds(rows), shapely.bounds(query)])

@@ -145,7 +145,7 @@ def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]
 def related(
     operation: Operation, rows: NDArray[np.object_], query: Any, distance: float | None = None
 ) -> NDArray[np.bool_]:
-    """Return whether each row satisfies the relation with the query; not for ``disjoint``, the negation of intersects.
+    """Return whether each row satisfies the relation with the query. Does not support ``disjoint``.
 
     Prepares ``query``, which must therefore be private to the calling thread and not the user's own object.
     Raises GeometryError if shapely fails, as for polygons that cross themselves.

@@ -68,7 +68,7 @@ class SpatialPredicate(SpatialQuestion):
             return self.box_test(type).answers(Boxes(xmin, xmax, ymin, ymax))
 
     def may_match(self, box: BoundingBox, type: GeospatialType = PLANE) -> bool:
-        """Can a geometry within ``box`` satisfy the predicate? ``False`` is a proof."""
+        """Return whether a geometry within ``box`` can satisfy the predicate. ``False`` is a proof."""
         return self.answer(box, type) != Answer.NO
 
     def may_match_boxes(
@@ -79,7 +79,7 @@ class SpatialPredicate(SpatialQuestion):
         ymax: NDArray[np.float64],
         type: GeospatialType = PLANE,
     ) -> NDArray[np.bool_]:
-        """In which of several boxes can a geometry satisfy the predicate? Arguments as in :meth:`answers`."""
+        """Return for each box whether a geometry in it can satisfy the predicate. Arguments as in :meth:`answers`."""
         result: NDArray[np.bool_] = self.answers(xmin, xmax, ymin, ymax, type) != Answer.NO
         return result
 
@@ -119,7 +119,7 @@ class SpatialPredicate(SpatialQuestion):
             warn(f"{'GEOGRAPHY' if column is None else f'GEOGRAPHY column {column}'}: {line}", UserWarning)
 
     def relate(self, array: GeometryArray, type: GeospatialType) -> GeometryArray:
-        """As :meth:`evaluate`, of a column of ``type``, without a warning."""
+        """Like :meth:`evaluate`, for a column of ``type``, without a warning."""
         decide = planar.decide if type.planar else globe.decide
         test = self.box_test(type)
         parts = []
@@ -153,47 +153,47 @@ def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, c
 
 
 def disjoint(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Has each row no point in common with ``query``? See :func:`intersects`."""
+    """Return whether each row is disjoint from ``query``. See :func:`intersects`."""
     return SpatialPredicate("disjoint", query).evaluate(array, edges, crs)
 
 
 def within(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Does each row lie in ``query``, not only on its boundary? See :func:`intersects`."""
+    """Return whether each row is within ``query`` and not only on its boundary. See :func:`intersects`."""
     return SpatialPredicate("within", query).evaluate(array, edges, crs)
 
 
 def contains(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Does ``query`` lie in each row, not only on its boundary? See :func:`intersects`."""
+    """Return whether each row contains ``query``, not only on its boundary. See :func:`intersects`."""
     return SpatialPredicate("contains", query).evaluate(array, edges, crs)
 
 
 def touches(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Has each row points in common with ``query``, but none inside both? See :func:`intersects`."""
+    """Return whether each row and ``query`` touch: only their boundaries intersect. See :func:`intersects`."""
     return SpatialPredicate("touches", query).evaluate(array, edges, crs)
 
 
 def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Does each row run through ``query``: some of its inside within, some without? See :func:`intersects`."""
+    """Return whether each row crosses ``query``: only part of its interior is inside. See :func:`intersects`."""
     return SpatialPredicate("crosses", query).evaluate(array, edges, crs)
 
 
 def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Do each row and ``query``, both of one dimension, share some but not all? See :func:`intersects`."""
+    """Return whether each row overlaps ``query``: they have the same dimension and a partial intersection."""
     return SpatialPredicate("overlaps", query).evaluate(array, edges, crs)
 
 
 def covers(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Does ``query`` lie in each row, or on its boundary? See :func:`intersects`."""
+    """Return whether each row covers ``query``, including its boundary. See :func:`intersects`."""
     return SpatialPredicate("covers", query).evaluate(array, edges, crs)
 
 
 def covered_by(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Does each row lie in ``query``, or on its boundary? See :func:`intersects`."""
+    """Return whether each row is covered by ``query``, including its boundary. See :func:`intersects`."""
     return SpatialPredicate("covered_by", query).evaluate(array, edges, crs)
 
 
 def equals(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Are each row and ``query`` the same set of points? See :func:`intersects`."""
+    """Return whether each row and ``query`` are the same set of points. See :func:`intersects`."""
     return SpatialPredicate("equals", query).evaluate(array, edges, crs)
 
 
@@ -226,7 +226,7 @@ def intersects_box(
 
 
 def mismatch(query: Any) -> str:
-    """Describe how a query polygon differs on the globe from what it is on a map, and what to pass instead.
+    """Describe how a query polygon on the globe differs from its shape on a map, and suggest the option to pass.
 
     Returns:
         The description, empty for a query whose polygons are the same on both, and for boxes, lines and points.

@@ -24,7 +24,7 @@ def as_box(box: Query) -> BoundingBox:
     That of a file's statistics is one too.
 
     Raises ValueError unless the bounds are four finite numbers and y is in order; xmin > xmax wraps around the
-    antimeridian, and is allowed between longitudes only. TypeError for what holds no numbers.
+    antimeridian, and is allowed between longitudes only. TypeError for what is not numeric.
     """
     if isinstance(box, BoundingBox):
         result = box
@@ -102,5 +102,5 @@ def as_distance(operation: str, distance: Any) -> float | None:
     except OverflowError:
         result = math.inf
     if not 0 <= result < math.inf:
-        raise ValueError(f"a distance is finite and not negative, not {distance!r}")
+        raise ValueError(f"a distance must be finite and not negative, not {distance!r}")
     return result

@@ -44,7 +44,7 @@ _Numbers = NDArray[np.int64]
 
 
 class TooLong(LimitError):
-    """Edges take more vertices to follow than there may be."""
+    """Raised if following edges requires more vertices than allowed."""
 
 
 def unroll(
@@ -207,7 +207,7 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
 
 
 def _with_a_hole_beyond(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which polygons have a hole, as written, beyond the box of their shell: one that may lie outside of it."""
+    """Flag polygons with a hole beyond the box of their shell, which may lie outside of the shell."""
     import shapely
 
     holes = np.flatnonzero(~shell)
@@ -245,7 +245,7 @@ def _repeats(area: Any) -> bool:
 
 
 def _repeated(area: Any) -> list[Any]:
-    """The area, narrower than a turn, wherever it comes to lie in :data:`WINDOW`."""
+    """Repeat the area, which is narrower than a turn, across :data:`WINDOW`."""
     if area.is_empty:
         return [area]
     west, _, east, _ = area.bounds
@@ -254,7 +254,7 @@ def _repeated(area: Any) -> list[Any]:
 
 
 def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
-    """The smaller side of a ring, of two halves the left one. One that holds a pole repeats all over :data:`WINDOW`."""
+    """Return the smaller side of a ring, the left one of two halves. Sides with a pole repeat over :data:`WINDOW`."""
     import shapely
 
     unrolled = x + 360.0 * turn
@@ -321,7 +321,7 @@ class _Chains:
         )
 
     def spans(self, count: int) -> tuple[_Doubles, _Doubles, _Doubles]:
-        """Of each chain the least and the greatest x, and how far x runs from its first to its last."""
+        """Return the least and greatest x of each chain, and the distance in x from its start to its end."""
         x = self.unrolled
         starts = np.searchsorted(self.number, np.arange(count))
         stops = np.searchsorted(self.number, np.arange(count), side="right") - 1
@@ -361,7 +361,7 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, most: int | Non
 
 
 def _through_poles(chains: _Chains) -> _Chains:
-    """A pole is met at the longitudes of the neighbours: two vertices where there was one, or none."""
+    """Replace vertices at a pole by the pole at the longitudes of both neighbours."""
     x, y = chains.x, chains.y
     inner = np.diff(chains.number) == 0
     pole = np.abs(y) >= _POLE
@@ -383,7 +383,7 @@ def _through_poles(chains: _Chains) -> _Chains:
 def _halves(
     chains: _Chains, among: _Numbers, geod: Geod | None, tolerance: float
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Return which of the steps that end at the vertices ``among`` must be halved, by index, and where."""
+    """Return the indexes of steps to halve among those that end at ``among``, and the positions of the midpoints."""
     x, y, number = chains.unrolled, chains.y, chains.number
     x0, x1, y0, y1 = x[among - 1], x[among], y[among - 1], y[among]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)

@@ -1,4 +1,4 @@
-"""Arrow arrays of geometries that are text, WKT or GeoJSON, and the arrays that kernels make of one another."""
+"""Arrow arrays of geometries as text, WKT or GeoJSON, and of the arrays that kernels build from them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def bit_mask(chunk: pa.Array) -> pa.Buffer | None:
-    """Which rows of ``chunk`` are not null, as a validity bitmap that begins with its first row."""
+    """Validity bitmap of ``chunk`` that begins with its first row."""
     return chunk.is_valid().buffers()[1] if chunk.null_count else None
 
 
@@ -66,9 +66,9 @@ def assemble(
 def write(array: GeometryArray, json: bool, precision: int | None) -> GeometryArray:
     """Geometries as WKT or GeoJSON in text arrays; arguments and errors as in :func:`pqext.geo.to_wkt`."""
     if precision is not None and (isinstance(precision, bool) or not isinstance(precision, int)):
-        raise TypeError(f"a precision is a number of decimals, not {precision!r}")
+        raise TypeError(f"a precision must be a number of decimals, not {precision!r}")
     if precision is not None and not 0 <= precision <= 18:
-        raise ValueError(f"a precision is 0 to 18 decimals, not {precision}")
+        raise ValueError(f"a precision must be 0 to 18 decimals, not {precision}")
     chunks: Sequence[pa.Array] = binary_chunks(array)
     decimals = -1 if precision is None else precision
     made = (

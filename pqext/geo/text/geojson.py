@@ -123,7 +123,7 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
 
 
 def _crs(members: list[bytes]) -> str | None:
-    """The system that the ``crs`` of collections names, as GeoJSON had it before RFC 7946."""
+    """CRS in the ``crs`` member of collections, which GeoJSON had before RFC 7946."""
     try:
         results = {_name(json.loads(member)) for member in members}
     except (RecursionError, ValueError) as error:
@@ -154,7 +154,7 @@ def _text(source: Any) -> bytes:
         return source.encode() if isinstance(source, str) else bytes(source)
     if isinstance(source, (str, PathLike)):
         if (path := Path(source)).exists() and not (path.is_file() or path.is_dir()):
-            raise ValueError(f"{source} is not a regular file: read it and give the text")
+            raise ValueError(f"{source} is not a regular file: read it and pass the text")
         with codec_errors(str(path)), open_stream(str(path)) as file:
             return bytes(file.read())
     raise TypeError(f"GeoJSON must be a path or text, not {type(source).__name__}")
@@ -247,7 +247,7 @@ def _check_type(type: pa.DataType, path: str) -> None:
     elif hasattr(type, "value_type"):
         _check_type(type.value_type, path)
     elif not any(test(type) for test in (*_PLAIN, *_OTHERS)):
-        raise TypeError(f"{path!r}: JSON has no form for {type}; leave the column out")
+        raise TypeError(f"{path!r}: JSON cannot represent {type}; omit the column")
 
 
 def _values(array: pa.Array, name: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Locate chunks in a file that lost bytes before its footer: at their offsets, or the same distance earlier.
+"""Locate chunks in a file that lost bytes before its footer: at their offsets, or shifted by a constant distance.
 
 Chunks of equal size and type are easily confused. Pages and statistics distinguish them, and so does the order of
 chunks: chunks before the gap have not moved, and chunks after it have.

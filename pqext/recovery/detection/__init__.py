@@ -1,1 +1,1 @@
-"""What the bytes of a damaged file still hold: footers, pages, and the leaves that pages can belong to."""
+"""Contents of a damaged file: footers, pages, and the leaves that pages can belong to."""

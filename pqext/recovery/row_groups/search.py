@@ -237,7 +237,7 @@ class Search:
         return groups, unplaced
 
     def _explore(self, starts: Sequence[int]) -> None:
-        """Record from which pages row groups can follow one another to the end of the pages."""
+        """Record the pages from which consecutive row groups reach the end of the pages."""
         pending = list(reversed(starts))
         seen = set(pending)
         while pending:

@@ -38,7 +38,7 @@ def parse(text: str, path: str | None = None) -> tuple[SparkField, ...]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = "nests too deep" if isinstance(error, RecursionError) else f"is not JSON ({error})"
+        reason = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON ({error})"
         raise _wrong(reason, path) from None
     if not isinstance(schema, dict) or schema.get("type") != "struct" or not isinstance(schema.get("fields"), list):
         raise _wrong("is not a struct with a list of fields", path)

@@ -99,7 +99,7 @@ class _ComparableRanges:
         return reduce(np.logical_or, overlaps, np.zeros(len(self.minimum), bool))
 
     def may_be_outside(self, values: Sequence[Value]) -> NDArray[np.bool_]:
-        """Whether a value may be none of ``values``: a range of a single listed value excludes that."""
+        """Return whether a value may differ from all ``values``: false if the range is a single listed value."""
         is_single, is_listed = related(self.minimum, "==", self.maximum), is_in(self.minimum, tuple(values))
         return _may_be(pc.invert(pc.and_kleene(is_single, is_listed))) | self.may_be_nan
 

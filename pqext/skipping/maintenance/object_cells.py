@@ -69,7 +69,7 @@ class Indexer:
     )
 
     def attempt(self, source: Any) -> Row | str:
-        """Return the row of an object, or the reason why there is none."""
+        """Return the row of an object, or the reason for its absence."""
         try:
             row = self.row(source)
         except (OSError, ParquetError, ValueError, TypeError) as error:

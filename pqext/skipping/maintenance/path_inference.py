@@ -85,7 +85,7 @@ def variant_indexes(
 
 
 def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    """Yield the paths of scalars, with the types that filters request."""
+    """Yield the paths of scalars and the types to use in filters."""
     if isinstance(schema, Object):
         for name, inner in schema.fields:
             yield from _leaves(inner, (*path, name))

@@ -24,7 +24,7 @@ _NO_ROOT = "a store needs files with paths below one folder"
 
 @dataclass(frozen=True)
 class Table:
-    """All or some files of a table."""
+    """Files of a table."""
 
     files: tuple[Any, ...]
     identifier: str

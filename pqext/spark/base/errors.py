@@ -37,7 +37,7 @@ _SPARK_PHRASES = (
     ("read fewer rows at a time with iter_batches", "read fewer columns"),
     (', on the command line --union, reads files', " reads files"),
     (
-        "leave the column out with columns=, or give the type to read it as in schema=pyarrow.schema(...)",
+        "omit the column with columns=, or pass the type to read it as in schema=pyarrow.schema(...)",
         "cast it in one of the files",
     ),
 )

@@ -33,7 +33,7 @@ def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[st
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
-        raise ValueError("no path: give one to load() or save()")
+        raise ValueError("no path: pass one to load() or save()")
     return [path if remote and is_remote(path) else local_path(path) for path in paths]
 
 

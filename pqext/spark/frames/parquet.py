@@ -375,7 +375,7 @@ def explain_read(
     if isinstance(path, DataFrame):
         known = _reads.get(path)
         if known is None:
-            raise TypeError("explain_read takes paths, or a data frame as read() or where() of pqext.spark returned it")
+            raise TypeError("explain_read accepts paths, or a data frame from read() or where() of pqext.spark")
         if columns is not None or where is not None or bbox is not None:
             raise TypeError("explain_read of a data frame takes no columns, where or bbox: use pqext.spark.where first")
         return _explained(path.sparkSession, known.query, known.engine, all_indexes)

@@ -90,7 +90,7 @@ def write(
         if mode == "ignore":
             return Saved(target.path, ())
         raise FileExistsError(
-            errno.EEXIST, 'the folder holds files: use mode="append", "overwrite" or "ignore"', target.path
+            errno.EEXIST, 'the folder contains files: use mode="append", "overwrite" or "ignore"', target.path
         )
     ensure_registered(df.sparkSession)
     encoded = {name: as_text(value) for name, value in options.items()}

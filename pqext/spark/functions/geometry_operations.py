@@ -203,7 +203,7 @@ def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None 
 
 
 def _crs(array: pa.Array, column: Geometries) -> str | None:
-    """The CRS of the column's type or of all its rows. Raises ``TypeError`` if it is unknown or not unique."""
+    """CRS of the column's type or of all its rows. Raises ``TypeError`` if it is unknown or not unique."""
     if column.srid is None:
         raise TypeError("st_transform requires the CRS of BINARY: pass source=4326")
     if int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) >= 0:

@@ -45,7 +45,7 @@ def variant_set(
 
 
 def variant_delete(variant: ColumnOrName, *paths: Steps, strict: bool = False) -> Column:
-    """Delete the fields and elements at ``paths`` of a VARIANT, one path after the other. Null for null.
+    """Delete the fields and elements at ``paths`` of a VARIANT, in order. Null for null.
 
     Rows without a value at a path are unchanged, or fail the query with ``strict=True``. Raises ``ValueError`` for an
     invalid path and for ``"$"``.
@@ -67,7 +67,7 @@ def variant_merge(variant: ColumnOrName, patch: ColumnOrName | Any) -> Column:
     if isinstance(patch, Column):
         return VARIANT_MERGE(variant, patch)
     if isinstance(patch, str):
-        raise TypeError("a patch is a column or a dict, not a str: use F.col for a column's name")
+        raise TypeError("a patch must be a column or a dict, not a str: use F.col for a column's name")
     return VARIANT_MERGE_CONSTANT(variant, value=_constant(patch))
 
 

@@ -203,7 +203,7 @@ def ingest_json(
     ):
         allowed = choices if isinstance(choices, tuple) else get_args(choices)
         if value not in allowed:
-            raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, not {value!r}")
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
     if csv is not None and format != "csv":
         raise ValueError(f'csv describes CSV files, so it needs format="csv", not {format!r}')
     csv_format = CsvFormat.parse(csv, column) if format == "csv" else None

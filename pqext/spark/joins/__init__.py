@@ -1,1 +1,1 @@
-"""Joins of data frames by where their geometries lie."""
+"""Spatial joins of data frames."""

@@ -47,7 +47,7 @@ class Whole:
     def within(
         cls, df: DataFrame, most: float, here: Iterator[pa.RecordBatch] | None = None
     ) -> tuple[Whole | None, int]:
-        """The rows, None if they have more than ``most`` bytes in Arrow, and how many they have.
+        """Return the rows, or None if they exceed ``most`` bytes in Arrow, and the number of rows.
 
         Runs a job unless the rows are ``here``, and a second one where a task had so large a share of few rows that it
         did not send them.
@@ -66,7 +66,7 @@ class Whole:
         return cls(uuid.uuid4().hex, tuple(bytes(row["part"]) for row in rows), exchange_schema(df.schema)), size
 
     def table(self) -> pa.Table:
-        """The rows, each column in one piece."""
+        """Return the rows as a table with one chunk per column."""
         batches = [batch for part in self.parts for batch in pa.ipc.open_stream(part)]
         table = pa.Table.from_batches(batches) if batches else self.schema.empty_table()
         return table.combine_chunks().rename_columns(self.schema.names)

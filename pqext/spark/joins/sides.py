@@ -1,4 +1,4 @@
-"""The two sides of a join: their geometry columns, and the schema of what comes out."""
+"""Sides of a join: geometry columns and the schema of the result."""
 
 from __future__ import annotations
 

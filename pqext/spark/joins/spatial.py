@@ -84,7 +84,7 @@ def spatial_join(
     whole = T.StructType(left.schema.fields) if only_left else joined_schema(left.schema, right.schema, suffix)
     schema = _chosen(whole, columns)
     if strategy == "grid" and how != "inner":
-        raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: leave it out")
+        raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: omit it")
     arguments = right
     left, right, names = _narrowed(left, right, on, whole, schema)
     item, other = sides(left, right, on)
@@ -134,7 +134,7 @@ def knn_join(
         TypeError: If a column does not contain geometries, or for GEOGRAPHY, which :func:`st_transform` projects.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k is a whole number from 1, not {k!r}")
+        raise ValueError(f"k must be an integer of at least 1, not {k!r}")
     if max_distance is not None and not (max_distance > 0 and math.isfinite(max_distance)):
         raise ValueError(f"max_distance is a positive number, not {max_distance!r}")
     item, other = sides(left, right, on)
@@ -166,7 +166,7 @@ def _chosen(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType
 def _narrowed(
     left: DataFrame, right: DataFrame, on: Any, result: T.StructType, schema: T.StructType
 ) -> tuple[DataFrame, DataFrame, tuple[str, ...]]:
-    """Both sides with the columns that are needed, and the names that these have in the whole result."""
+    """Select the required columns of both sides; return them with their names in the full result."""
     item, other = sides(left, right, on)
     count = len(left.columns)
     in_result = result.names[: count + len(right.columns)]
@@ -184,7 +184,7 @@ def _narrowed(
 
 def _one_of(argument: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise ValueError(f"{argument} is one of {', '.join(choices)}, not {value!r}")
+        raise ValueError(f"{argument} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def _by_cells(
@@ -217,7 +217,7 @@ _PIECE = 1 << 14
 
 @dataclass(frozen=True)
 class Survey:
-    """How many rows a side has, and the centres of some of its boxes."""
+    """Number of rows of a side, and the centres of a sample of its boxes."""
 
     rows: int
     centres: NDArray[np.float64]
@@ -278,7 +278,7 @@ def divide(centres: NDArray[np.float64], count: int) -> Sides:
 
 
 def cells_of(sides: Sides, cells: Sides) -> pa.Array:
-    """The numbers of the cells that each box touches, as lists; empty where there is no box."""
+    """Return the numbers of the cells that each box touches, as lists; empty for null boxes."""
     counts, numbers = [np.zeros(1, np.int64)], []
     for start in range(0, len(sides), _PIECE):
         xmin, ymin, xmax, ymax = (side[:, None] for side in sides[start : start + _PIECE].T)
@@ -311,7 +311,7 @@ def join_by_cells(
 
 
 def _in_cells(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
-    """Each row once for every cell, with its number behind the columns."""
+    """Repeat each row for each of its cells, with the cell's number as last column."""
 
     def touched(geometries: pa.Array) -> pa.Array:
         return cells_of(sides_of(side.with_type(geometries), condition), cells)

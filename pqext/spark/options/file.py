@@ -153,7 +153,7 @@ def check_base_path(base: str, root: str | None, locations: Sequence[Any]) -> No
         folder = folder_of(location)
         separator = "/" if isinstance(location, Location) else os.sep
         if root is None or folder is None or not f"{folder}{separator}".startswith(root.rstrip(separator) + separator):
-            raise ValueError(f"option base_path: {source_name(location)} does not lie below {redact_uri(base)}")
+            raise ValueError(f"option base_path: {source_name(location)} is not below {redact_uri(base)}")
 
 
 def readable_files(files: Sequence[tuple[str, Any]], options: ReadOptions, limits: Limits) -> list[tuple[str, Any]]:

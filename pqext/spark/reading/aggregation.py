@@ -1,4 +1,4 @@
-"""Counts, sums and extremes of groups: tasks make them of the rows of their files, Spark only of what tasks made.
+"""Aggregate groups in Spark tasks: counts, sums and extremes. Spark combines the partial results of the tasks.
 
 A task gives a row for each group of a batch: the group's values, and what each function needs of the batch to be
 finished. Results have the types and the meaning of Spark's own functions: NaN is the greatest number, integers and
@@ -51,7 +51,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Groups by the first ``by`` of the values that are read, and what is wanted of each."""
+    """Groups by the first ``by`` of the input columns, and the aggregates of each group."""
 
     by: int
     wanted: tuple[Aggregate, ...]
@@ -74,12 +74,12 @@ class Aggregation:
                 raise TypeError(f"{item.function} is not defined for {_describe_field(field)}")
 
     def compared(self, values: T.StructType) -> list[T.StructField]:
-        """Those of the values that are compared with each other, to group rows or for an extreme."""
+        """Return the fields whose values are compared with each other, to group rows or to find an extreme."""
         extremes = [item.place for item in self.wanted if item.place is not None and item.function in ("min", "max")]
         return [*values.fields[: self.by], *(values[place] for place in extremes)]
 
     def partial_schema(self, values: T.StructType) -> T.StructType:
-        """The columns that tasks give: the groups' values, then what each function needs."""
+        """Schema of the rows that tasks return: the groups' values, then the state of each function."""
         self.check(values)
         groups = values.fields[: self.by]
         fields = [T.StructField(f"group_{place}", field.dataType) for place, field in enumerate(groups)]
@@ -237,7 +237,7 @@ def _prepared(
 
 
 def _addable(array: pa.Array, type: T.DataType) -> pa.Array:
-    """Values whose sum over a batch Arrow holds exactly; of floats, as doubles."""
+    """Cast values so that Arrow sums a batch exactly; floats become doubles."""
     if isinstance(type, T.DoubleType):
         return array.cast(pa.float64(), safe=False)  # as Spark adds integers up for a mean
     if pa.types.is_integer(array.type):

@@ -49,7 +49,8 @@ class Choice:
 def check_engine(engine: str) -> None:
     """Raise ``ValueError`` for an unknown engine."""
     if engine not in ENGINES:
-        raise ValueError(f"engine is one of {', '.join(ENGINES)}, not {engine!r}{did_you_mean(str(engine), ENGINES)}")
+        hint = did_you_mean(str(engine), ENGINES)
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}{hint}")
 
 
 def choose(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:

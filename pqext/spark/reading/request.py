@@ -171,7 +171,7 @@ class Query:
         return replace(query, unified=unified)
 
     def locate(self, file: str) -> Any:
-        """Where one of the files lies."""
+        """Return the location of a file."""
         return locate(file, None, self.storage_options) if is_remote(file) else file
 
     def named(self) -> dict[str, str]:
@@ -238,7 +238,7 @@ class Query:
         return str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
 
     def schema(self) -> T.StructType:
-        """The Spark schema of what tasks give."""
+        """Spark schema of the rows that tasks return."""
         values = self.values_schema()
         if self.aggregation is not None:
             reject_collated(self.aggregation.compared(values), "group and aggregate it with Spark")
@@ -275,7 +275,7 @@ class Query:
         return replace(query, files=replace(query.files, sources=tuple(places)), skipping=store)
 
     def filter(self) -> Expression | None:
-        """``where`` and ``bbox`` as one expression."""
+        """``where`` and ``bbox`` combined into one expression."""
         parts = [self.where] if self.where is not None else []
         if self.bbox is not None:
             if self.bbox_column is None:

@@ -123,7 +123,7 @@ def _indexing(
 
 
 def _check_read_as(store: Store, files: Files) -> None:
-    """Raise ``ValueError`` where a store was built of other values than those that are read now."""
+    """Raise ``ValueError`` if a store indexes other values than the reader now returns."""
     for about in (store.metadata, store.extra_metadata):
         for item in () if about is None else about.indexes:
             before = item.params.get(READ_AS)
@@ -138,5 +138,5 @@ def _check_read_as(store: Store, files: Files) -> None:
 
 
 def _folder(store: str, storage_options: Mapping[str, Any] | None) -> Any:
-    """Where a store lies."""
+    """Location of a store."""
     return locate(store, None, storage_options) if is_remote(store) else local_path(store)

@@ -74,7 +74,7 @@ class Files:
 
     @cached_property
     def _schema(self) -> Any:
-        """The schema, inferred once where none is given."""
+        """Return the schema; infer it once if it is not set."""
         return self._read(None).schema if self.schema is None else self.schema
 
     @cached_property
@@ -102,7 +102,7 @@ class FrameTask:
     objects: Mapping[str, Place]
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take all batches of a task, and give one report."""
+        """Process all batches of a task and return a report."""
         context = TaskContext.get()
         writer, report = self.parts.writer(0 if context is None else context.partitionId()), Report()
         name: str | None = None
@@ -155,11 +155,11 @@ class ByFrames:
         results = []
         for index in indexes:
             if not isinstance(index.operand, Column):
-                raise TypeError(f"{index}: values within a VARIANT are indexed of Parquet files only")
+                raise TypeError(f"{index}: values within a VARIANT can be indexed in Parquet files only")
             type = type_at(schema, index.operand.path)
             values = stored_type(type)
             if values is None:
-                raise TypeError(f"{index}: columns of type {type.simpleString()} are indexed of Parquet files only")
+                raise TypeError(f"{index}: columns of type {type.simpleString()} are indexed in Parquet files only")
             met = index.for_field(pa.field(index.operand.path[-1], values))
             results.append(Indexed(met, values, met.cell_type(values), {READ_AS: self.files.read_as(type)}))
         return results

@@ -66,7 +66,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Parts:
-    """Where tasks write the rows of objects."""
+    """Location that tasks write the rows of objects to."""
 
     layout: Layout
     store: Place
@@ -80,7 +80,7 @@ class Parts:
         return PartWriter(self.layout, location, self.partitions, task, self.job)
 
     def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, show: Progress | None) -> Report:
-        """Run the tasks of ``frame``, whose rows are reports; where they fail none of their parts is left."""
+        """Run the tasks of ``frame``, which return reports; delete all their parts if they fail."""
         group = f"pqext-skipping-{self.job}"
         try:
             with job_group(spark, group, title), report_progress(spark, group, total, show):

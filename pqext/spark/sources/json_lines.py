@@ -54,7 +54,7 @@ class JsonLinesSource(DataSource):
 
     @concise_errors
     def reader(self, schema: T.StructType) -> DataSourceReader:
-        """A reader with these options; a ``schema`` of the user's may name the columns, and leave one out."""
+        """Create a reader with these options; a user's ``schema`` may name the columns and omit some."""
         prepare_worker()
         return self._reader(with_cluster_settings(self.options), schema)
 

@@ -94,7 +94,7 @@ def _reject_tables(options: Mapping[str, str]) -> None:
     """
     if "owner" in options or not ("path" in options or "paths" in options):
         raise UnsupportedError(
-            "no path: give one to load() or save(). Tables of the catalog (CREATE TABLE ... USING pqext, saveAsTable) "
+            "no path: pass one to load() or save(). Tables of the catalog (CREATE TABLE ... USING pqext, saveAsTable) "
             "do not work, because Spark does not pass the location of their files to a Python data source: use "
             "pqext.spark.write(df, path) and spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING "
             "pqext OPTIONS (path '...')",

@@ -139,7 +139,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if len(results) < len(targets) and not self._options.ignore_missing_files:
             raise FileNotFoundError(
                 2, f"{len(targets) - len(results)} of {len(targets)} files were removed after this batch was planned: "
-                "restore them, or go on without them by option ignore_missing_files", self._paths[0],
+                "restore them, or skip them with option ignore_missing_files", self._paths[0],
             )
         return results, there
 

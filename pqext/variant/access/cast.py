@@ -89,7 +89,7 @@ def get(
 def extract(
     array: VariantLike, path: _PathLike, type: _TypeLike = "variant", strict: bool = False, timezone: str = DEFAULT
 ) -> _Values:
-    """As :func:`get`, of an array that is known to be valid: checking it takes longer than a shredded path."""
+    """Like :func:`get`, for an array that is known to be valid: validation takes longer than a shredded path."""
     steps = as_path(path, from_end=True)
     target = target_type(type)
     zone = find_timezone(timezone)
@@ -294,7 +294,7 @@ def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))
     total = ends[-1].as_py() if len(ends) else 0
     if total > 0x7FFFFFFF:
-        raise LimitError("lists hold more than 2^31 - 1 elements; give fewer rows at a time")
+        raise LimitError("lists hold more than 2^31 - 1 elements; pass fewer rows at a time")
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
     return _member(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
 

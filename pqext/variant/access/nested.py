@@ -1,4 +1,4 @@
-"""Values as cells, cast to any type: lists, structs and maps are made of the casts of what they hold."""
+"""Cast values to nested types: lists and structs are built from casts of their contents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Task:
         return None if self.zone is None else self.zone.kernel
 
     def fail(self, failures: tuple[int, int], below: str, type: pa.DataType) -> None:
-        """Note that values ``below`` the path did not cast: (how many, the first one's row)."""
+        """Record that values ``below`` the path did not cast: (how many, the first one's row)."""
         count, row = failures
         if count and (self.failed is None or row < self.failed[0]):
             self.failed = (row, below, type)
@@ -136,7 +136,7 @@ _NO_NAMES = b"\x11\0\0"
 
 
 def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
-    """The values themselves; what holds no names has no dictionary, so that elements do not repeat their row's."""
+    """Return the values. Those without names have no dictionary, so that elements do not repeat their row's."""
     validity, nulls, offsets, data, _, _ = cells.cast(VARIANT)
     rows = pa.Array.from_buffers(pa.int64(), cells.count, [None, pa.py_buffer(cells.rows())])
     bitmap = pa.py_buffer(validity) if nulls else None
@@ -154,11 +154,11 @@ def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
 
 
 def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """``values.take(indices)`` of binary values, ``LimitError`` where that exceeds one column."""
+    """Return ``values.take(indices)`` of binary values. Raises ``LimitError`` if the result exceeds one column."""
     sizes = pc.sum(pc.binary_length(values).cast(pa.int64()).take(indices)).as_py() or 0
     if sizes > MOST_BYTES:
         raise LimitError(
-            f"the metadata of {len(indices)} values takes {sizes} bytes, more than 2^31 - 1; give fewer rows at a time"
+            f"the metadata of {len(indices)} values takes {sizes} bytes, more than 2^31 - 1; pass fewer rows at a time"
         )
     return values.take(indices)
 
@@ -212,7 +212,7 @@ def as_list(lists: pa.Array, target: pa.DataType, task: Task, below: str, rows: 
 
 
 def as_dictionary(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Values as a dictionary of those that occur; ``ValueError`` where its indices cannot count them."""
+    """Encode values as a dictionary. Raises ``ValueError`` if its indices are too narrow."""
     encoded = values.dictionary_encode()
     limit = 1 << (target.index_type.bit_width - (not pa.types.is_unsigned_integer(target.index_type)))
     if len(encoded.dictionary) > limit:

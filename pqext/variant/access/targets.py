@@ -56,7 +56,7 @@ def describe(type: pa.DataType) -> Described | None:
 
 
 def kernel_type(type: pa.DataType) -> pa.DataType:
-    """The type that the kernels make of a leaf type: of texts and bytes only the plain one."""
+    """Return the type that the kernels return for a leaf type: plain for text and bytes."""
     if type in (pa.large_string(), pa.string_view()):
         return pa.string()
     return pa.binary() if type in (pa.large_binary(), pa.binary_view()) else type

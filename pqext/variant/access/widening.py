@@ -1,4 +1,4 @@
-"""Typed columns cast whole, where each value of the one type is one of the other, or the double nearest to it."""
+"""Cast typed columns in one call if every source value has an equal value, or a nearest double, in the target type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXACT_INTEGERS = 1 << 53
 
 
 def widened(typed: pa.Array, target: pa.DataType) -> pa.Array | None:
-    """``typed`` as ``target``, with the same nulls; ``None`` where values have to be cast one by one."""
+    """Return ``typed`` as ``target``, with the same nulls; ``None`` if values must be cast individually."""
     arguments = typed.type
     if pa.types.is_signed_integer(arguments):
         wider = pa.types.is_signed_integer(target) and target.bit_width >= arguments.bit_width

@@ -91,7 +91,7 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
 
 
 def _from_stream(data: Any) -> pa.Table | pa.ChunkedArray:
-    """A table where the stream is one of record batches, else its column."""
+    """Return a table for a stream of record batches, else its column."""
     try:
         return pa.chunked_array(data)
     except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
@@ -239,7 +239,7 @@ def _encoded(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
     try:
         whole = build(group, names, compile_schema(Primitive(type)))
     except LimitError:
-        raise LimitError(f"{_named(path)} takes more than 2 GiB; give fewer rows at a time") from None
+        raise LimitError(f"{_named(path)} exceeds 2 GiB; pass fewer rows at a time") from None
     return whole.field("value")
 
 

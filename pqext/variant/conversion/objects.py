@@ -60,7 +60,7 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     """
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         kind = type(values).__name__
-        raise TypeError(f"values is a list or another iterable of objects, not one {kind}: put it into a list")
+        raise TypeError(f"values must be a list or another iterable of objects, not one {kind}: put it into a list")
     if isinstance(values, pa.Array | pa.ChunkedArray):
         kind = type(values).__name__
         raise TypeError(f"values is an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")

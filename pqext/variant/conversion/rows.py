@@ -45,4 +45,4 @@ def one_array(arrays: list[pa.StructArray]) -> pa.StructArray:
     try:
         return pa.concat_arrays(arrays) if arrays else pa.array([], variant_type())
     except pa.ArrowInvalid:
-        raise LimitError("the variants take more than 2 GiB: give fewer rows at a time, or a chunked array") from None
+        raise LimitError("the variants take more than 2 GiB: pass fewer rows at a time, or a chunked array") from None

@@ -58,7 +58,7 @@ class Splitter:
         return np.add(ends, 1)
 
     def _are_escaped(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which quotes an odd number of backslashes precedes."""
+        """Flag quotes that follow an odd number of backslashes."""
         slashes = text == ord("\\")
         before, self._escaped = self._escaped, False
         if not len(text) or not (slashes.any() or before):

@@ -62,7 +62,7 @@ class Piece:
     start: int = 0
 
     def parsed(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
-        """The path, the rows, the faults by their lines, and how many lines there are."""
+        """Return the path, the rows, the faults by line, and the number of lines."""
         try:
             if self.ends is None:
                 return self.path, *parsing.lines(self.text)
@@ -129,7 +129,7 @@ class JsonReader(SuggestionMixin):
         return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _pieces(self) -> Iterator[Piece]:
-        """The pieces from the start; those that the schema was inferred from are not read again."""
+        """Yield the pieces from the start, without rereading those that the schema was inferred from."""
         if self._peeked is not None:
             pieces, self._peeked = self._peeked, None
             return pieces
@@ -140,7 +140,7 @@ class JsonReader(SuggestionMixin):
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of all batches. The first documents are read for one that is to be inferred."""
+        """Schema of all batches. Reads the first documents if it must be inferred."""
         if self._parsing.undecided is not None:
             pieces = self._pieces()
             first = list(islice(pieces, 1))
@@ -245,7 +245,7 @@ def read_json(
     if batch_bytes < 1:
         raise ValueError(f"batch_bytes must be positive, not {batch_bytes}")
     if format not in get_args(Form):
-        raise ValueError(f"format is one of {', '.join(map(repr, get_args(Form)))}, not {format!r}")
+        raise ValueError(f"format must be one of {', '.join(map(repr, get_args(Form)))}, not {format!r}")
     if not isinstance(column, str):
         raise TypeError(f"column must be a name, not {type(column).__name__}")
     workers = thread_count(threads)

@@ -1,4 +1,4 @@
-"""Text of one JSON document a line, cut into pieces of whole lines: in memory, and from files."""
+"""Split line-delimited JSON into chunks of complete lines, from memory and from files."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def read_lines(
 
 
 def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int) -> tuple[int, bytes] | None:
-    """Where the first line begins that does so at or after ``start`` and before ``stop``, and text read of it."""
+    """Return the offset of the first line that begins in ``start`` to ``stop``, and the text read from it."""
     at = start - 1  # the line at `start` counts when the byte before it ends another
     file.seek(at)
     while stop is None or at < stop - 1:

@@ -92,7 +92,7 @@ def _texts(
     try:
         return pa.concat_arrays(texts) if len(texts) > 1 else texts[0] if texts else pa.array([], pa.string())
     except pa.ArrowInvalid as error:
-        raise LimitError("the JSON text takes more than 2 GiB: convert smaller arrays, or a chunked array") from error
+        raise LimitError("the JSON text exceeds 2 GiB: convert smaller arrays, or a chunked array") from error
 
 
 _Written = tuple[int, Any, Any, Any, int, int, int]
@@ -100,13 +100,13 @@ _Written = tuple[int, Any, Any, Any, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a chunk: ``write`` gives the text of some as the kernels do; ``first`` is the first one's number."""
+    """Rows of a chunk. ``write`` formats a range of them; ``first`` is the number of the first row."""
 
     write: Callable[[int, int], _Written]
     first: int
 
     def texts(self, start: int, stop: int, indent: int | None) -> list[pa.StringArray]:
-        """The text of rows ``start`` to ``stop``, in several arrays where 32-bit offsets do not suffice for one."""
+        """Format rows ``start`` to ``stop`` as text, in several arrays if they exceed 32-bit offsets."""
         results: list[pa.StringArray] = []
         while start < stop:
             rows, validity, offsets, text, status, row, offset = self.write(start, stop)

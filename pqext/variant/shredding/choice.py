@@ -81,5 +81,5 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
 
 
 def is_inferred(schema: Any) -> bool:
-    """Is ``schema`` the word ``"infer"``?"""
+    """Whether ``schema`` is the word ``"infer"``."""
     return isinstance(schema, str) and schema.strip().lower() == "infer"

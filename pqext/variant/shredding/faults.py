@@ -38,7 +38,7 @@ MEANINGS: dict[int, Meaning] = {
 def error(status: int, *, row: int | None = None, offset: int | None = None) -> ParquetError | MemoryError:
     """The error that a kernel's ``status`` stands for, at ``offset`` in the value of ``row``."""
     if status == ShreddingFault.FAULT_TOO_LARGE:
-        return LimitError(f"row {row}: a column exceeds 2^31 - 1 bytes or elements; give fewer rows at a time")
+        return LimitError(f"row {row}: a column exceeds 2^31 - 1 bytes or elements; pass fewer rows at a time")
     if status not in MEANINGS:
         return faults.error(status, row=row, offset=offset)
     meaning = MEANINGS[status]
@@ -46,7 +46,7 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
 
 
 def moved(error: VariantError, rows: int) -> VariantError:
-    """``error``, whose row counts from a slice, as of the whole array, ``rows`` further on."""
+    """Return ``error`` with its row number shifted by ``rows``, from a slice to the full array."""
     if error.row is None or not rows:
         return error
     reason = error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")

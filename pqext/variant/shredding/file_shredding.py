@@ -41,7 +41,7 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
 
 
 def _below(node: SchemaNode) -> Iterator[SchemaNode]:
-    """All nodes below ``node``, but none within a VARIANT."""
+    """Yield the nodes below ``node``, except those within a VARIANT."""
     for child in node.children:
         yield child
         if child.logical_name != "VARIANT":

@@ -35,9 +35,9 @@ class Inference:
             _check_whole(name, getattr(self, name), 1, None)
         _check_whole("max_depth", self.max_depth, 0, MAX_DEPTH)
         if isinstance(self.min_frequency, bool) or not isinstance(self.min_frequency, int | float):
-            raise TypeError(f"min_frequency is a number, not a {type(self.min_frequency).__name__}")
+            raise TypeError(f"min_frequency must be a number, not a {type(self.min_frequency).__name__}")
         if not 0 <= self.min_frequency <= 1:
-            raise ValueError(f"min_frequency lies between 0 and 1, which {self.min_frequency} does not")
+            raise ValueError(f"min_frequency must be between 0 and 1, not {self.min_frequency}")
         _check_word("mixed", self.mixed, ("majority", "uniform", "widen"))
         _check_word("integers", self.integers, ("bigint", "narrowest"))
         _check_word("coerce", self.coerce, ("equivalent", "exact", "json"))
@@ -49,7 +49,7 @@ class Inference:
 
 def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not a {type(value).__name__}")
+        raise TypeError(f"{name} must be an integer, not a {type(value).__name__}")
     if value < least or (most is not None and value > most):
         limits = f"at least {least}" if most is None else f"between {least} and {most}"
         raise ValueError(f"{name} is {limits}, which {value} is not")
@@ -57,7 +57,7 @@ def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
 
 def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
     if value not in words:
-        raise ValueError(f"{name} is one of {', '.join(map(repr, words))}, not {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, not {value!r}")
 
 
 def sampled_rows(rows: int, count: int) -> pa.Int64Array:

@@ -103,7 +103,7 @@ def _required(chunk: pa.StructArray, name: str) -> pa.Array:
 
 
 def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
-    """An unshredded array in the one form that pqext makes; a required value that is null is a variant null."""
+    """Return an unshredded array in pqext's canonical layout; required nulls become variant nulls."""
     if chunk.type == variant_type():
         return chunk
     metadata, value = (_required(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))

@@ -37,7 +37,7 @@ class _Node:
         return f"<shredding schema {excerpt(escape_text(str(self)), 0, _SHOWN)}>"
 
     def explain(self: ShreddingSchema) -> str:  # type: ignore[misc]
-        """The schema as an indented tree, one node a line, with the reason for each choice where there is one."""
+        """Format the schema as an indented tree, one node per line, with the reason for each choice if it has one."""
         lines = []
         for depth, name, node in walk(self):
             kind = {Object: "STRUCT", Array: "ARRAY"}.get(type(node)) or str(node)
@@ -343,7 +343,7 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     upper = _ALIASES.get(upper, upper)
     if upper == "DECIMAL":
         if len(arguments) > 2:
-            raise ValueError("DECIMAL takes a precision and a scale")
+            raise ValueError("DECIMAL requires a precision and a scale")
         precision, scale = (*(arguments or (10,)), 0)[:2]
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
             raise ValueError(f"DECIMAL({precision},{scale}): up to 38 digits, scale from 0 to the precision")
@@ -427,7 +427,7 @@ def _from_arrow(type: pa.DataType, depth: int) -> ShreddingSchema:
 
 
 def _from_spark(type_json: Any, depth: int) -> ShreddingSchema:
-    """From what ``DataType.jsonValue()`` returns: a type name, or a dict for a struct or an array."""
+    """Parse the result of ``DataType.jsonValue()``: a type name, or a dict for a struct or an array."""
     if depth > MAX_DEPTH:
         raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
     if isinstance(type_json, str):
@@ -439,5 +439,5 @@ def _from_spark(type_json: Any, depth: int) -> ShreddingSchema:
         if type_json["type"] == "array":
             return Array(_from_spark(type_json["elementType"], depth + 1))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"Spark type {excerpt(repr(type_json))} is not what jsonValue() gives: {error!r}") from None
+        raise ValueError(f"Spark type {excerpt(repr(type_json))} is not a result of jsonValue(): {error!r}") from None
     raise ValueError(f"Spark type {excerpt(repr(type_json))} cannot be shredded")

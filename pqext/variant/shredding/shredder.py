@@ -83,7 +83,7 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
 def check_coerce(coerce: Any) -> Coerce:
     """``coerce``, when it is a way to coerce; ``ValueError`` otherwise."""
     if not isinstance(coerce, str) or coerce not in COERCE:
-        raise ValueError(f"coerce is one of {', '.join(map(repr, COERCE))}, not {coerce!r}")
+        raise ValueError(f"coerce must be one of {', '.join(map(repr, COERCE))}, not {coerce!r}")
     return coerce
 
 

@@ -263,7 +263,7 @@ def test_indexes_of_other_values_are_not_asked(spark: Any, stations: Path, tmp_p
     assert files_read(read_with_skipping(spark, data, col("name") == "S3", store, **swapped)) == 4
     with pytest.raises(ValueError, match="give the same format, schema and options"):
         refresh_skipping(spark, data, store, **swapped)
-    with pytest.raises(TypeError, match="indexed of Parquet files only"):
+    with pytest.raises(TypeError, match="indexed in Parquet files only"):
         build_skipping(spark, data, [MinMax(GUST)], str(tmp_path / "other"), **CSV)
     with pytest.raises(ValueError, match="formats that Spark reads"):
         build_skipping(spark, data, [MinMax("id")], str(tmp_path / "other"), options={"header": True})

@@ -51,7 +51,7 @@ class EncryptionConfiguration:
 
     def __post_init__(self) -> None:
         if bool(self.column_keys) == self.uniform_encryption:
-            raise ValueError("give either column_keys or uniform_encryption=True")
+            raise ValueError("pass either column_keys or uniform_encryption=True")
         if self.data_key_length_bits not in [8 * length for length in KEY_BYTES]:
             raise ValueError(f"data_key_length_bits must be 128, 192 or 256, not {self.data_key_length_bits!r}")
         seen: set[str] = set()
@@ -189,7 +189,7 @@ class CryptoFactory:
 
 
 class _FileKeys:
-    """A key retriever for any file; each gets one of its own, which knows where its key material lies."""
+    """Key retriever factory. Each file gets a retriever of its own with the location of its key material."""
 
     def __init__(
         self, caches: KeyCaches, connection: KmsConnectionConfig, config: DecryptionConfiguration,

@@ -1,4 +1,4 @@
-"""Key material: the JSON that states how a data key was wrapped, in the form of parquet-java and Arrow.
+"""Key material: the JSON that states how a data key was wrapped, in the format of parquet-java and Arrow.
 
 Stored internally, the material is the key metadata in the Parquet file. Stored externally, the key metadata only
 refers to it, and the material is in a JSON file next to the Parquet file, ``_KEY_MATERIAL_FOR_<its name>.json``: master
@@ -102,7 +102,7 @@ def parse_store(text: bytes) -> dict[str, str]:
     """The external key material of a file, by reference."""
     fields = _json(text)
     if not all(isinstance(value, str) for value in fields.values()):
-        raise EncryptionError("a file of key material holds something else")
+        raise EncryptionError("a file of key material contains unknown data")
     return fields
 
 
@@ -174,7 +174,7 @@ class KeyMaterialStore:
         return self._material[reference]
 
     def references(self) -> Iterator[str]:
-        """All references, in the order of the file."""
+        """Return all references in file order."""
         return iter(self._material)
 
     def save(self) -> None:

@@ -52,7 +52,7 @@ class KmsClient(ABC):
 
 @dataclass(frozen=True, slots=True)
 class KmsConnectionConfig:
-    """Which KMS instance to talk to, and as whom; ``custom_kms_conf`` is the client's own."""
+    """KMS instance and credentials. ``custom_kms_conf`` holds settings of the client itself."""
 
     kms_instance_id: str = ""
     kms_instance_url: str = ""
@@ -193,7 +193,7 @@ class FileKeyWrapper:
 
 
 class FileKeyUnwrapper:
-    """Gives the data keys of one file: a key retriever. ``store`` holds external material, loaded when needed."""
+    """Key retriever for the data keys of one file. ``store`` holds external material, loaded when needed."""
 
     def __init__(
         self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,
@@ -235,11 +235,11 @@ class FileKeyUnwrapper:
 
     @property
     def connection(self) -> KmsConnectionConfig:
-        """As configured, with the instance that the footer key's material named."""
+        """Return the configuration with the instance that the footer key's material names."""
         return self._config
 
     def _connection(self, material: KeyMaterial) -> KmsConnectionConfig:
-        """Where the keys are: as configured, else as the file's footer key says."""
+        """Return the KMS connection: the configured one, else the one in the footer key's material."""
         known = self._config
         if material.is_footer_key:
             # The token goes to that address, so a file may name it only where the user allows it.

@@ -147,7 +147,7 @@ def size_of(numbers: bytes, room: int) -> int:
     if crc32(numbers[4:8]) != int.from_bytes(numbers[8:12], "little"):
         raise CorruptFileError("the length of the FlatBuffers footer does not match its checksum")
     if size > room:
-        raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is announced where there are {room}")
+        raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is declared, but there are {room}")
     return size
 
 
@@ -281,7 +281,7 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
 
 
 def _damage(footer: Bytes, held: Beside, raw: Bytes) -> str | None:
-    """The difference, if the Thrift footer differs from the one that the other was made from in one location only."""
+    """The difference, if the Thrift footer differs from the original of the other footer in one location only."""
     fields = raw[:-1]  # without the stop byte
     if len(fields) != held.thrift_bytes or crc32(fields.data) != held.thrift_crc or len(fields) > len(footer):
         return None

@@ -95,7 +95,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
 
 
 def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
-    """As :func:`pqext.core.schema.lazy_tree.from_elements`; errors of a column are raised when it is requested."""
+    """Like :func:`pqext.core.schema.lazy_tree.from_elements`, but errors of a column are raised on access."""
     try:
         element = lookup.schema_root()
         if element.num_children != lookup.root.tops:

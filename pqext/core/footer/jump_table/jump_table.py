@@ -42,7 +42,7 @@ _ORDER_BYTES = 3
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The end of a table, where reading it starts: counts, offsets of the footer's lists, and checksums.
+    """Last bytes of a jump table, read first: counts, offsets of the footer's lists, and checksums.
 
     For each list, ``header`` is the offset of its count, ``start`` the offset of its first structure. ``order_bytes``
     is the size of a column order, 0 if the table does not cover the list.
@@ -207,7 +207,7 @@ def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
     Raises ``ValueError`` if it has another extension: readers locate the table from the end of the file.
     """
     if extensions(metadata) is not None:
-        raise ValueError('footer="thrift+index" takes the place of another extension of the footer: leave out one')
+        raise ValueError('footer="thrift+index" takes the place of another extension of the footer: omit one')
     serialised = encode(metadata)
     table = build(serialised)
     if table is None:

@@ -51,7 +51,7 @@ class Decoder(Protocol):
 
 
 def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, Bytes]]:
-    """Each page, its number of values, and the part of ``out`` that they fill."""
+    """Yield each page, its number of values, and its slice of ``out``."""
     at = 0
     for page, count in zip(run.pages, run.counts, strict=True):
         yield page, count, out[at : at + count * width]
@@ -59,7 +59,7 @@ def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, By
 
 
 def slot_parts(run: PageRun, present: Bytes, slot_counts: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
-    """Each page, its number of values, the part of ``present`` that flags its slots, and how many these are."""
+    """Yield each page, its number of values, its slice of ``present``, and the number of present values."""
     at = 0
     for page, count, number in zip(run.pages, run.counts, slot_counts.tolist(), strict=True):
         yield page, count, present[at : at + number], number

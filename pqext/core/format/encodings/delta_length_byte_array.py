@@ -44,5 +44,5 @@ def spans(values: pa.Array) -> tuple[Bytes, NDArray[np.int32]]:
         return data, np.frombuffer(buffers[1], np.int32)[start : stop + 1] if len(values) else np.zeros(1, np.int32)
     width = values.type.byte_width
     if len(values) * width > 0x7FFFFFFF:
-        raise ValueError("a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)")
+        raise ValueError("a page exceeds 2 GiB; write smaller pages (page_rows, page_bytes)")
     return data[start * width : stop * width], np.arange(len(values) + 1, dtype=np.int32) * np.int32(width)

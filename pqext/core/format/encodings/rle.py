@@ -48,7 +48,7 @@ def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
 
 
 def decode_flags(run: PageRun) -> tuple[Bytes, Counts]:
-    """Levels of 0 or 1, or nothing where all are 1, and how many of each page are 1."""
+    """Decode levels of 0 or 1, or nothing if all are 1, and the number of 1s in each page."""
     if rle.holds_ones_only(run):
         return EMPTY, np.array(run.counts, np.int64)
     flags, ones = allocate(run.total), np.empty(run.size, np.int64)

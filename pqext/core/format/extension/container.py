@@ -125,7 +125,7 @@ def entry(struct: Struct, uuid: UUID) -> bytes | None:
 
 
 def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
-    """Give ``struct`` further extensions: one alone is framed, several and those already in a container share it.
+    """Add extensions to ``struct``: frame a single one, put several into a container with the existing ones.
 
     A structure that has an extension of another kind keeps it, and gets none of the entries.
     """

@@ -63,7 +63,7 @@ def _uint32(value: int) -> bytes:
 
 
 def payload_size(end: bytes, available: int, uuid: UUID) -> int:
-    """The size that the last 28 bytes of a frame give, checked before anything is read by it."""
+    """Return the payload size in the last 28 bytes of a frame, after verifying their checksum."""
     if _uint32(crc32(end[4:8])) != end[8:12]:
         raise CorruptFileError(f"the length of extension {uuid} does not match its checksum")
     size = int.from_bytes(end[4:8], "little")

@@ -1,1 +1,1 @@
-"""Where files lie that the operating system does not know: object stores, web servers, other file systems."""
+"""Files outside the local file system: in object stores, on web servers and on other file systems."""

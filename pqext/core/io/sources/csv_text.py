@@ -217,7 +217,7 @@ def is_bad_text(reason: str) -> bool:
 
 
 def repeated(names: Iterable[str]) -> str | None:
-    """The first of the names that is there twice."""
+    """Return the first duplicate name, if any."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
@@ -306,7 +306,7 @@ class Ended:
                 break
 
     def _no_row(self, start: memoryview) -> bytes:
-        """A line of one field, or of two where rows have one."""
+        """Return a line that cannot be a row: one field, or two fields if rows have one."""
         columns = self._columns
         if columns is None:
             names, is_whole = self._first_row(start[:_HEADER_BYTES])

@@ -108,7 +108,7 @@ def is_same_file(first: Any, second: Any) -> bool:
 
 
 def may_be_same_file(first: Any, second: Any) -> bool:
-    """Like :func:`is_same_file`, but True in doubt: for open files, similar URLs and paths of file systems."""
+    """Like :func:`is_same_file`, but True if unknown: for open files, similar URLs and paths of file systems."""
     if is_same_file(first, second):
         return True
     files = _local_file(first), _local_file(second)

@@ -60,7 +60,7 @@ class PageSelection(Protocol):
 
 
 class AllPages:
-    """All pages of a chunk with the bytes ``span``, in a row group of ``rows`` rows.
+    """All pages of a chunk, which has the bytes ``span`` and belongs to a row group of ``rows`` rows.
 
     If ``span`` may extend beyond the chunk, the chunk ends after ``entries`` entries.
     """

@@ -93,7 +93,7 @@ def _raw(text: str) -> bytes:
 
 
 def same_types(first: str | None, other: str | None) -> bool:
-    """Do two texts give fields the same types and metadata? Other metadata and names of list elements may differ."""
+    """Whether two texts give fields the same types and metadata. Other metadata and element names may differ."""
     if first == other:
         return True
     if first is None or other is None:

@@ -69,7 +69,7 @@ class StoredSchema:
         return self._text == other._text
 
     def apply(self, shape: Shape, index: int | None = None) -> Shape:
-        """The shape of a top-level column with what is noted of it, by its number and name or by its name alone.
+        """Return the shape of a top-level column with its recorded type, by number and name or by name alone.
 
         Warns once about a column whose stored type contradicts its Parquet type, and about an invalid schema.
         """

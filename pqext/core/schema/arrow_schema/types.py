@@ -79,7 +79,7 @@ def has_narrow_indices(arrow: pa.DataType) -> bool:
 
 @lru_cache(maxsize=256)
 def is_zone(name: str) -> bool:
-    """Is there a time zone of this name? With others, values could not be shown."""
+    """Whether a time zone has this name. Values in an unknown zone cannot be displayed."""
     try:
         pa.lib.string_to_tzinfo(name)
     except Exception:  # depends on the library that knows zones

@@ -24,7 +24,7 @@ _LISTS = (
 
 
 def dictionary_decoded(array: pa.DictionaryArray) -> pa.Array:
-    """The values of a dictionary array, one a row."""
+    """Decode a dictionary array."""
     values = array.dictionary
     if not len(values):  # which Arrow itself leaves below a null struct, with indices into it
         return pa.nulls(len(array), values.type)
@@ -34,7 +34,7 @@ def dictionary_decoded(array: pa.DictionaryArray) -> pa.Array:
 
 
 def run_ends_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
-    """The values of a run-end encoded array, one a row; views become plain strings or binary.
+    """Decode a run-end encoded array; views become plain strings or binary.
 
     Arrow's own kernel takes flat values only. Raises ``ValueError`` when the runs end before the rows.
     """

@@ -68,7 +68,7 @@ def to_timestamps(stored: pa.Array, unit: str, calendar: LegacyCalendar | None =
         if np.abs(result - true).max() > 2.0**62:
             advice = {"ns": '; read with int96="us"', "us": '; read with int96="ms"'}.get(unit, "")
             raise UnsupportedError(
-                f"an INT96 timestamp lies outside the range of 64-bit {unit}{advice}", feature="far INT96 timestamps"
+                f"an INT96 timestamp is outside the range of 64-bit {unit}{advice}", feature="far INT96 timestamps"
             )
     if calendar is not None:
         result = calendar.instants(result, _A_SECOND[unit])
@@ -85,7 +85,7 @@ def from_timestamps(array: pa.Array) -> pa.Array:
     day, within = np.divmod(counts, _DAY * _A_SECOND[unit])
     julian = day + JULIAN_EPOCH
     if len(julian) and (julian.min() < -(1 << 31) or julian.max() >= 1 << 31):
-        raise ValueError(f"a timestamp in {unit} lies too far from today for INT96")
+        raise ValueError(f"a timestamp in {unit} is too far from today for INT96")
     out = np.empty(len(counts), _STORED)
     out["nanoseconds"], out["day"] = within * (10**9 // _A_SECOND[unit]), julian
     return pa.Array.from_buffers(pa.binary(12), len(out), [None, pa.py_buffer(out.view(np.uint8))])

@@ -56,7 +56,7 @@ def outside_annotations(shape: Shape) -> set[int]:
 
 
 def converted(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:
-    """``array`` of stored values as values of the leaf's type, and how many became null because they are invalid.
+    """Convert stored values to the leaf's type; return them with the number of invalid values that became null.
 
     Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it.
     """
@@ -100,7 +100,7 @@ def _made(stored: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) 
 
 
 def _invalid(stored: LeafType, array: pa.Array) -> NDArray[np.bool_]:
-    """Which values are invalid: found by halves, since few are."""
+    """Return a mask of invalid values. Bisects, since few are invalid."""
     result = np.zeros(len(array), np.bool_)
     parts = [(0, len(array))]
     while parts:

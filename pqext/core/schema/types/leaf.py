@@ -43,7 +43,7 @@ def intervals_to_arrow(values: NDArray[np.uint8]) -> NDArray[Any]:
 
 
 def intervals_from_arrow(array: pa.Array) -> pa.Array:
-    """Intervals without nulls in stored form.
+    """Convert intervals without nulls to their stored representation.
 
     Raises ``ValueError`` for one that is negative, finer than a millisecond or too long.
     """
@@ -80,7 +80,7 @@ def from_fixed(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, valu
         data = _narrow(arrow, values.view(np.int32))
     elif pa.types.is_time(arrow):
         counts = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
-        _check_range(counts, 0, _DAY[arrow.unit], "a TIME lies outside the day")
+        _check_range(counts, 0, _DAY[arrow.unit], "a TIME is outside the day")
     elif pa.types.is_interval(arrow):
         data = intervals_to_arrow(values)
     elif leaf.calendar is not None and pa.types.is_date32(arrow):
@@ -294,8 +294,8 @@ class NotUtf8Error(ValueError):
 
 
 def _check_day(array: pa.Array) -> None:
-    """Nor does Arrow hold times to the day, whose last midnight, 24:00, counts here."""
+    """Check days and times of day. Arrow does not accept 24:00."""
     extremes = pc.min_max(array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()))
     for value in (extremes["min"].as_py(), extremes["max"].as_py()):
         if value is not None and not 0 <= value <= _DAY[array.type.unit]:
-            raise ValueError(f"a time lies outside the day: {value} {array.type.unit}")
+            raise ValueError(f"a time is outside the day: {value} {array.type.unit}")

@@ -144,7 +144,7 @@ def _zones() -> dict[str, tuple[int, list[int]]]:
 
 
 def _julian_changes() -> Iterable[int]:
-    """The first day of the table, and the first of March of each year that is a leap year in one calendar alone."""
+    """Return the first day of the table and the first of March of years that are leap years in one calendar only."""
     centuries = (year for year in range(100, 1582, 100) if year % 400)
     return (_COMMON_ERA, *(_MARCH_OF_ZERO + 365 * year + year // 4 for year in centuries))
 

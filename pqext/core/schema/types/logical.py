@@ -1,4 +1,4 @@
-"""Logical types: how a leaf's stored values are meant, what Arrow type shows them, and how they compare.
+"""Logical types: the meaning of a leaf's stored values, their Arrow type, and their order.
 
 Implements the LogicalTypes document: the translation between LogicalType and the older ConvertedType in both
 directions, the Arrow type of each leaf, and the order of its values. How an Arrow type is stored is the affair of
@@ -282,7 +282,7 @@ MAX_DIGITS = 76
 
 
 def max_precision(width: int) -> int:
-    """Decimal digits that ``width`` bytes of two's complement hold whatever the digits are."""
+    """Largest precision for which all decimals fit ``width`` bytes of two's complement."""
     return len(str((1 << (8 * min(width, 1 << 10) - 1)) - 1)) - 1
 
 
