@@ -147,7 +147,7 @@ class _CsvInput:
                     )
                 row = self._options.skip_rows + bool(self._options.has_header and not self._options.names)
                 while (batch := self._next_batch(opened)) is not None:
-                    yield self._as_dates(batch, schema, source, row)
+                    yield self._cast_to_dates(batch, schema, source, row)
                     row += batch.num_rows
             finally:
                 opened.end.stop()
@@ -303,7 +303,7 @@ class _CsvInput:
                 inferred[name] = pa.decimal128(38, 0)
         return {**fixed, **inferred}
 
-    def _as_dates(self, batch: pa.RecordBatch, schema: pa.Schema, source: Source, row: int) -> pa.RecordBatch:
+    def _cast_to_dates(self, batch: pa.RecordBatch, schema: pa.Schema, source: Source, row: int) -> pa.RecordBatch:
         """Cast timestamps that date formats produced to dates; raise an error for values with a time of day."""
         import pyarrow as pa
         import pyarrow.compute as pc

@@ -264,10 +264,10 @@ def _report(dest: Place, result: Rewritten, format: str) -> None:
     for column, schema in result.schemas.items():
         click.echo(f"  {escape_text(column)}: {shorten(escape_text(str(schema)), MAX_TEXT)}")
     if result.damage:
-        from pqext.variant.rewrite_report import told_damage
+        from pqext.variant.rewrite_report import format_damage
 
         click.echo(f"  rows lost to {with_noun(len(result.damage), 'corrupt range')}:", err=True)
-        for line in told_damage(result.damage):
+        for line in format_damage(result.damage):
             click.echo(f"    {line}", err=True)
     if result.invalid:
         click.echo(f"  {with_noun(result.invalid, 'value')} could not be read and became null")

@@ -214,7 +214,7 @@ class ScanOptions:
             options=reading.options, ignore_table_format=self.ignore_table_format,
         )
         if select:
-            rows = rows.select([column for text in select for column in _selected(text, rows)])
+            rows = rows.select([column for text in select for column in _select(text, rows)])
         return rows.filter(*conditions) if conditions else rows
 
 
@@ -304,5 +304,5 @@ def formats_of(variants: str | None, geometry: str | None, is_text: bool) -> For
     return Formats(variant_format, geometry_format)
 
 
-def _selected(text: str, scan: Scan) -> list[Any]:
+def _select(text: str, scan: Scan) -> list[Any]:
     return selection(text, lambda: scan.schema.names, lambda: dotted(scan.schema))

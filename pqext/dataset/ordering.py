@@ -70,7 +70,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
     executor.run = run
     top, opened = TopRows(keys, limit), 0
     counts_rows = any(operand_column(base).path[0] == request.partitions.rows for base in bases(keys[0].value))
-    read = _in_file_order if limit is None or counts_rows else _by_bounds
+    read = _in_file_order if limit is None or counts_rows else _iter_by_bounds
     with closing(read(executor, keys[0], top)) as batches:
         for batch, position, size in batches:
             opened = size
@@ -124,7 +124,7 @@ def _in_file_order(
                 yield batch, row * _FILE, opened
 
 
-def _by_bounds(
+def _iter_by_bounds(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
     """Yield the rows that may be among the first, best bounds first, with positions and bytes opened."""

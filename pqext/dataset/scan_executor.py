@@ -59,9 +59,9 @@ class ScanExecutor:
 
         Reading stops once ``limit`` rows are returned.
         """
-        return self.run.timed(self._limited(batch_rows))
+        return self.run.timed(self._limit(batch_rows))
 
-    def _limited(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
+    def _limit(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         request = self.request
         passed, left = request.offset, 1 << 62 if request.limit is None else request.limit
         if not left:

@@ -97,11 +97,11 @@ def _compare_reader(
     note = f"{with_noun(len(expected), 'row')} and {with_noun(len(questions), 'answer')} the same"
     if json_nulls:
         note += f"; it has no JSON null apart from null ({with_noun(json_nulls, 'row')})"
-    pruned = _pruned(reader, file, questions, scratch)
+    pruned = _pruned_questions(reader, file, questions, scratch)
     return Agreement(reader.name, file.label, differs is None, differs or note, pruned)
 
 
-def _pruned(reader: Reader, file: File, questions: list[tuple[Asked, Question]], scratch: Path) -> str:
+def _pruned_questions(reader: Reader, file: File, questions: list[tuple[Asked, Question]], scratch: Path) -> str:
     """For which questions the reader, too, answers right when the row groups that pqext skips are destroyed."""
     if file.file.stat().st_size > MAX_COPIED_BYTES:
         return "not tried on a file of this size"

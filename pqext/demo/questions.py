@@ -1,4 +1,4 @@
-"""The three questions: by a box, by a number within the variant, by both."""
+"""Questions of the demo: filter by a box, by a number in the variant, and by both."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _number(column: str, threshold: Threshold) -> Expression:
     return col([column]).variant(threshold.path, "double") >= threshold.value
 
 
-def _by_number(spark: SparkSession, path: Path, metrics: Path, column: str, threshold: Threshold) -> DataFrame:
+def _filter_by_number(spark: SparkSession, path: Path, metrics: Path, column: str, threshold: Threshold) -> DataFrame:
     frame = on_spark.read(spark, str(path), metrics_path=str(metrics))
     return on_spark.where(frame, _number(column, threshold))
 

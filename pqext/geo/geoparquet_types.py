@@ -124,7 +124,7 @@ def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properti
             continue
         encoding = about.get("encoding")
         if node.logical_name in ("GEOMETRY", "GEOGRAPHY") and node.physical_type == Type.BYTE_ARRAY:
-            stated = _stated(node, properties)
+            stated = _stated_type(node, properties)
             if encoding != "WKB" or stated is None or _is_inline(about, node):
                 continue
             described_type = type_of(name, about)
@@ -168,7 +168,7 @@ def type_of(name: str, about: Mapping[str, Any]) -> GeospatialType:
     return GeospatialType(crs_of(about["crs"]) if "crs" in about else None, edges)  # type: ignore[arg-type]
 
 
-def _stated(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialType | None:
+def _stated_type(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialType | None:
     assert node.logical_type is not None
     try:
         return GeospatialType.from_logical_type(node.logical_type, properties)

@@ -158,11 +158,11 @@ def describe(
     if box is not None and not type.planar:
         box = _on_globe(box, array, types, edges or EdgeBoxes(array, type))
     elif box is not None and type.geographic and box.width > 180 and within_range(box, 0.0):
-        box = _wrapped(box, array)
+        box = _wrap_box(box, array)
     return GeospatialStatistics(bbox=box.to_metadata() if box else None, geospatial_types=types)
 
 
-def _wrapped(box: BoundingBox, array: GeometryArray) -> BoundingBox:
+def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
     """Return the box around the widest gap in x, if that is clearly smaller.
 
     Chunks from all over the array are entered alternately, which detects early that there is no gap.
@@ -194,7 +194,7 @@ def _on_globe(
         return None
     planar = inside
     if is_planar_on_globe(planar, all(code % 1000 == 1 for code in types)):
-        return _wrapped(planar, array) if planar.width > 180 else planar
+        return _wrap_box(planar, array) if planar.width > 180 else planar
     try:
         box = enclosing_box(edges.parts)
     except GeometryError:

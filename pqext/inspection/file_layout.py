@@ -80,10 +80,10 @@ def layout(
             raise
     sizes = _page_sizes(parts.found)
     advice = tuple(savings(facts, parts.found, parts.dictionary_values))
-    return Layout(facts, parts.found, sizes, advice, (*_undescribed(facts), *parts.notes))
+    return Layout(facts, parts.found, sizes, advice, (*_undescribed_bytes(facts), *parts.notes))
 
 
-def _undescribed(facts: FileFacts) -> Iterator[str]:
+def _undescribed_bytes(facts: FileFacts) -> Iterator[str]:
     missing = sum(group.num_chunks - len(group.columns) for group in facts.row_groups)
     if missing:
         message = "Statistics, encodings and codecs are not shown, because there are so many"

@@ -122,7 +122,7 @@ class _Finder:
             self.damaged.append(f"{_where(chunk)}its offset index is damaged")
             places = None
         if places is None and not chunk.is_encrypted:
-            places = self._by_headers(chunk, start, length)
+            places = self._pages_by_headers(chunk, start, length)
         if places is None:
             untold = not chunk.has_offset_index and (chunk.is_encrypted or self.file.source.is_remote)
             reason = "locked" if locked else "damaged" if len(self.damaged) > damaged else "whole" if untold else "many"
@@ -149,7 +149,7 @@ class _Finder:
             pages.insert(0, ("dictionary", start, first - start))
         return pages
 
-    def _by_headers(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
+    def _pages_by_headers(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
         """Return the pages of a chunk by reading their headers in order."""
         pages: list[tuple[Kind, int, int]] = []
         at, stop = start, start + length
@@ -205,7 +205,7 @@ class _Finder:
         return size + header.numBytes
 
     def footer(self) -> None:
-        """The fields of the footer, its extension by what is known of it, and what frames it."""
+        """Add the fields of the footer, its extension, and the bytes that frame it."""
         footer = self.file.footer
         stop = footer.offset + footer.length
         self.add("frame", 0, min(len(MAGIC), self.size), name="magic number")

@@ -36,7 +36,7 @@ def _plain(text: object, limit: int = _MAX_VALUE) -> Text:
     return Text(shorten(escape_text(str(text)), limit))
 
 
-def _dotted(path: tuple[str, ...]) -> str:
+def _dotted_path(path: tuple[str, ...]) -> str:
     return ".".join(path)
 
 
@@ -123,7 +123,7 @@ def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
         table = _table(f"row group {group.index}", "column", "stored", "values", "nulls", "about", right=(1, 2, 3))
         for column in shown:
             table.add_row(
-                _plain(_dotted(column.path)),
+                _plain(_dotted_path(column.path)),
                 format_size(column.compressed),
                 str(column.num_values),
                 "?" if column.null_count is None else str(column.null_count),

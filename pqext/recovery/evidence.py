@@ -37,7 +37,7 @@ from pqext.recovery.candidates.candidates import (
     end_of,
     file_metadata,
     first_of_each,
-    moved,
+    shift_chunk,
     without_value_metadata,
 )
 from pqext.recovery.candidates.chunk_locations import pages_of
@@ -109,14 +109,14 @@ def _best_of_distances(source: Source, footer: FooterCandidate, limits: Limits) 
     evidence = _with_distances(source, footer, [0], limits)
     groups = evidence.candidates.groups
     if not all(None not in group.chunks and group.assigned != "contradicted" for group in groups):
-        return max(evidence, _with_distances(source, footer, distances, limits), key=_uncontradicted)
+        return max(evidence, _with_distances(source, footer, distances, limits), key=_count_uncontradicted)
     sizes = {sum(chunk.total_compressed_size for chunk in group.chunks if chunk is not None) for group in groups}
     are_groups = not all(max(distances) % size for size in sizes if size)
     is_stated = are_groups or page_at(source, structures_end(footer.metadata), limits) is None
     return evidence if is_stated else _with_distances(source, footer, distances, limits)
 
 
-def _uncontradicted(evidence: Evidence) -> int:
+def _count_uncontradicted(evidence: Evidence) -> int:
     """Count the rows of complete row groups that no values contradict."""
     groups = evidence.candidates.groups
     return sum(group.rows for group in groups if None not in group.chunks and group.assigned != "contradicted")
@@ -326,7 +326,7 @@ def _locate(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits
     if about.total_compressed_size <= 0 or about.num_values < 0:
         return None
     for distance in distances:
-        candidate = moved(about, distance)
+        candidate = shift_chunk(about, distance)
         start, stop = start_of(candidate), end_of(candidate)
         if start >= 0 and stop <= source.size and page_at(source, start, limits) is not None:
             return candidate

@@ -36,7 +36,7 @@ from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.candidates.assessments import Assessment
-from pqext.recovery.candidates.candidates import CandidateGroup, Candidates, end_of, file_metadata, moved
+from pqext.recovery.candidates.candidates import CandidateGroup, Candidates, end_of, file_metadata, shift_chunk
 
 
 def check_distinct(
@@ -96,7 +96,7 @@ def write(dest: Any, candidates: Candidates, groups: Iterable[tuple[Source, Cand
             for chunk in group.chunks:
                 assert chunk is not None
                 start = start_of(chunk)
-                made = moved(chunk, sink.offset - start)
+                made = shift_chunk(chunk, sink.offset - start)
                 made.encoding_stats = chunk.encoding_stats
                 chunks.append(made)
                 copy_bytes(source, start, end_of(chunk), sink)

@@ -25,7 +25,7 @@ class Projection:
 
     @classmethod
     def fitting(cls, boxes: Iterable[Box]) -> Projection:
-        """Show all boxes: the whole world where they span most of it, else their surroundings."""
+        """Show all boxes: the whole world if they span most of it, else their surroundings."""
         spans = [(x, box) for box in boxes for x in box.spans()]
         if not spans:
             return cls(Box(-180, 180, -90, 90), WIDTH / 360)

@@ -158,7 +158,7 @@ def _members(type: Any) -> list[Mapping[str, Any]]:
 def _types(type: Any, depth: int) -> Iterator[tuple[int, str | None]]:
     """Yield the types of all primitive fields by id."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"the schema nests deeper than {MAX_DEPTH} levels")
+        raise ValueError(f"the schema is nested more than {MAX_DEPTH} levels deep")
     for member in _members(type):
         member_type = member["type"]
         if not isinstance(member["name"], str) or not isinstance(member["id"], int):

@@ -109,9 +109,9 @@ def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | N
         if not isinstance(value, int):
             return None
         unit = 1 if table.endswith("_ns") else 1_000
-        return _packed("<q", -(-value // unit) if upper else value // unit)
+        return _pack("<q", -(-value // unit) if upper else value // unit)
     code = _NUMBERS.get(table)
-    return None if code is None else _packed(code, value)
+    return None if code is None else _pack(code, value)
 
 
 def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
@@ -135,7 +135,7 @@ def _bytes(value: Value) -> bytes:
     return value
 
 
-def _packed(code: str, value: Value) -> bytes | None:
+def _pack(code: str, value: Value) -> bytes | None:
     try:
         packed = struct.pack(code, value)
     except (struct.error, OverflowError):

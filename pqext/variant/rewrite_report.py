@@ -57,11 +57,11 @@ class Rewritten:
         ]
         if self.invalid:
             lines.append(f"  values that could not be read and became null: {self.invalid:,}")
-        lines += [f"  skipped: {line}" for line in told_damage(self.damage)]
+        lines += [f"  skipped: {line}" for line in format_damage(self.damage)]
         return "\n".join(lines) + ">"
 
 
-def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
+def format_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
     """Describe each fault on a line, and summarise the rest of a long list."""
     lines = [
         escape_text(

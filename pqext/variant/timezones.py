@@ -140,7 +140,7 @@ def find_timezone(name: str) -> TimeZone | None:
             f"'+02:00'{hint}"
         ) from error
     transitions, offsets = _join(data)
-    return TimeZone(name, *_continued(transitions, offsets, rules))
+    return TimeZone(name, *_continue_rules(transitions, offsets, rules))
 
 
 def _read(name: str) -> bytes:
@@ -167,7 +167,7 @@ def _join(data: bytes) -> tuple[list[int], list[int]]:
     return list(seconds), [known[0], *(known[index] for index in indices)]
 
 
-def _continued(
+def _continue_rules(
     seconds: list[int], offsets: list[int], rules: zoneinfo.ZoneInfo
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the transitions that change the offset, including those of the last rule up to the horizon."""

@@ -121,7 +121,7 @@ def find_faults(
     most = _MOST if limit is None else limit
     tables = []
     start = 0
-    for chunk, compiled in _compiled(as_variants(array)):
+    for chunk, compiled in _compile(as_variants(array)):
         if most == 0:
             break
         records, _ = examine(
@@ -189,7 +189,7 @@ def _check_arguments(mode: str, max_depth: int) -> None:
         raise ValueError(f"max_depth must be positive and below 2^31, not {max_depth}")
 
 
-def _compiled(array: VariantLike) -> Iterator[tuple[pa.StructArray, CompiledSchema]]:
+def _compile(array: VariantLike) -> Iterator[tuple[pa.StructArray, CompiledSchema]]:
     chunks = struct_chunks(array)
     compiled = compile_schema(schema_of_storage(array.type))
     return ((chunk, compiled) for chunk in chunks)
@@ -220,7 +220,7 @@ def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, 
 
 def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructArray, CompiledSchema]]:
     """Yield the first row, the rows and the schema of each chunk; split chunks if there are spare threads."""
-    chunks = list(_compiled(array))
+    chunks = list(_compile(array))
     rows = sum(len(chunk) for chunk, _ in chunks)
     most = max(rows, 1) if threads == 1 else max(_PIECE_ROWS, -(-rows // (_PIECES * threads)))
     start = 0

@@ -174,7 +174,7 @@ def _render(report: Report) -> Iterator[RenderableType]:
         yield from _rules(report)
         yield _faults(report)
     if report.unchecked:
-        yield _unchecked(report)
+        yield _unchecked_lines(report)
 
 
 def _plain(text: object) -> Text:
@@ -238,7 +238,7 @@ def _faults(report: Report) -> RenderableType:
     return Group(table, *([Text(f"and {remaining:,} more", style="dim")] if remaining else []), "")
 
 
-def _unchecked(report: Report) -> RenderableType:
+def _unchecked_lines(report: Report) -> RenderableType:
     from rich.console import Group
 
     table = _table("not checked", "column", "row group", "why")

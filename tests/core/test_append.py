@@ -418,7 +418,7 @@ def test_nothing_is_appended_to_a_file_that_cannot_be_read(path: Path) -> None:
     metadata.row_groups[0].num_rows = -3
     raw = encode(metadata)
     path.write_bytes(data[:footer] + raw + len(raw).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(pqext.CorruptFileError, match="a row group of -3 rows") as caught:
+    with pytest.raises(pqext.CorruptFileError, match="a row group declares -3 rows") as caught:
         _append(path, SECOND)
     assert caught.value.path == str(path)
 

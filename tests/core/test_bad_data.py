@@ -170,7 +170,7 @@ def levels(repetition: list[int], definition: list[int], entries: int, rows: int
 
 LAID_OUT: dict[str, tuple[Callable[[], bytes], Fault]] = {
     "ARROW-RS-GH-6229-DICTHEADER.parquet": (
-        dictionary_of_negative_size, Fault(CorruptFileError, "a page of -1 values", "c"),
+        dictionary_of_negative_size, Fault(CorruptFileError, "a page declares -1 values", "c"),
     ),
     "ARROW-GH-41321.parquet, repetition levels": (
         lambda: levels([0, 1], [3, 3, 3, 3], 4, 1), Fault(CorruptFileError, "ends before", "l.list.element"),

@@ -208,7 +208,7 @@ def test_key_value_metadata_that_is_not_utf8_keeps_its_bytes() -> None:
 
 def test_a_row_group_of_negative_size_is_not_counted() -> None:
     data = edited(lambda metadata: setattr(metadata.row_groups[0], "num_rows", -3))
-    with pqext.open(data) as file, pytest.raises(CorruptFileError, match="a row group of -3 rows"):
+    with pqext.open(data) as file, pytest.raises(CorruptFileError, match="a row group declares -3 rows"):
         _ = file.num_rows
 
 

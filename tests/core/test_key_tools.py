@@ -156,7 +156,7 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
     damaged.unlink()
     with pytest.raises(EncryptionError, match="is not there"):
         read(theirs)
-    with pytest.raises(EncryptionError, match="no path"):
+    with pytest.raises(EncryptionError, match="path is unknown"):
         read(theirs.read_bytes())
 
 

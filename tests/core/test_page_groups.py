@@ -178,7 +178,7 @@ def test_a_dictionary_of_less_than_no_values_is_damage() -> None:
         dictionary_page_header=DictionaryPageHeader(num_values=-5, encoding=Encoding.PLAIN),
     )
     file = lay(FLAT, [(header, body), flat(1, 2)], rows=2, entries=2)
-    assert "a page of -5 values" in refused(file).message
+    assert "a page declares -5 values" in refused(file).message
     assert left(file) == ([], [(0, 2)])
     assert not pqext.verify(file.data).ok
 

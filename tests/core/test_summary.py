@@ -222,7 +222,7 @@ def test_what_cannot_be_summarised_is_refused(folder: Path, tmp_path: Path) -> N
     pqext.write_table(part(0), tmp_path / "outside.parquet")
     cases: list[tuple[Any, type[Exception], str]] = [
         ([folder / "a.parquet", folder / "other.parquet"], ValueError, "the schema of .*other.parquet differs"),
-        ([tmp_path / "outside.parquet"], ValueError, "does not lie in"),
+        ([tmp_path / "outside.parquet"], ValueError, "is not in"),
         ([folder / "_metadata"], pqext.UnsupportedError, "is in another file"),
         ([], ValueError, "no files to concatenate"),
         (str(folder / "a.parquet"), TypeError, "paths must be a list"),

@@ -112,8 +112,8 @@ def test_dictionaries_of_the_writer_stay_dictionaries() -> None:
     [
         ([col("i") + 1], r"needs a name in the result: \(col\('i'\) \+ 1\).alias"), ([("x", 3)], "not \\('x', 3\\)"),
         ([(col("j") + 1).alias("q")], "no column 'j'"), ([(col("s") + 1).alias("q")], "is not numeric"),
-        ([col("p").field("z")], "no column 'p.z'"), ([col("i").list_length().alias("q")], "no lists"),
-        ([col("l").cast("string").alias("q")], "casts to nothing"), ([("i", col("i")), "i"], "twice"),
+        ([col("p").field("z")], "no column 'p.z'"), ([col("i").list_length().alias("q")], "not lists"),
+        ([col("l").cast("string").alias("q")], "cannot be cast"), ([("i", col("i")), "i"], "twice"),
         ([(3, col("i"))], "name is a string"),
     ],
 )  # fmt: skip

@@ -170,7 +170,7 @@ def test_a_value_that_is_too_long_for_a_folder_is_rejected(tmp_path: Path) -> No
     for kind in ("x" * 300, "ä" * 130):
         with pytest.raises(OSError, match="name too long"):  # what the file system says
             (tmp_path / f"kind={kind}").mkdir()
-        with pytest.raises(UnsupportedError, match=r"folder \d+ bytes.*shorten the value.*\[column kind\]"):
+        with pytest.raises(UnsupportedError, match=r"has \d+ bytes.*shorten the value.*\[column kind\]"):
             pqext.write_dataset({"id": [1, 2], "kind": ["a", kind]}, tmp_path / "out", "kind")
         assert not (tmp_path / "out").exists()
     pqext.write_dataset({"id": [1], "kind": ["x" * 250]}, tmp_path / "out", "kind")

@@ -27,9 +27,9 @@ def test_what_is_public_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
-        (SHAPES, "list; geo.from_shapely makes one"),
-        (np.array(SHAPES), "ndarray; geo.from_shapely makes one"),
-        (geopandas.GeoSeries(SHAPES), "GeoSeries; geo.from_shapely makes one"),
+        (SHAPES, "list; geo.from_shapely converts"),
+        (np.array(SHAPES), "ndarray; geo.from_shapely converts"),
+        (geopandas.GeoSeries(SHAPES), "GeoSeries; geo.from_shapely converts"),
         (pa.array(["POINT (1 2)"]), "string; geo.from_wkt makes one"),
         (pa.table({"g": POINTS}), "Table: take one of its columns"),
         (pa.array([1.0]), "double$"),

@@ -266,5 +266,5 @@ def test_results_are_known_by_the_names_of_their_functions(frame: Any) -> None:
         P.st_buffer(P.st_aswkt("geom"), 1)
     with pytest.raises(ValueError, match="precision is an integer from 1 to 12"):
         P.st_geohash("geom", 13)
-    with pytest.raises(TypeError, match="distance is a number or a column"):
+    with pytest.raises(TypeError, match="distance must be a number or a column"):
         P.st_buffer("geom", None)

@@ -152,7 +152,7 @@ def test_folders_patterns_and_compressed_files(tmp_path: Path) -> None:
     assert numbers(str(tmp_path / "**" / "*.gz")) == [4, 5]
     for nowhere in (tmp_path / "*.nothing", tmp_path / "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
-        with pytest.raises(FileNotFoundError, match="no files of JSON at"):
+        with pytest.raises(FileNotFoundError, match="no JSON files at"):
             variant.read_json(nowhere)
 
 

@@ -199,11 +199,11 @@ class Summary:
         stamp, file = (result.st_size, result.st_mtime_ns), (self.records or {}).get(name)
         if file is not None and file.size != result.st_size:
             message = f"it has {result.st_size} bytes where {escape_text(self.path)} records {file.size}"
-            raise self._changed(message, location)
+            raise self._outdated(message, location)
         if file is None:
             is_sure = result.st_mtime_ns < self._mtime_ns
         else:
-            is_sure = file.stamp == stamp and self._shows_changes(file)
+            is_sure = file.stamp == stamp and self._shows_outdated(file)
         source = self._source(name, location, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
         if not is_sure:  # a copy, or rewritten
             source.check()
@@ -218,11 +218,11 @@ class Summary:
             return None
         if file is None or (result.st_size, result.st_mtime_ns) != file.stamp or not stat.S_ISREG(result.st_mode):
             return None
-        if not self._shows_changes(file):
+        if not self._shows_outdated(file):
             return None
         return self._source(name, location, file.stamp, file.pairs, lambda: PathSource(location))
 
-    def _shows_changes(self, file: NotedFile) -> bool:
+    def _shows_outdated(self, file: NotedFile) -> bool:
         """Whether a change of ``file`` after it was recorded would change its modification time.
 
         Not if times are in full seconds and the summary is hardly younger.
@@ -253,14 +253,14 @@ class Summary:
             except CorruptFileError:
                 result = -1
             if result != file.footer_crc:
-                raise self._changed(f"its footer differs from the one that {escape_text(self.path)} records", location)
+                raise self._outdated(f"its footer differs from the one that {escape_text(self.path)} records", location)
             return result
         own = read_footer(source, self._limits)
         if own.decryptor is not None or _differ(_RowGroups(self._all, positions), own.metadata.row_groups):
-            raise self._changed(f"its footer says otherwise than {escape_text(self.path)}", location)
+            raise self._outdated(f"its footer says otherwise than {escape_text(self.path)}", location)
         return crc32(own.raw.data)
 
-    def _changed(self, subject: str, location: str) -> ChangedFileError:
+    def _outdated(self, subject: str, location: str) -> ChangedFileError:
         advice = "pqext.write_summary updates the summary, and a scan of the folder needs none"
         return ChangedFileError(f"{subject}: {advice}", path=location)
 

@@ -145,7 +145,7 @@ def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
-    """The integer that represents the value; none if the value is finer than the column's unit or too large."""
+    """Return the integer for the value; an empty list if it is too large or finer than the column's unit."""
     if leaf.physical == Type.BYTE_ARRAY:
         raise _UnclearError  # leading zeros are allowed
     number, exponent = _exact(value)

@@ -35,12 +35,12 @@ def assemble(
         arrow_type)
     if shape.annotation is None:
         container = shape.storage_field(options).type if arrow_type is None else plain_container(arrow_type)
-        return _as_original(shape, _storage(shape, columns, options, container))
+        return _restore_type(shape, _storage(shape, columns, options, container))
     stored = None if isinstance(shape, LeafShape) else shape.storage_field(options).type
     return shape.annotation.load().from_storage(shape.node, _storage(shape, columns, options, stored), options)
 
 
-def _as_original(shape: Shape, array: pa.Array) -> pa.Array:
+def _restore_type(shape: Shape, array: pa.Array) -> pa.Array:
     assert shape.original is not None
     try:
         return array_of(array, shape.original.type)

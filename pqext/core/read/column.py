@@ -173,7 +173,7 @@ class ColumnReader:
             ranges = intersection(ranges_around(numbers, _PASSED_ROWS), self._place.rows)
             column = self.read(ranges)
             whole = column.rows == sum(map(len, ranges))  # the caller rejects a chunk that ends too early
-            parts.append(self._flagged(column, flags_within(numbers, ranges)) if whole else column)
+            parts.append(self._select_flagged(column, flags_within(numbers, ranges)) if whole else column)
         return join(parts or [_empty(self._shape, self._account)])
 
     def _numbered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -333,9 +333,9 @@ class ColumnReader:
         starts, stops = np.array(ranges, np.int64).T
         changes[starts] += 1
         changes[stops] -= 1
-        return self._flagged(column, np.cumsum(changes[:-1], dtype=np.int8).view(bool))
+        return self._select_flagged(column, np.cumsum(changes[:-1], dtype=np.int8).view(bool))
 
-    def _flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
+    def _select_flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
         """Select the flagged rows of ``column``."""
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[entries],

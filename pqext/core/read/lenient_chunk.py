@@ -201,7 +201,7 @@ class LenientDecoder(PageDecoder):
             self._dictionary_fault = error
 
     def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
-        """Lose ``rows`` rows; ``torn`` if the preceding row may continue in the lost part."""
+        """Record the loss of ``rows`` rows; ``torn`` if the preceding row may continue in the lost part."""
         start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
         self._lose(start - (torn and start > 0), start + rows, located(error, self._place, self._shape))
         return self._placeholder(rows)

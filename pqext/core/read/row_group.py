@@ -403,7 +403,7 @@ class RowGroup:
         is_trusted = self.trust_statistics and not (self.replaces_text and is_text(node))
         result = self.known[node.leaf_start] = ColumnChunk(
             node, chunks[index], self.file_metadata.column_orders, self.crypto, ordinal, self.limits, self.indexes,
-            self.resolver, self.num_rows, self._uncounted, is_trusted,
+            self.resolver, self.num_rows, self._count_error, is_trusted,
             not (self.reads_invalid_as_null and may_be_invalid(node)),
         )
         return result
@@ -418,10 +418,10 @@ class RowGroup:
     @property
     def counts_too_little(self) -> bool:
         """Whether chunks may have more bytes than their metadata counts."""
-        return self._uncounted > 0
+        return self._count_error > 0
 
     @cached_property
-    def _uncounted(self) -> int:
+    def _count_error(self) -> int:
         return 0 if counts_dictionary_header(self.file_metadata.created_by) else UNCOUNTED_BYTES
 
     def file_property(self, key: str) -> str | None:

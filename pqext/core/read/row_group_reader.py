@@ -111,7 +111,7 @@ class RowGroupReader:
         if self._fetched is not None:
             small = self._small.read(self._fetched, self._gathered)
             self._fetched = None
-            if small and (batch := self._assembled(small)) is not None:
+            if small and (batch := self._assemble_leaves(small)) is not None:
                 yield batch
                 return
             decoded = {index: LeafColumn(None, None, array) for index, array in small.items()}
@@ -149,7 +149,7 @@ class RowGroupReader:
                     if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
                         raise
                     queue.push_back(part)
-                    decoded, readers = {}, self._reopened(readers, workers, chosen)
+                    decoded, readers = {}, self._reopen_columns(readers, workers, chosen)
                     continue
                 except OffsetIndexError as error:
                     if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
@@ -157,7 +157,7 @@ class RowGroupReader:
                     error.locate(row_group=self._group.index, path=self._group.path)
                     indexes.ignore_pages(error)
                     queue.push_back(part)
-                    decoded, readers = {}, self._reopened(readers, workers, chosen)
+                    decoded, readers = {}, self._reopen_columns(readers, workers, chosen)
                     continue
                 except MemoryLimitError as error:
                     too_long = isinstance(error, ArrayLimitError)
@@ -168,7 +168,7 @@ class RowGroupReader:
                         at_once = max(count // _FEWER, 1)
                     self._passed_rows = at_once if too_long else None
                     queue.push_back(part)
-                    decoded, readers = {}, self._reopened(readers, workers, chosen)
+                    decoded, readers = {}, self._reopen_columns(readers, workers, chosen)
                     continue
                 if batch_rows is not None and queue:
                     result = sum(column.nbytes for column in columns.values()) // count
@@ -202,7 +202,7 @@ class RowGroupReader:
                 result = True
         return result
 
-    def _assembled(self, leaf_arrays: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
+    def _assemble_leaves(self, leaf_arrays: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
         """Return the row group as one batch from ``leaf_arrays``; None if leaves are missing or take much memory."""
         rows = self._group.num_rows
         if len(leaf_arrays) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
@@ -307,7 +307,7 @@ class RowGroupReader:
         if self._output_account is not None:
             self._output_account.reserve(sum(array.get_total_buffer_size() for array in arrays))
 
-    def _reopened(
+    def _reopen_columns(
         self, readers: Mapping[int, ColumnReader], workers: Workers, chosen: _Rows | None
     ) -> dict[int, ColumnReader]:
         """Reopen the columns after the rows already returned."""
@@ -410,7 +410,7 @@ def _check_elements(columns: Mapping[int, LeafColumn]) -> None:
 def rows_of(group: RowGroup) -> int:
     """Return the number of rows of the group. Raises ``CorruptFileError`` if it is negative."""
     if group.num_rows < 0:
-        raise CorruptFileError(f"a row group of {group.num_rows} rows", row_group=group.index)
+        raise CorruptFileError(f"a row group declares {group.num_rows} rows", row_group=group.index)
     return group.num_rows
 
 

@@ -79,9 +79,9 @@ class SmallLeaves:
 
     @cached_property
     def _leaves(self) -> list[_Leaf]:
-        return [item for shape in self.shapes if (item := self._resolved(shape)) is not None]
+        return [item for shape in self.shapes if (item := self._resolve(shape)) is not None]
 
-    def _resolved(self, shape: LeafShape) -> _Leaf | None:
+    def _resolve(self, shape: LeafShape) -> _Leaf | None:
         node = shape.node
         if node.max_repetition_level or node.max_definition_level > shape.nullable or shape.encoded:
             return None

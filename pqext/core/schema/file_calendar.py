@@ -63,7 +63,7 @@ def carried(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValu
 
 
 def with_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptions) -> Schema:
-    """``schema`` with the calendar of each leaf whose values the ``options`` let be converted."""
+    """Return ``schema`` with the calendar of each leaf that ``options`` convert."""
     if options.legacy_calendar == "stored":
         return schema
     calendars = calendars_of(pairs, options.legacy_timezone)

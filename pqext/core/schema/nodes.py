@@ -97,10 +97,10 @@ class SchemaNode:
 
     def position(self, name: str) -> int | None:
         """Position of the child called ``name``, the first of several; None if there is no such child."""
-        result = self._searched(name)
+        result = self._search(name)
         return self._by_name.get(name) if result is None else result[0]
 
-    def _searched(self, name: str) -> tuple[int | None, bool] | None:
+    def _search(self, name: str) -> tuple[int | None, bool] | None:
         if "_by_name" in self.__dict__ or isinstance(self.children, tuple):
             return None
         match: tuple[int | None, bool] | None = self.children.search(name)  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ class SchemaNode:
 
     def is_unique(self, name: str) -> bool:
         """Whether at most one child has this name. Files may repeat names; a path then means the first."""
-        result = self._searched(name)
+        result = self._search(name)
         return result[1] if result is not None else name not in self._repeated_names
 
     def leaves(self) -> Iterator[SchemaNode]:

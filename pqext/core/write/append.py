@@ -95,7 +95,7 @@ class AppendedFile:
 
         for index, group in enumerate(self._old.row_groups):
             if group.num_rows < 0:
-                raise CorruptFileError(f"a row group of {group.num_rows} rows", path=self._path, row_group=index)
+                raise CorruptFileError(f"a row group declares {group.num_rows} rows", path=self._path, row_group=index)
         if extensions_of(self._old) is not None:
             raise unsupported(
                 "the footer has an extension, which may speak of the whole file",

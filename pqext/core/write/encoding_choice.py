@@ -75,7 +75,7 @@ _LONG_VALUE = 64 << 10
 
 @dataclass(slots=True)
 class Choice:
-    """An encoding, and whether it follows a dictionary if there is one."""
+    """An encoding, and whether a dictionary precedes it."""
 
     encoding: Encoding
     keep_dictionary: bool = True

@@ -121,7 +121,7 @@ class StoredField:
             offsets, (keys, items) = _entries(array, array.keys, array.items)
             keys, items = key.store(keys, options, records), item.store(items, options, records)
             return pa.MapArray.from_arrays(offsets, keys, items, self.plain.type, mask=mask)
-        array = _as_list(array)
+        array = _to_list(array)
         (element,) = self.children
         offsets, (values,) = _entries(array, array.values)
         return pa.ListArray.from_arrays(offsets, element.store(values, options, records), self.plain.type, mask=mask)
@@ -168,7 +168,7 @@ def _to_lists(offsets: NDArray[np.int64], array: pa.Array, arrow_type: pa.DataTy
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.values, arrow_type, mask=mask)
 
 
-def _as_list(array: pa.Array) -> pa.ListArray:
+def _to_list(array: pa.Array) -> pa.ListArray:
     """A list of any layout as one with 32-bit offsets."""
     arrow_type = pa.list_(array.type.value_field)
     if array.type == arrow_type:

@@ -100,15 +100,15 @@ def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
 
 def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
     """Translate a condition to one that is true wherever ``filter`` is; None if no part can be translated."""
-    whole = _translated(filter, schema)
+    whole = _translate_exactly(filter, schema)
     if whole is not None:
         return whole
-    results = [_translated(part, schema) for part in conjuncts(filter)]
+    results = [_translate_exactly(part, schema) for part in conjuncts(filter)]
     parts = [part for part in results if part is not None]
     return all_of(parts) if parts else None
 
 
-def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
+def _translate_exactly(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
     """Translate a condition exactly; None if it cannot be translated completely."""
     text = str(filter)
     if len(text) > MAX_TEXT:

@@ -51,7 +51,7 @@ def constant_type(value: Literal, beside: pa.DataType) -> pa.DataType:
         return pa.float64()
     if isinstance(value, int) and _INT64[0] <= value <= _INT64[1] and not pa.types.is_decimal(beside):
         return pa.int64()
-    _, digits, exponent = _as_decimal(value).as_tuple()
+    _, digits, exponent = _to_decimal(value).as_tuple()
     scale = max(0, -int(exponent))
     return _decimal(max(len(digits) + max(0, int(exponent)), scale, 1), scale)
 
@@ -63,7 +63,7 @@ def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
             return pa.scalar(float(value), type)
         except OverflowError:
             return pa.scalar(float("inf") if value > 0 else float("-inf"), type)
-    return pa.scalar(_as_decimal(value), type) if pa.types.is_decimal(type) else pa.scalar(value, type)
+    return pa.scalar(_to_decimal(value), type) if pa.types.is_decimal(type) else pa.scalar(value, type)
 
 
 def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
@@ -136,7 +136,7 @@ def _widened(type: pa.DataType, result: pa.DataType) -> pa.DataType:
     return pa.decimal256(precision, scale) if pa.types.is_decimal256(result) else pa.decimal128(precision, scale)
 
 
-def _as_decimal(value: Any) -> Decimal:
+def _to_decimal(value: Any) -> Decimal:
     """Convert a number to an exact decimal; a float to the shortest decimal that reads as it."""
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 

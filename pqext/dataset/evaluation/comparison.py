@@ -126,14 +126,14 @@ def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
     else:
         pairs = zip(exact.take(rows).to_pylist(), floats.take(rows).to_pylist(), strict=True)
         signs = np.array([_sign(Fraction(element), Fraction(two)) for element, two in pairs])
-    return _corrected(less, rows, signs < 0), _corrected(equal, rows, signs == 0)
+    return _correct(less, rows, signs < 0), _correct(equal, rows, signs == 0)
 
 
 def _sign(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
-def _corrected(result: pa.Array, rows: Any, values: Any) -> pa.Array:
+def _correct(result: pa.Array, rows: Any, values: Any) -> pa.Array:
     mask = np.zeros(len(result), bool)
     mask[rows] = True
     return pc.replace_with_mask(result, pa.array(mask), pa.array(values))

@@ -119,7 +119,7 @@ class _Evaluator(Visitor[pa.Array]):
     def visit_comparison(self, node: Comparison) -> pa.Array:
         array, value_type, indices = self._comparable(node.operand)
         result = compare(array, node.operator, compared_value(node.value, value_type, node.operand))
-        return result if indices is None else _by_entry(result, indices)
+        return result if indices is None else _expand_entries(result, indices)
 
     def visit_is_in(self, node: IsIn) -> pa.Array:
         array, value_type, indices = self._comparable(node.operand)
@@ -131,7 +131,7 @@ class _Evaluator(Visitor[pa.Array]):
         result = held[1].holds(array)
         if node.has_null:
             result = pc.if_else(result, result, pa.scalar(None, pa.bool_()))
-        return result if indices is None else _by_entry(result, indices)
+        return result if indices is None else _expand_entries(result, indices)
 
     def visit_relation(self, node: Relation) -> pa.Array:
         sides = self.value(node.left), self.value(node.right)
@@ -147,7 +147,7 @@ class _Evaluator(Visitor[pa.Array]):
         result = pa.nulls(len(array), pa.bool_()) if pa.types.is_null(array.type) else matches(
             array, node.how, node.pattern, node.escape
         )
-        return result if indices is None else _by_entry(result, indices)
+        return result if indices is None else _expand_entries(result, indices)
 
     def visit_is_null(self, node: IsNull) -> pa.Array:
         return pc.invert(self._validity(node.operand))
@@ -260,7 +260,7 @@ class _Evaluator(Visitor[pa.Array]):
         return field, array
 
 
-def _by_entry(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
+def _expand_entries(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
     """Expand a result for the entries of a dictionary to its rows."""
     if result.null_count or indices.null_count:
         return result.take(indices)

@@ -66,7 +66,7 @@ def locate(value: Any, type: pa.DataType) -> tuple[Place, Any]:
         return Place.ABOVE, None
     place = Place.EXACT if floor == exact else Place.BETWEEN
     if pa.types.is_decimal(type):
-        return place, pa.scalar(_unscaled(floor, type.scale), type)
+        return place, pa.scalar(_remove_scale(floor, type.scale), type)
     if pa.types.is_temporal(type):
         type = pa.int32() if type.bit_width == 32 else pa.int64()
     return place, pa.scalar(floor, type)
@@ -102,6 +102,6 @@ def range_of(type: pa.DataType) -> tuple[int, int]:
     return -1 << (type.bit_width - 1), (1 << (type.bit_width - 1)) - 1
 
 
-def _unscaled(integer: int, scale: int) -> Decimal:
+def _remove_scale(integer: int, scale: int) -> Decimal:
     digits = tuple(map(int, str(abs(integer))))
     return Decimal((int(integer < 0), digits, -scale))

@@ -65,7 +65,7 @@ def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) 
             known = {id(element): value(element) for element in operand.operands if not isinstance(element, Constant)}
             types = _number_types(operand, lambda entry: known[id(entry)].type)
             sides = [
-                constant(item.value, type) if isinstance(item, Constant) else _as_number(known[id(item)], type)
+                constant(item.value, type) if isinstance(item, Constant) else _to_number(known[id(item)], type)
                 for item, type in zip(operand.operands, types, strict=True)
             ]
             return negated(sides[0]) if len(sides) == 1 else arithmetic(operand.operator, *sides)
@@ -135,7 +135,7 @@ def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
 def plain_text(decimals: pa.Array) -> pa.StringArray:
     """Format decimals with all digits of their scale, never with an exponent: ``1.30``."""
     scale = decimals.type.scale
-    digits = pc.utf8_ltrim(_rescaled(decimals, 0).cast(pa.string()), "-")
+    digits = pc.utf8_ltrim(_rescale(decimals, 0).cast(pa.string()), "-")
     if scale:
         digits = pc.utf8_replace_slice(pc.utf8_lpad(digits, scale + 1, "0"), -scale, -scale, ".")
     is_negative = pc.less(decimals, pa.scalar(Decimal(0), decimals.type))
@@ -168,7 +168,7 @@ def _number_types(operand: Arithmetic, type: Callable[[Any], pa.DataType]) -> li
     ]
 
 
-def _as_number(array: pa.Array, type: pa.DataType) -> pa.Array:
+def _to_number(array: pa.Array, type: pa.DataType) -> pa.Array:
     return array if array.type == type else array.cast(type)
 
 
@@ -176,7 +176,7 @@ def _check_list(operand: ListLength, type: pa.DataType) -> None:
     types = pa.types
     is_list = types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type) or types.is_map(type)
     if not (is_list or types.is_list_view(type) or types.is_large_list_view(type)):
-        raise TypeError(f"{operand}: {operand.operand} holds {type}, no lists")
+        raise TypeError(f"{operand}: {operand.operand} contains {type}, not lists")
 
 
 def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
@@ -214,7 +214,7 @@ def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
             f"{operand.operand}:$::{to} or .variant('$', '{to}')"
         )
     many = " of more than 38 digits" if types.is_decimal(type) and type.precision > 38 else ""
-    raise TypeError(f"{operand}: {type}{many} casts to nothing else")
+    raise TypeError(f"{operand}: {type}{many} cannot be cast to another type")
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -223,10 +223,10 @@ def _is_text(type: pa.DataType) -> bool:
 
 def _seconds(times: pa.Array) -> pa.Array:
     """Convert times of day in microseconds to exact seconds since midnight."""
-    return _rescaled(times.view(pa.int64()).cast(pa.decimal128(19, 0)), 6)
+    return _rescale(times.view(pa.int64()).cast(pa.decimal128(19, 0)), 6)
 
 
-def _rescaled(decimals: pa.Array, scale: int) -> pa.Array:
+def _rescale(decimals: pa.Array, scale: int) -> pa.Array:
     """Return decimals with the same digits and another scale."""
     type = pa.decimal128(decimals.type.precision, scale)
     return pa.Array.from_buffers(type, len(decimals), decimals.buffers(), decimals.null_count, decimals.offset)

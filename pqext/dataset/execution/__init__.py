@@ -1,1 +1,1 @@
-"""Plans run: stage by stage within a row group, row groups ahead of the consumer, and what it took."""
+"""Run plans: stage by stage within a row group, ahead of the consumer, with metrics."""

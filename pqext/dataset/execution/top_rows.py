@@ -175,10 +175,10 @@ def _take_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
     """Copy rows, so that the batch can be freed."""
     if not batch.num_columns:
         return batch.slice(0, len(rows))
-    return pa.RecordBatch.from_arrays([_copied(column, rows) for column in batch.columns], schema=batch.schema)
+    return pa.RecordBatch.from_arrays([_copy_rows(column, rows) for column in batch.columns], schema=batch.schema)
 
 
-def _copied(array: pa.Array, rows: Any) -> pa.Array:
+def _copy_rows(array: pa.Array, rows: Any) -> pa.Array:
     if not is_view(array.type):
         return take_positions(array, rows)
     plain = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()

@@ -134,9 +134,9 @@ class _Reader:
         except _PlacedError as error:
             raise ValueError(str(error)) from None
         except RecursionError:
-            raise ValueError(str(self._failure(self._reached(), "the text is nested too deeply"))) from None
+            raise ValueError(str(self._failure(self._last_position(), "the text is nested too deeply"))) from None
 
-    def _reached(self) -> int:
+    def _last_position(self) -> int:
         """Return the start of the part of the text that was read last."""
         if self._deepest is not None:
             return literals.start_of(self._deepest) or 0

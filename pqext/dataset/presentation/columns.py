@@ -107,7 +107,7 @@ class Formats:
         if is_geometry(field):
             from pqext.geo.text.wkt import to_wkt
 
-            return _as_string(to_wkt(array))
+            return _to_string(to_wkt(array))
         if is_variant(field):
             from pqext.variant.json.text import to_json
 
@@ -189,5 +189,5 @@ def entries(array: pa.MapArray) -> pa.ListArray:
     return pa.Array.from_buffers(pa.list_(pairs.type), len(array), buffers, offset=array.offset, children=[pairs])
 
 
-def _as_string(texts: pa.Array) -> pa.Array:
+def _to_string(texts: pa.Array) -> pa.Array:
     return texts if texts.type == pa.string() else texts.cast(pa.string())

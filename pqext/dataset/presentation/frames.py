@@ -116,11 +116,11 @@ def objects(array: pa.Array, field: pa.Field, formats: Formats) -> list[Any]:
         lists = entries(array)
         pairs = lists.flatten()
         keys, items = (objects(pairs.field(i), pairs.type.field(i), formats) for i in range(2))
-        return list(_grouped(lists, list(zip(keys, items, strict=True))))
-    return list(_grouped(array, objects(array.flatten(), kind.value_field, formats)))
+        return list(_group_values(lists, list(zip(keys, items, strict=True))))
+    return list(_group_values(array, objects(array.flatten(), kind.value_field, formats)))
 
 
-def _grouped(array: pa.Array, values: list[Any]) -> Iterator[list[Any] | None]:
+def _group_values(array: pa.Array, values: list[Any]) -> Iterator[list[Any] | None]:
     """Return the values of each list; None for nulls."""
     start = 0
     for length in pc.list_value_length(array).to_pylist():

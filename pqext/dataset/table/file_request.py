@@ -82,7 +82,7 @@ class TableRequest:
         return columns
 
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise as ``find``, ``bind`` and evaluation do unless the filter suits a file, whichever rows are read."""
+        """Raise the errors of ``find``, ``bind`` and evaluation if the filter does not suit a file."""
         for leaf in self.partitions.others(self.filter):
             for base in operands(leaf):
                 find(file.schema, operand_column(base), self.partitions.schema.names)

@@ -116,7 +116,7 @@ class Partitions:
             raise ValueError(f"column {self.rows!r} is numbered while reading; filter the result instead")
         if not names & {path[0] for path in paths(whole)}:
             return [RemainingFilter(filter)] * values.num_rows
-        known = {leaf: self._evaluated(leaf, values) for leaf in _leaves(whole) if _tops(leaf) <= names}
+        known = {leaf: self._evaluate(leaf, values) for leaf in _leaves(whole) if _tops(leaf) <= names}
         results = [_remaining(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
             return results
@@ -125,7 +125,7 @@ class Partitions:
         texts = [reason and reason.replace(f"by its folders {name} is", f"{name} is") for reason in reasons]
         return [replace(item, prune_reason=text) for item, text in zip(results, texts, strict=True)]
 
-    def _evaluated(self, leaf: Expression, values: pa.RecordBatch) -> list[bool | None]:
+    def _evaluate(self, leaf: Expression, values: pa.RecordBatch) -> list[bool | None]:
         try:
             return cast("list[bool | None]", evaluate(leaf, values).to_pylist())
         except TypeError as error:
@@ -308,7 +308,7 @@ def _decoded(text: str, source: Any) -> str:
 
 
 def _type_of(texts: Sequence[str | None]) -> pa.DataType:
-    """Return the type of a column by what folders name, null included."""
+    """Infer the type of a column from the values in folder names, including null."""
     values = [text for text in texts if text is not None]
     if values and all(map(_is_date, values)):
         return pa.date32()

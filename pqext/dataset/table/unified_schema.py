@@ -138,7 +138,7 @@ def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
         return _number(first, other)
     for same in (types.is_time, types.is_duration, types.is_date):
         if same(first) and same(other):
-            return _merged(first, other)
+            return _merge_types(first, other)
     raise Conflict(first, other)
 
 
@@ -148,7 +148,7 @@ def _dictionary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
         first, other = (item.value_type if types.is_dictionary(item) else item for item in (first, other))
         return unify_types(first, other)
     values = unify_types(first.value_type, other.value_type)
-    return pa.dictionary(_merged(first.index_type, other.index_type), values, first.ordered and other.ordered)
+    return pa.dictionary(_merge_types(first.index_type, other.index_type), values, first.ordered and other.ordered)
 
 
 def _struct(first: pa.StructType, other: pa.StructType) -> pa.DataType:
@@ -201,7 +201,7 @@ def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
         return pa.float32() if all(_is_within_float(item) for item in both) else pa.float64()
     if any(map(types.is_decimal, both)):
         return _decimal(first, other)
-    return _merged(first, other)
+    return _merge_types(first, other)
 
 
 def _decimal(first: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -226,7 +226,7 @@ def _is_within_float(type: pa.DataType) -> bool:
     return bool(type.bit_width <= (32 if pa.types.is_floating(type) else 16))
 
 
-def _merged(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _merge_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Merge two types by Arrow's rules."""
     both = [pa.schema([("x", type)]) for type in (first, other)]
     try:

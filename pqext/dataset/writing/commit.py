@@ -92,7 +92,7 @@ def commit(
         OSError: If the system rejects a step; its notes state whether the save is committed.
     """
     waiting, decided = staged(target, job), target / f"{COMMIT}{job}"
-    with _locked(target):
+    with _lock(target):
         _tidy(target, ABANDONED_AFTER)
         if was_done is not None and was_done():
             shutil.rmtree(waiting, ignore_errors=True)
@@ -186,7 +186,7 @@ def abort(target: Path, job: str) -> None:
 def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
     """Implement :func:`pqext.spark.clean` for a folder of a file system."""
     target = Path(path).absolute()
-    with _locked(target):
+    with _lock(target):
         return _tidy(target, older_than)
 
 
@@ -216,7 +216,7 @@ def _relative(path: str, target: Path) -> str:
 
 
 @contextmanager
-def _locked(target: Path) -> Iterator[None]:
+def _lock(target: Path) -> Iterator[None]:
     """Hold the lock that all of pqext's saves into ``target`` take; it ends with the process.
 
     File systems that know no locks go without: there, one of two overwrites at the same time may keep the other's rows,

@@ -210,7 +210,7 @@ class StoreTarget:
             if is_done:
                 self._give_up()
                 return
-        raise RuntimeError(f"other jobs committed to {self.path} all the time: try again")
+        raise RuntimeError(f"other jobs keep committing to {self.path}: try again")
 
     def _is_there(self, names: Collection[str]) -> bool:
         """Whether files of this job are visible, which means that another process has finished it."""

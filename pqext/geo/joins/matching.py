@@ -151,7 +151,7 @@ class Matcher:
         holds = getattr(shapely, _OF_POINTS[self.condition.operation])
         left_rows, right_rows = self._grid.candidates(x, y)
         held = np.zeros(len(left_rows), np.bool_)
-        for part in np.split(_by_value(right_rows), range(_PAIRS, len(left_rows), _PAIRS)):
+        for part in np.split(_sort_order(right_rows), range(_PAIRS, len(left_rows), _PAIRS)):
             held[part] = call_shapely(holds, self.shapes()[right_rows[part]], x[left_rows[part]], y[left_rows[part]])
         return left_rows[held], right_rows[held]
 
@@ -191,7 +191,7 @@ class Matcher:
         return left_rows[held], right_rows[held]
 
 
-def _by_value(numbers: Rows) -> Rows:
+def _sort_order(numbers: Rows) -> Rows:
     """Return the permutation that sorts row numbers."""
     most = int(numbers.max(initial=0))
     narrow = numbers.astype(np.uint16) if most < 1 << 16 else numbers  # numpy sorts these by radix

@@ -215,7 +215,7 @@ def _pages(chunk: ColumnChunk, group_part: Part) -> list[Part]:
         if boxes is not None:
             is_empty = bool(boxes.nulls[page] or boxes.empty[page])
             if boxes.has_box[page]:
-                box = _clipped(
+                box = _clip(
                     BoundingBox(*(float(line[page]) for line in (boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax))), box
                 )
         rows, size = len(places.rows(page)), places.byte_range(page)[1]
@@ -223,7 +223,7 @@ def _pages(chunk: ColumnChunk, group_part: Part) -> list[Part]:
     return parts
 
 
-def _clipped(page: BoundingBox, group: BoundingBox | None) -> BoundingBox:
+def _clip(page: BoundingBox, group: BoundingBox | None) -> BoundingBox:
     """Clip the box of a page, which is rounded outward, to the box of its row group."""
     if group is None or page.wraps or group.wraps:
         return page

@@ -140,7 +140,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
 def _placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
     """The answer for each shape, unrolled as the query is."""
     if predicate.operation != "dwithin":
-        return _related(predicate.operation, rows, query)
+        return _evaluate_unrolled(predicate.operation, rows, query)
     answers = meet(rows, query)
     left = np.flatnonzero(~answers)
     answers[left] = distance.near(rows[left], query, predicate.distance or 0.0, geod_of(type))
@@ -176,7 +176,7 @@ def unrolled(query: Any, geod: Geod | None) -> Any:
     return planar.rectangle(xmin, south, xmax, north)
 
 
-def _related(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
+def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
     """Return whether each row satisfies the relation with the query, both unrolled."""
     import shapely
 

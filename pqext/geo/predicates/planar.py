@@ -111,11 +111,11 @@ def _of_shapes(
         return related(operation, geometries, query, distance)
     except GeometryError as error:
         if not np.isnan(shapely.get_coordinates(query)).any():
-            raise _undecided(error, operation, query, distance, geometries, numbers) from error
+            raise _locate_error(error, operation, query, distance, geometries, numbers) from error
         raise
 
 
-def _undecided(
+def _locate_error(
     error: GeometryError, operation: Operation, query: Any, distance: float | None,
     geometries: NDArray[np.object_], numbers: NDArray[np.int64],
 ) -> GeometryError:  # fmt: skip

@@ -202,7 +202,7 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
             at = slice(stops[ring], stops[ring + 1])
             areas.append(_inside(chains.x[at], chains.turn[at] + turns[ring], y[at], net[ring]))
         outer, *holes = areas
-        result[number] = _holed(outer, holes) if holes else outer
+        result[number] = _subtract_holes(outer, holes) if holes else outer
     return result
 
 
@@ -218,7 +218,7 @@ def _with_a_hole_beyond(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool
     return result
 
 
-def _holed(shell: Any, holes: list[Any]) -> Any:
+def _subtract_holes(shell: Any, holes: list[Any]) -> Any:
     """Return the symmetric difference of shell and holes, as in S2; if a hole crosses the shell, the shell."""
     import shapely
 

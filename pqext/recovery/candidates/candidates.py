@@ -116,7 +116,7 @@ def file_metadata(candidates: Candidates, groups: Iterable[CandidateGroup]) -> F
     )
 
 
-def moved(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
+def shift_chunk(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
     """Return the metadata needed to read a chunk ``distance`` bytes further on, without statistics and indexes."""
     dictionary = chunk.dictionary_page_offset  # some writers store 0 for a missing dictionary
     return ColumnMetaData(

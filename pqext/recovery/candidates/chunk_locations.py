@@ -15,7 +15,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement
 from pqext.core.io.source import Source
-from pqext.recovery.candidates.candidates import CandidateSource, end_of, moved
+from pqext.recovery.candidates.candidates import CandidateSource, end_of, shift_chunk
 from pqext.recovery.detection.pages import Page, chain
 from pqext.verification import verify
 
@@ -122,7 +122,7 @@ STATISTICS_RULES = frozenset({"statistics.bounds", "statistics.null-count", "sta
 
 def _with_statistics(chunk: ColumnMetaData, stated: ColumnMetaData, pages: Sequence[Page]) -> ColumnMetaData:
     """Return the chunk with the sizes and encodings of its pages and the statistics of the footer."""
-    result = moved(chunk, 0)
+    result = shift_chunk(chunk, 0)
     levels = {int(encoding) for encoding in stated.encodings if encoding in (3, 4)}
     result.encodings = sorted({page.encoding for page in pages} | levels)
     result.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)

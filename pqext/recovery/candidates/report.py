@@ -106,7 +106,7 @@ class Recovery:
         """Return the report as JSON-compatible dictionaries, lists and scalars."""
         return {"rows": self.rows, "certified": self.certified, "checksums": self.checksums, **asdict(self)}
 
-    def _assigned(self) -> list[str]:
+    def _assignment_lines(self) -> list[str]:
         """Describe how pages were assigned to columns, a line for each basis."""
         is_type_list = self.schema_from.startswith(("the DDL ", "the Arrow schema "))
         by = self.schema_from if is_type_list else f"the schema of {self.schema_from}"
@@ -155,7 +155,7 @@ class Recovery:
             certain = "certain: every recovered page has a matching checksum"
             guess = f"not certain in {with_noun(unsure, 'row group')}: pages without checksums were only decoded"
             lines.append(f"bytes      {guess if unsure else certain}")
-            lines += [f"columns    {escape_text(line)}" for line in self._assigned()]
+            lines += [f"columns    {escape_text(line)}" for line in self._assignment_lines()]
         lines += [f"note       {escape_text(note)}" for note in self.notes]
         if self.dropped_columns:
             lines.append(f"omitted    {escape_text(', '.join(self.dropped_columns))}")

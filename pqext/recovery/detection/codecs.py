@@ -45,7 +45,7 @@ class Codecs:
         return self._cache[key]
 
     def _detect(self, sample: Sequence[Page], tried: Sequence[int]) -> int | None:
-        bodies = [_compressed(raw(self._source, page)) for page in sample]
+        bodies = [_compressed_bytes(raw(self._source, page)) for page in sample]
         most: tuple[int, list[bool]] = 0, []
         best = None
         for codec in tried:
@@ -68,7 +68,7 @@ def _is_compressed(page: Page) -> bool:
     return page.stored > 0 and not (second is not None and second.is_compressed is False)
 
 
-def _compressed(raw: RawPage) -> tuple[Bytes, int]:
+def _compressed_bytes(raw: RawPage) -> tuple[Bytes, int]:
     """Return the compressed part of a page, and its uncompressed size."""
     second = raw.header.data_page_header_v2
     levels = 0 if second is None else second.repetition_levels_byte_length + second.definition_levels_byte_length

@@ -110,7 +110,7 @@ class Search:
 
     def run(self, regularity: Sequence[bool] = (True, False)) -> Split:
         """Return the row groups of the segment and the remaining pages: with regular pages, or else with any."""
-        best: Split = [], [self._unplaced(0, len(self._pages), UNPLACED)]
+        best: Split = [], [self._add_unplaced(0, len(self._pages), UNPLACED)]
         for regular in regularity:
             # Opening pages is more precise than reading headers, but slower.
             for opens in (False, True) if self._segment.at_start else (True,):
@@ -120,9 +120,9 @@ class Search:
                 for cache in (self._options_at, self._reaches_end, self._fits, self._runs, self._spans):
                     cache.clear()
                 try:
-                    split = self._anchored() if self._segment.at_start else self._loose()
+                    split = self._split_from_start() if self._segment.at_start else self._loose()
                 except _TooMany:
-                    split = [], [self._unplaced(0, len(self._pages), GIVEN_UP)]
+                    split = [], [self._add_unplaced(0, len(self._pages), GIVEN_UP)]
                 if split is None:
                     break
                 best = split
@@ -132,10 +132,10 @@ class Search:
                 return best
         return best
 
-    def _unplaced(self, first: int, stop: int, reason: str) -> Unplaced:
+    def _add_unplaced(self, first: int, stop: int, reason: str) -> Unplaced:
         return Unplaced(self._pages[first].offset, self._pages[stop - 1].end, reason)
 
-    def _anchored(self) -> Split | None:
+    def _split_from_start(self) -> Split | None:
         """Split from the first page, which starts a row group."""
         self._explore([0])
         return self._follow(0, 0) if self._reaches_end[0] else None
@@ -152,7 +152,7 @@ class Search:
             return splits[0]
         common = set.intersection(*({(group.rows, group.chunks) for group in groups} for groups, _ in splits))
         if not common:
-            return [], [self._unplaced(0, size, AMBIGUOUS)]
+            return [], [self._add_unplaced(0, size, AMBIGUOUS)]
         certain = [group for group in splits[0][0] if (group.rows, group.chunks) in common]
         edges = [self._segment.start, *(edge for group in certain for edge in group.extent), self._segment.stop]
         gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1]]
@@ -221,14 +221,14 @@ class Search:
     def _follow(self, at: int, first: int) -> Split:
         """Split the pages from ``at`` on while the split is unique; pages from ``first`` to ``at`` are not placed."""
         groups: list[PageGroup] = []
-        unplaced = [self._unplaced(first, at, UNPLACED)] if at > first else []
+        unplaced = [self._add_unplaced(first, at, UNPLACED)] if at > first else []
         while at < len(self._pages):
             self._take_step()
             options, may_break_off = self._options(at)
             viable = [option for option in options if self._reaches_end[option[1]]]
             if len(viable) != 1 or may_break_off:
                 is_end = not viable
-                unplaced.append(self._unplaced(at, len(self._pages), UNPLACED if is_end else AMBIGUOUS))
+                unplaced.append(self._add_unplaced(at, len(self._pages), UNPLACED if is_end else AMBIGUOUS))
                 break
             rows, end = viable[0]
             if rows:

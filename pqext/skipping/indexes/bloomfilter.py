@@ -63,13 +63,13 @@ class BloomFilter(Index):
         if isinstance(leaf, Comparison) and leaf.operator != "==":
             return None
         literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
-        values = [_hashed(value) for value in literals]
+        values = [_hash(value) for value in literals]
         if None in values:
             return None
         return pa.array(may_contain_any(cells, [value for value in values if value is not None]))
 
 
-def _hashed(literal: Any) -> int | bytes | None:
+def _hash(literal: Any) -> int | bytes | None:
     """Return a literal as inserted into the filter; None if filters do not apply to it."""
     if isinstance(literal, str):
         return literal.encode()

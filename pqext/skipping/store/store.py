@@ -208,7 +208,7 @@ class Store(PickledByFields):
         objects = objects_of(sources)
         try:
             if self._is_of(sources):
-                for excluded in self._excluded(objects, filter, trusts):
+                for excluded in self._excluded_objects(objects, filter, trusts):
                     for at in np.flatnonzero(excluded.objects):
                         reasons[at] = excluded.reason
         except ParquetError as error:
@@ -222,7 +222,7 @@ class Store(PickledByFields):
         self.total = SkippingStatistics.sum([self.total, self.latest])
         return reasons
 
-    def _excluded(
+    def _excluded_objects(
         self, objects: Objects, filter: Expression, trusts: Callable[[Evidence], bool] | None
     ) -> list[Exclusion]:
         if self.metadata.reason is not None:

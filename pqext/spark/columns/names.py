@@ -41,7 +41,7 @@ class Names:
         return Names(_types(schema), case_sensitive)
 
     @cached_property
-    def _by_lower(self) -> dict[str, list[str]]:
+    def _names_by_lower(self) -> dict[str, list[str]]:
         names: dict[str, list[str]] = {}
         for name in self._types:
             names.setdefault(name.lower(), []).append(name)
@@ -54,7 +54,7 @@ class Names:
         """
         if self._case_sensitive or name in self._types:
             return name
-        matches = self._by_lower.get(name.lower(), [])
+        matches = self._names_by_lower.get(name.lower(), [])
         if len(matches) > 1:
             raise ValueError(
                 f"column {name!r} is ambiguous: {' or '.join(map(repr, matches))}; use the exact case, or set "

@@ -42,7 +42,7 @@ def recorded_fields(text: str | bytes | None) -> dict[str, RecordedField]:
         columns = {}
         for data in json.loads(text or "{}").get("fields", ()):
             unsupported: list[str] = []
-            field = T.StructField.fromJson(_as_stored(data, unsupported))
+            field = T.StructField.fromJson(_stored_type(data, unsupported))
             type = _with_known_collations(field.dataType)
             columns[field.name] = RecordedField(
                 T.StructField(field.name, type, field.nullable, field.metadata), tuple(unsupported)
@@ -62,15 +62,15 @@ def merge_recorded(texts: Iterable[bytes]) -> str:
     return json.dumps({"type": "struct", "fields": [*fields.values()]})
 
 
-def _as_stored(data: Any, unsupported: list[str]) -> Any:
+def _stored_type(data: Any, unsupported: list[str]) -> Any:
     """The JSON of a field with each unsupported user-defined type replaced by its stored type."""
     if not isinstance(data, dict):
-        return [_as_stored(item, unsupported) for item in data] if isinstance(data, list) else data
+        return [_stored_type(item, unsupported) for item in data] if isinstance(data, list) else data
     if data.get("type") == "udt" and (data.get("pyClass") not in _KNOWN or "serializedClass" in data):
         unsupported.append(str(data.get("class") or data.get("pyClass")))
-        return _as_stored(data.get("sqlType"), unsupported)
+        return _stored_type(data.get("sqlType"), unsupported)
     return {
-        key: _metadata(value) if key == "metadata" else _as_stored(value, unsupported) for key, value in data.items()
+        key: _metadata(value) if key == "metadata" else _stored_type(value, unsupported) for key, value in data.items()
     }
 
 

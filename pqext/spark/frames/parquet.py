@@ -201,7 +201,7 @@ def read(
         files = _local_files(options, paths) if is_found_here else None
         replace_count(df, partial(_counter_of, spark, paths, options, choice.engine, files))
     if not _is_on_connect(df):
-        replace_explain(df, partial(_explained, spark, query, engine))
+        replace_explain(df, partial(_explain, spark, query, engine))
     return df
 
 
@@ -378,7 +378,7 @@ def explain_read(
             raise TypeError("explain_read accepts paths, or a data frame from read() or where() of pqext.spark")
         if columns is not None or where is not None or bbox is not None:
             raise TypeError("explain_read of a data frame takes no columns, where or bbox: use pqext.spark.where first")
-        return _explained(path.sparkSession, known.query, known.engine, all_indexes)
+        return _explain(path.sparkSession, known.query, known.engine, all_indexes)
     check_engine(engine)
     if spark is not None and needs_schema(where):
         unfiltered = read(
@@ -401,10 +401,10 @@ def explain_read(
     if spark is not None:
         options = with_settings(options, session_setting(spark))
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
-    return _explained(spark, lambda: query, engine, all_indexes)
+    return _explain(spark, lambda: query, engine, all_indexes)
 
 
-def _explained(
+def _explain(
     spark: SparkSession | None, query: Callable[[], Query], engine: Engine, all_indexes: bool = False
 ) -> ReadPlan:
     requested = query()

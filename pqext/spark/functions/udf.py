@@ -122,7 +122,7 @@ def as_column(argument: ColumnOrName) -> Column:
 def number(value: Any, name: str) -> Column:
     """Return a number or a column of numbers as a column."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Column):
-        raise TypeError(f"{name} is a number or a column, not {type(value).__name__}")
+        raise TypeError(f"{name} must be a number or a column, not {type(value).__name__}")
     return F.lit(float(value)) if isinstance(value, int | float) else as_column(value)
 
 

@@ -86,8 +86,8 @@ def spatial_join(
     if strategy == "grid" and how != "inner":
         raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: omit it")
     arguments = right
-    left, right, names = _narrowed(left, right, on, whole, schema)
-    item, other = sides(left, right, on)
+    left, right, names = _select_needed(left, right, on, whole, schema)
+    left_side, right_side = sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
         here = read_on_driver(arguments, right.schema)
@@ -98,8 +98,8 @@ def spatial_join(
                 f"the right side has {size} bytes, and a {how!r} join broadcasts it: select fewer columns and rows, "
                 "or raise broadcast_bytes"
             )
-        return _by_cells(left, right, (item, other), condition, schema, names)
-    task = SpatialTask(item, other, collected, condition, how, schema, names)
+        return _join_large_sides(left, right, (left_side, right_side), condition, schema, names)
+    task = SpatialTask(left_side, right_side, collected, condition, how, schema, names)
     return numbered(left).mapInArrow(task.__call__, schema)
 
 
@@ -137,16 +137,16 @@ def knn_join(
         raise ValueError(f"k must be an integer of at least 1, not {k!r}")
     if max_distance is not None and not (max_distance > 0 and math.isfinite(max_distance)):
         raise ValueError(f"max_distance is a positive number, not {max_distance!r}")
-    item, other = sides(left, right, on)
-    if not item.type.planar:
+    left_side, right_side = sides(left, right, on)
+    if not left_side.type.planar:
         raise TypeError("knn_join is for figures in the plane: bring both sides into a projected CRS with st_transform")
     away = T.StructField(distance_column, T.DoubleType(), True)
     whole = joined_schema(left.schema, right.schema, suffix, away)
     schema = _chosen(whole, columns)
-    left, right, names = _narrowed(left, right, on, whole, schema)
-    item, other = sides(left, right, on)
+    left, right, names = _select_needed(left, right, on, whole, schema)
+    left_side, right_side = sides(left, right, on)
     most = None if max_distance is None else float(max_distance)
-    task = NearestTask(item, other, Whole.collect(right), k, most, schema, (*names, distance_column))
+    task = NearestTask(left_side, right_side, Whole.collect(right), k, most, schema, (*names, distance_column))
     return numbered(left).mapInArrow(task.__call__, schema)
 
 
@@ -163,21 +163,21 @@ def _chosen(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType
     return T.StructType([schema[name] for name in names])
 
 
-def _narrowed(
+def _select_needed(
     left: DataFrame, right: DataFrame, on: Any, result: T.StructType, schema: T.StructType
 ) -> tuple[DataFrame, DataFrame, tuple[str, ...]]:
     """Select the required columns of both sides; return them with their names in the full result."""
-    item, other = sides(left, right, on)
+    left_side, right_side = sides(left, right, on)
     count = len(left.columns)
     in_result = result.names[: count + len(right.columns)]
-    retained = [name in schema.names for name in in_result] + [False] * (count + len(right.columns) - len(in_result))
-    retained[item.number] = retained[count + other.number] = True
-    mine = [name for name, needed in zip(left.columns, retained, strict=False) if needed]
-    theirs = [name for name, needed in zip(right.columns, retained[count:], strict=True) if needed]
-    names = [name for name, needed in zip(in_result, retained, strict=False) if needed]
+    needed = [name in schema.names for name in in_result] + [False] * (count + len(right.columns) - len(in_result))
+    needed[left_side.number] = needed[count + right_side.number] = True
+    left_names = [name for name, is_needed in zip(left.columns, needed, strict=False) if is_needed]
+    right_names = [name for name, is_needed in zip(right.columns, needed[count:], strict=True) if is_needed]
+    names = [name for name, is_needed in zip(in_result, needed, strict=False) if is_needed]
     return (
-        left.select(*(left[quoted(name)] for name in mine)),
-        right.select(*(right[quoted(name)] for name in theirs)),
+        left.select(*(left[quoted(name)] for name in left_names)),
+        right.select(*(right[quoted(name)] for name in right_names)),
         tuple(names),
     )
 
@@ -187,7 +187,7 @@ def _one_of(argument: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{argument} must be one of {', '.join(choices)}, not {value!r}")
 
 
-def _by_cells(
+def _join_large_sides(
     left: DataFrame,
     right: DataFrame,
     both: tuple[Side, Side],
@@ -228,12 +228,12 @@ class Survey:
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
         result = numbered(df).mapInArrow(_Surveyed(side), schema).collect()
         total = sum(row["rows"] for row in result)
-        retained = []
+        samples = []
         for row in result:  # each task's share of the sample is its share of the rows
             centres = np.frombuffer(row["centres"], np.float64).reshape(-1, 2)
             share = int(np.ceil(_SAMPLED * 4 * row["rows"] / max(total, 1)))
-            retained.append(centres[:: max(1, len(centres) // max(share, 1))])
-        return cls(total, np.concatenate(retained) if retained else np.zeros((0, 2)))
+            samples.append(centres[:: max(1, len(centres) // max(share, 1))])
+        return cls(total, np.concatenate(samples) if samples else np.zeros((0, 2)))
 
 
 @dataclass(frozen=True)
@@ -300,14 +300,14 @@ def join_by_cells(
     cells: Sides,
 ) -> DataFrame:
     """The inner join."""
-    item = _in_cells(left, sides[0], None, cells)
-    other = _in_cells(right, sides[1], condition, cells)
+    left_cells = _in_cells(left, sides[0], None, cells)
+    right_cells = _in_cells(right, sides[1], condition, cells)
     task = _CellTask(sides, condition, schema, names, cells)
 
     def joined(key: Any, left: pa.Table, right: pa.Table) -> pa.Table:
         return task(key, left, right)
 
-    return item.groupBy(CELL).cogroup(other.groupBy(CELL)).applyInArrow(joined, schema)
+    return left_cells.groupBy(CELL).cogroup(right_cells.groupBy(CELL)).applyInArrow(joined, schema)
 
 
 def _in_cells(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
@@ -336,11 +336,11 @@ class _CellTask:
             return empty
         left, right = left.drop_columns([CELL]).combine_chunks(), right.drop_columns([CELL]).combine_chunks()
         matcher = Matcher(self.sides[1].geometries(right), self.condition)
-        mine = self.sides[0].geometries(left)
-        item, other = matcher.pairs(mine)
-        corner = np.maximum(sides_of(mine)[item, :2], matcher.sides[other, :2])
+        geometries = self.sides[0].geometries(left)
+        left_rows, right_rows = matcher.pairs(geometries)
+        corner = np.maximum(sides_of(geometries)[left_rows, :2], matcher.sides[right_rows, :2])
         xmin, ymin, xmax, ymax = self.cells[number]
         here = (corner[:, 0] >= xmin) & (corner[:, 0] < xmax) & (corner[:, 1] >= ymin) & (corner[:, 1] < ymax)
-        pairs = item[here], pa.array(other[here], pa.int64())
+        pairs = left_rows[here], pa.array(right_rows[here], pa.int64())
         batches = list(put_together(self.schema, self.names, left, right, *pairs))
         return pa.Table.from_batches(batches) if batches else empty

@@ -49,11 +49,11 @@ def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | 
         source = name if is_remote(name) else local_path(name)
         storage = storage_options if is_remote(name) else None
         sources = list_sources([source], storage, ignore_table_format=True)  # tables do not contain text files
-        files |= {_normalized(file) if isinstance(location, str) else file: location for file, location in sources}
+        files |= {_normalize(file) if isinstance(location, str) else file: location for file, location in sources}
     return parts_of((file, file if isinstance(location, str) else location) for file, location in files.items())
 
 
-def _normalized(path: str) -> str:
+def _normalize(path: str) -> str:
     """The path of a file without ``.`` and ``..``, which identifies the file."""
     return os.path.realpath(path) if os.pardir in path.split(os.sep) else os.path.normpath(path)
 

@@ -103,7 +103,7 @@ class FileFilter:
         if not selected:
             raise FileNotFoundError(errno.ENOENT, f"No file's name matches {self.name_pattern!r}", locations)
         if self.modified_after is not None or self.modified_before is not None:
-            selected = [file for file in selected if self._matches_time(_modified(*file))]
+            selected = [file for file in selected if self._matches_time(_modification_time(*file))]
         if not selected:
             times = {"modified_after": self.modified_after, "modified_before": self.modified_before}
             limits = " and ".join(f"{name}={time.isoformat()}" for name, time in times.items() if time is not None)
@@ -119,7 +119,7 @@ def _base_name(location: Any) -> str:
     return source_name(location).replace(os.sep, "/").rpartition("/")[2]
 
 
-def _modified(file: str, location: Any) -> float:
+def _modification_time(file: str, location: Any) -> float:
     """The modification time in seconds, truncated to milliseconds as in Spark."""
     if not isinstance(location, Location):
         return os.stat(location).st_mtime_ns // 1_000_000 / 1000

@@ -108,7 +108,7 @@ def _ends_with_operand(text: str) -> bool:
 
 
 def _format_call(name: str, arguments: list[str], is_after_operand: bool) -> str:
-    word, sides = name.lower(), list(map(_bracketed, arguments))
+    word, sides = name.lower(), list(map(_add_brackets, arguments))
     if not is_after_operand:
         if word in _BETWEEN and len(sides) == 2:
             return f"({sides[0]} {_BETWEEN[word]} {sides[1]})"
@@ -123,7 +123,7 @@ def _format_call(name: str, arguments: list[str], is_after_operand: bool) -> str
     return f"{name}({', '.join(arguments)})"
 
 
-def _bracketed(argument: str) -> str:
+def _add_brackets(argument: str) -> str:
     """An operand, in brackets if it may contain an operator: Spark prints the text of ``expr`` unchanged."""
     is_atomic = _OPERAND.fullmatch(argument) is not None or without_brackets(argument) != argument
     return argument if is_atomic else f"({argument})"

@@ -164,7 +164,7 @@ class _Translator(Visitor[Condition]):
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
-                return self._by_pqext(replace(node, operand=_renamed(node.operand)), node.operand)
+                return self._evaluate_with_pqext(replace(node, operand=_rename(node.operand)), node.operand)
             test = place_literal(value.type, node.operator, node.value, str(node.operand))
             return _constant(value.exact, test) if isinstance(test, bool) else value.compare(*test)
         column, type = self._column(E.operand_column(node.operand).path)
@@ -182,7 +182,7 @@ class _Translator(Visitor[Condition]):
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
-                return self._by_pqext(replace(node, operand=_renamed(node.operand)), node.operand)
+                return self._evaluate_with_pqext(replace(node, operand=_rename(node.operand)), node.operand)
             values = equal_literals(value.type, node.values, str(node.operand))
             return value.is_in(values) if values else _constant(value.exact, False)
         column, type = self._column(E.operand_column(node.operand).path)
@@ -218,7 +218,7 @@ class _Translator(Visitor[Condition]):
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
-                return self._by_pqext(IsNotNull(_renamed(node.operand)), node.operand)
+                return self._evaluate_with_pqext(IsNotNull(_rename(node.operand)), node.operand)
             return value.is_not_null()
         column, _ = self._column(E.operand_column(node.operand).path)
         return Condition(column.isNotNull(), column.isNotNull(), column.isNull())
@@ -242,7 +242,7 @@ class _Translator(Visitor[Condition]):
         bound = BoundVariant(self.df, name, tuple(fields))
         return None if type is None else bound.value(operand.path, type, operand.timezone)
 
-    def _by_pqext(self, node: Expression, operand: VariantField) -> Condition:
+    def _evaluate_with_pqext(self, node: Expression, operand: VariantField) -> Condition:
         """A condition on a VARIANT field, evaluated by pqext on the column."""
         column, type = self._column(operand.column.path)
         if not isinstance(type, T.VariantType) and not is_marked_struct(type):
@@ -311,7 +311,7 @@ def _evaluate(text: str, values: pa.Array) -> pa.Array:
     return evaluate(from_json(text), batch)
 
 
-def _renamed(operand: VariantField) -> VariantField:
+def _rename(operand: VariantField) -> VariantField:
     return replace(operand, column=E.Column(("v",)))
 
 

@@ -166,22 +166,22 @@ class _Bounds:
             case ("year", 1) if isinstance(value, int):
                 return self._year(_column(arguments[0]), operator, value)
             case ("date" | "to_date", 1):
-                return self._truncated(_column(arguments[0]), operator, value, 1)
+                return self._bound_truncated(_column(arguments[0]), operator, value, 1)
             case ("date_trunc", 2) if (width := _WIDTHS.get(_text(arguments[0]))) is not None:
-                return self._truncated(_column(arguments[1]), operator, value, width)
+                return self._bound_truncated(_column(arguments[1]), operator, value, width)
             case ("trunc", 2) if (width := _WIDTHS.get(_text(arguments[1]))) is not None:
-                return self._truncated(_column(arguments[0]), operator, value, width)
+                return self._bound_truncated(_column(arguments[0]), operator, value, width)
             case ("date_add" | "date_sub" | "dateadd", 2) if isinstance(days := _literal(arguments[1]), int):
                 shift = timedelta(days=-days if name == "date_sub" else days)
-                return self._truncated(_column(arguments[0]), operator, _local(value) - shift, 1)
+                return self._bound_truncated(_column(arguments[0]), operator, _local(value) - shift, 1)
             case ("coalesce" | "nvl" | "ifnull", _) if arguments:
-                return self._coalesced(arguments, operator, value)
+                return self._bound_coalesce(arguments, operator, value)
             case ("variant_get", 3):
                 field = _column(arguments[0]).variant(_text(arguments[1], False), _text(arguments[2]))
                 return _cast_strictly(field, operator, value)
         return None
 
-    def _coalesced(self, arguments: list[Any], operator: Operator, value: Any) -> Expression | None:
+    def _bound_coalesce(self, arguments: list[Any], operator: Operator, value: Any) -> Expression | None:
         """Bound coalesce: the first argument matches or is null. All arguments must have one type without collation."""
         column = _column(arguments[0])
         type = self.type_of(column)
@@ -206,7 +206,7 @@ class _Bounds:
                 return self._side(column, ">=" if operator == ">" else "<", after, _DAY)
         return self._side(column, operator, first, _DAY)
 
-    def _truncated(self, column: E.Column, operator: Operator, value: Any, width: int) -> Expression:
+    def _bound_truncated(self, column: E.Column, operator: Operator, value: Any, width: int) -> Expression:
         """Bound a column that is at most ``width`` days after the function value that is compared with ``value``."""
         local, sides = _local(value), []
         if operator in ("==", ">", ">="):

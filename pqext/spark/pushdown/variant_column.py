@@ -77,7 +77,7 @@ class Condition:
     def __and__(self, other: Condition) -> Condition:
         return Condition(
             self.exact & other.exact,
-            _both(self.guard, other.guard),
+            _conjunction(self.guard, other.guard),
             _either(self.guard_negated, other.guard_negated),
         )
 
@@ -85,7 +85,7 @@ class Condition:
         return Condition(
             self.exact | other.exact,
             _either(self.guard, other.guard),
-            _both(self.guard_negated, other.guard_negated),
+            _conjunction(self.guard_negated, other.guard_negated),
         )
 
     def __invert__(self) -> Condition:
@@ -97,7 +97,7 @@ class Condition:
         return self.exact if self.guard is None else self.guard & self.exact
 
 
-def _both(guard: Column | None, other: Column | None) -> Column | None:
+def _conjunction(guard: Column | None, other: Column | None) -> Column | None:
     return guard & other if guard is not None and other is not None else guard if other is None else other
 
 
@@ -160,19 +160,19 @@ class _ConditionMixin:
     _pqext_condition: Condition
 
     def __and__(self, other: Any) -> Column:
-        return _as_column(self._pqext_condition & _as_condition(other))
+        return _to_column(self._pqext_condition & _to_condition(other))
 
     def __rand__(self, other: Any) -> Column:
-        return _as_column(_as_condition(other) & self._pqext_condition)
+        return _to_column(_to_condition(other) & self._pqext_condition)
 
     def __or__(self, other: Any) -> Column:
-        return _as_column(self._pqext_condition | _as_condition(other))
+        return _to_column(self._pqext_condition | _to_condition(other))
 
     def __ror__(self, other: Any) -> Column:
-        return _as_column(_as_condition(other) | self._pqext_condition)
+        return _to_column(_to_condition(other) | self._pqext_condition)
 
     def __invert__(self) -> Column:
-        return _as_column(~self._pqext_condition)
+        return _to_column(~self._pqext_condition)
 
 
 class _ValueMixin:
@@ -181,51 +181,51 @@ class _ValueMixin:
     _pqext_value: Value
 
     def __eq__(self, other: object) -> Column:  # type: ignore[override]
-        return _as_column(self._pqext_value.compare("==", other))
+        return _to_column(self._pqext_value.compare("==", other))
 
     def __ne__(self, other: object) -> Column:  # type: ignore[override]
-        return _as_column(self._pqext_value.compare("!=", other))
+        return _to_column(self._pqext_value.compare("!=", other))
 
     def __lt__(self, other: Any) -> Column:
-        return _as_column(self._pqext_value.compare("<", other))
+        return _to_column(self._pqext_value.compare("<", other))
 
     def __le__(self, other: Any) -> Column:
-        return _as_column(self._pqext_value.compare("<=", other))
+        return _to_column(self._pqext_value.compare("<=", other))
 
     def __gt__(self, other: Any) -> Column:
-        return _as_column(self._pqext_value.compare(">", other))
+        return _to_column(self._pqext_value.compare(">", other))
 
     def __ge__(self, other: Any) -> Column:
-        return _as_column(self._pqext_value.compare(">=", other))
+        return _to_column(self._pqext_value.compare(">=", other))
 
     __hash__ = None  # type: ignore[assignment]
 
     def isin(self, *values: Any) -> Column:
         """Return ``Column.isin`` with a guard."""
         items = values[0] if len(values) == 1 and isinstance(values[0], list | set | tuple) else values
-        return _as_column(self._pqext_value.is_in(items))
+        return _to_column(self._pqext_value.is_in(items))
 
     def between(self, low: Any, high: Any) -> Column:
         """Return ``Column.between`` with a guard."""
-        return _as_column(self._pqext_value.compare(">=", low) & self._pqext_value.compare("<=", high))
+        return _to_column(self._pqext_value.compare(">=", low) & self._pqext_value.compare("<=", high))
 
     def isNotNull(self) -> Column:
         """Return ``Column.isNotNull`` with a guard."""
-        return _as_column(self._pqext_value.is_not_null())
+        return _to_column(self._pqext_value.is_not_null())
 
     def isNull(self) -> Column:
         """Return ``Column.isNull`` with a guard."""
-        return _as_column(self._pqext_value.is_null())
+        return _to_column(self._pqext_value.is_null())
 
 
-def _as_condition(column: Any) -> Condition:
+def _to_condition(column: Any) -> Condition:
     if isinstance(column, _ConditionMixin):
         return column._pqext_condition
     # A plain column is not its own guard, because a nondeterministic column must not be evaluated twice.
     return Condition(column if isinstance(column, Column) else F.lit(column))
 
 
-def _as_column(condition: Condition) -> Column:
+def _to_column(condition: Condition) -> Column:
     return _extend(condition.column, _ConditionMixin, "_pqext_condition", condition)
 
 

@@ -42,7 +42,7 @@ def leaves_of(where: Expression | None) -> Iterable[Expression]:
     return () if where is None else visitors.leaves(where)
 
 
-def _by_spark(leaf: Expression) -> E.Column | VariantField | None:
+def _to_spark(leaf: Expression) -> E.Column | VariantField | None:
     """The operand of a condition that Spark can evaluate; None if pqext must evaluate it."""
     match leaf:
         case Comparison() | IsIn() | IsNull() | IsNotNull():
@@ -58,7 +58,7 @@ def _by_spark(leaf: Expression) -> E.Column | VariantField | None:
 def fields_of(query: Query) -> dict[Any, VariantField]:
     """Return the VARIANT values of a query's columns and conditions, by their keys."""
     operands = [column.field for column in query.columns or () if isinstance(column, Computed)]
-    operands += [operand for leaf in leaves_of(query.where) if (operand := _by_spark(leaf)) is not None]
+    operands += [operand for leaf in leaves_of(query.where) if (operand := _to_spark(leaf)) is not None]
     return {operand._key(): operand for operand in operands if isinstance(operand, VariantField)}
 
 
@@ -84,7 +84,7 @@ class NativeRead:
         stored = query.stored_schema()
         fields, leaves = fields_of(query), [*leaves_of(query.where)]
         result = {*_stored_names(query, target)}
-        computed = {name for leaf in leaves if _by_spark(leaf) is None for name in visitors.columns(leaf)}
+        computed = {name for leaf in leaves if _to_spark(leaf) is None for name in visitors.columns(leaf)}
         used = {name for leaf in leaves for name in visitors.columns(leaf)}
         folders = query.partitions.schema.names
         used |= {field.column.path[0] for field in fields.values()}
@@ -142,7 +142,7 @@ class NativeRead:
             for name, layout in self.layouts.items()
             if layout == "whole" and name in result and name in self.survey.unproven
         ]
-        texts += [f"{leaf} is evaluated by pqext" for leaf in leaves_of(self.query.where) if _by_spark(leaf) is None]
+        texts += [f"{leaf} is evaluated by pqext" for leaf in leaves_of(self.query.where) if _to_spark(leaf) is None]
         return texts
 
     def reasons(self) -> list[str]:
@@ -156,14 +156,14 @@ class NativeRead:
         reason = "by bounds of these types, Spark would lose rows"
         if not self._is_pushed:
             texts.append(f"no row groups are skipped within files: {reason}")
-        elif shielded := self._shielded:
+        elif shielded := self._shield_columns:
             texts.append(f"no row groups are skipped within files by {', '.join(map(escape_text, shielded))}: {reason}")
         return texts
 
     @property
     def _is_pushed(self) -> bool:
         """Whether Spark's reader can skip row groups by its filters without losing rows."""
-        inexact, shielded = self.survey.inexact, self._shielded
+        inexact, shielded = self.survey.inexact, self._shield_columns
         return self.query.trust_statistics and not any(
             leaf in inexact or any(path.startswith(f"{leaf}.") for path in inexact)
             for name in self.layouts
@@ -172,7 +172,7 @@ class NativeRead:
         )
 
     @property
-    def _shielded(self) -> list[str]:
+    def _shield_columns(self) -> list[str]:
         """Columns with inexact bounds, which are wrapped in an expression so that Spark does not push down filters."""
         return [name for name, layout in self.layouts.items() if layout == "plain" and name in self.survey.inexact]
 
@@ -195,7 +195,7 @@ class NativeRead:
                 reader = reader.option("basePath", _uri(str(self.query.partitions.root)))
             relation = reader.parquet(*map(_uri, self.files))
             rows = rows.union(relation.select(*map(quoted, schema.names)))
-        for name in self._shielded if self._is_pushed else ():
+        for name in self._shield_columns if self._is_pushed else ():
             column = rows[quoted(name)]
             rows = rows.withColumn(name, F.coalesce(column, column))
         for name in folders:
@@ -250,7 +250,7 @@ class NativeRead:
 
     def _is_plain(self, leaf: Expression) -> bool:
         """Whether Spark pushes down a condition without a guard."""
-        operand = _by_spark(leaf)
+        operand = _to_spark(leaf)
         if isinstance(operand, VariantField):
             is_leaf = self.layouts[operand.column.path[0]] != "whole" and _plain_type(operand, self.survey) is not None
             return is_leaf and self.survey.fields[operand._key()] in (None, field_type(operand))

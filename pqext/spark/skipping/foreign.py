@@ -176,7 +176,7 @@ class ByFrames:
             listed = place.listed if place.listed is not None else _version(known, at)
             objects[known.paths[at].as_py()] = Place(place.path, listed)
         requested = [uri for uri in frame.inputFiles() if path_of(uri) in objects]
-        frame = _named(frame, requested, is_wanted=True) if len(files) < len(table.files) else frame
+        frame = _select_files(frame, requested, are_included=True) if len(files) < len(table.files) else frame
         values = [_column(element.index.operand).alias(f"v{at}") for at, element in enumerate(layout.indexed)]
         parts = Parts(layout, Place.from_source(location), table.partitions, self.storage_options)
         total = min(len(files), 2 * parallelism(self.files.spark))
@@ -191,16 +191,16 @@ class ByFrames:
 
 def without(frame: DataFrame, pruned: set[str]) -> DataFrame:
     """Exclude the rows of files, by their names in stores; Spark does not open these files."""
-    return _named(frame, [uri for uri in frame.inputFiles() if path_of(uri) in pruned], is_wanted=False)
+    return _select_files(frame, [uri for uri in frame.inputFiles() if path_of(uri) in pruned], are_included=False)
 
 
-def _named(frame: DataFrame, uris: Sequence[str], is_wanted: bool) -> DataFrame:
+def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
     """Select the rows of files, or of all others, by URI: Spark writes URIs of local files in two ways."""
     both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
-    if not both and not is_wanted:
+    if not both and not are_included:
         return frame
     result = F.col(_FILE).isin(both)
-    return frame.where(result if is_wanted else ~result)
+    return frame.where(result if are_included else ~result)
 
 
 def path_of(uri: str) -> str:

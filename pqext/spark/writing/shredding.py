@@ -76,7 +76,7 @@ def shred_variant(
     paths = variant_paths(df.schema)
     choices = {_find_variant(df, path, paths): shredding(spec) for path, spec in schema.items()}
     if storage:
-        return _as_structs(df, choices)
+        return _to_structs(df, choices)
     if infer == "once":
         choices = {
             path: choice if choice.schema is not None else replace(choice, schema=_infer(df, path, choice))
@@ -113,7 +113,7 @@ def unshred_variant(df: DataFrame, columns: Iterable[str] | None = None) -> Data
     return df
 
 
-def _as_structs(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFrame:
+def _to_structs(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFrame:
     """``df`` with top-level VARIANT columns replaced by shredded structs."""
     for path, choice in choices.items():
         if path.steps:

@@ -144,7 +144,7 @@ class Group:
 
     def masked_typed(self) -> pa.Array:
         """``typed_value`` with the nulls of the group around it."""
-        return _masked(self.typed, self.array)
+        return _mask(self.typed, self.array)
 
     @property
     def validity(self) -> tuple[pa.Buffer, int] | None:
@@ -171,7 +171,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, below:
     if path or typed is None:
         # Below a typed group without the field, and below a primitive, values are in the residual only.
         return _from_value(group, path, target, task, below)
-    typed = _masked(typed, group.array)
+    typed = _mask(typed, group.array)
     if pa.types.is_dictionary(target):
         return as_dictionary(cast_group(group, path, target.value_type, task, below), target)
     if pa.types.is_dictionary(typed.type):
@@ -206,7 +206,7 @@ def rows_of(group: Group, task: Task) -> Iterator[None]:
         if error.row is None:
             raise
         row = group.rows[error.row].as_py() + task.first_row
-        raise shredding_faults.moved(error, row - error.row) from None
+        raise shredding_faults.shift_row(error, row - error.row) from None
 
 
 def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, below: str) -> pa.Array:
@@ -332,17 +332,17 @@ def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
             index = typed.type.get_field_index(step)
             if index < 0:
                 break
-            typed = _masked(typed, group)
+            typed = _mask(typed, group)
             group = _member(pc.struct_field(typed, [index]))
         elif is_list(typed.type) and isinstance(step, int):
-            group = _element(_masked(typed, group), step)
+            group = _element(_mask(typed, group), step)
         else:
             break
         path = path[1:]
     return group, path
 
 
-def _masked(typed: pa.Array, group: pa.StructArray) -> pa.Array:
+def _mask(typed: pa.Array, group: pa.StructArray) -> pa.Array:
     """``typed`` with the nulls of the group around it."""
     if not group.null_count:
         return typed

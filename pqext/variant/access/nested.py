@@ -122,8 +122,8 @@ def _with_json(
         return pc.coalesce(array, to_json(variant_array(names, values, bitmap), timezone=name).cast(array.type))
     except VariantError as error:
         if of_row is not None and error.row is not None:
-            error = shredding_faults.moved(error, of_row[error.row].as_py() - error.row)
-        raise shredding_faults.moved(error, task.first_row) from None
+            error = shredding_faults.shift_row(error, of_row[error.row].as_py() - error.row)
+        raise shredding_faults.shift_row(error, task.first_row) from None
 
 
 def names_of(metadata: pa.Array) -> pa.Array:

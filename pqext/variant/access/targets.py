@@ -66,7 +66,7 @@ _OF_PYTHON = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.st
 
 
 def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
-    """The Arrow type of ``get``'s result, ``variant_type()`` for a variant; ``ValueError`` for what nothing casts to.
+    """The Arrow type of ``get``'s result, ``variant_type()`` for a variant; ``ValueError`` if no value casts to it.
 
     Names are Spark's (``BIGINT``, ``ARRAY<STRUCT<a: INT>>``, ``MAP<STRING, DOUBLE>``, a list of fields for a
     STRUCT) or Arrow's (``uint8``, ``timestamp[ms, tz=Europe/Paris]``); of Python's types there are bool, int,

@@ -154,7 +154,7 @@ def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: i
     try:
         shredded = shred(chunk, schema, coerce=coerce)
     except VariantError as error:
-        raise shredding_faults.moved(error, first_row) from None
+        raise shredding_faults.shift_row(error, first_row) from None
     metadata = child(shredded, "metadata")
     assert metadata is not None
     if shredded.null_count:

@@ -280,7 +280,7 @@ def _files(path: Path) -> list[Path]:
     else:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if not results:
-        raise FileNotFoundError(f"no files of JSON at {name!r}")
+        raise FileNotFoundError(f"no JSON files at {name!r}")
     return results
 
 

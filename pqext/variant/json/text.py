@@ -116,7 +116,7 @@ class _Rows:
                 raise _too_long(self.first + row)
             buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(text)]
             texts = pa.StringArray.from_buffers(rows, buffers[1], buffers[2], buffers[0])
-            results += [texts] if indent is None else _indented(texts, indent, self.first + start)
+            results += [texts] if indent is None else _indent(texts, indent, self.first + start)
             start += rows
         return results
 
@@ -134,7 +134,7 @@ def _shredded(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callab
     return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop, display, zone), -1)
 
 
-def _indented(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArray]:
+def _indent(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArray]:
     source = BinaryInput(texts)
     results: list[pa.StringArray] = []
     start = 0

@@ -45,7 +45,7 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
     return VariantError(meaning.message, rule=meaning.rule, row=row, offset=offset)
 
 
-def moved(error: VariantError, rows: int) -> VariantError:
+def shift_row(error: VariantError, rows: int) -> VariantError:
     """Return ``error`` with its row number shifted by ``rows``, from a slice to the full array."""
     if error.row is None or not rows:
         return error

@@ -52,7 +52,7 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
     rebuilt = []
     row = 0
     for chunk in chunks:
-        rebuilt.append(build(chunk, _required(chunk, "metadata"), compiled, strict=strict, first_row=row))
+        rebuilt.append(build(chunk, _require(chunk, "metadata"), compiled, strict=strict, first_row=row))
         row += len(chunk)
     return like_input(array, rebuilt, variant_type())
 
@@ -95,7 +95,7 @@ def _binary(rows: int, offsets: object, data: object) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
 
 
-def _required(chunk: pa.StructArray, name: str) -> pa.Array:
+def _require(chunk: pa.StructArray, name: str) -> pa.Array:
     result = child(chunk, name)
     if result is None:
         raise TypeError(f"expected a variant array, not {chunk.type}")
@@ -106,7 +106,7 @@ def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
     """Return an unshredded array in pqext's canonical layout; required nulls become variant nulls."""
     if chunk.type == variant_type():
         return chunk
-    metadata, value = (_required(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))
+    metadata, value = (_require(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))
     valid = chunk.is_valid() if chunk.null_count else None
     if metadata.null_count > chunk.null_count or (valid is not None and metadata.filter(valid).null_count):
         raise VariantError("a row has no metadata", rule="variant.group.metadata")

@@ -149,7 +149,7 @@ def check_size(schema: ShreddingSchema) -> None:
     """Raise ``ValueError`` when a schema exceeds ``MAX_DEPTH`` or ``MAX_NODES``."""
     for nodes, (depth, _, _) in enumerate(walk(schema), 1):
         if depth > MAX_DEPTH:
-            raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
+            raise ValueError(f"the shredding schema is nested more than {MAX_DEPTH} levels deep")
         if nodes > MAX_NODES:
             raise ValueError(f"the shredding schema has more than {MAX_NODES} fields")
 
@@ -416,7 +416,7 @@ def _from_ddl(parsed: DdlType, text: str) -> ShreddingSchema:
 
 def _from_arrow(type: pa.DataType, depth: int) -> ShreddingSchema:
     if depth > MAX_DEPTH:
-        raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
+        raise ValueError(f"the shredding schema is nested more than {MAX_DEPTH} levels deep")
     if pa.types.is_null(type) or is_variant_type(type):
         return Untyped()
     if pa.types.is_struct(type):
@@ -429,7 +429,7 @@ def _from_arrow(type: pa.DataType, depth: int) -> ShreddingSchema:
 def _from_spark(type_json: Any, depth: int) -> ShreddingSchema:
     """Parse the result of ``DataType.jsonValue()``: a type name, or a dict for a struct or an array."""
     if depth > MAX_DEPTH:
-        raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
+        raise ValueError(f"the shredding schema is nested more than {MAX_DEPTH} levels deep")
     if isinstance(type_json, str):
         return _from_ddl(parse_ddl(type_json), type_json)
     try:

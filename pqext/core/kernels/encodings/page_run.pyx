@@ -50,7 +50,7 @@ cdef class PageRun:
     cdef int add(self, const uint8_t *data, size_t size, Py_ssize_t count) except -1:
         cdef PagePart part
         if count < 0 or count > <Py_ssize_t> 0x7FFFFFFF:
-            raise ValueError(f"a page of {count} values")
+            raise ValueError(f"a page declares {count} values")
         part.data, part.size, part.count = data, size, count
         if bytes_append(&self.parts_bytes, &part, sizeof(PagePart)) != 0:
             raise MemoryError("pages")

@@ -140,7 +140,7 @@ def raw_pages(
         if count is None:
             raise CorruptFileError("a data page lacks its header", offset=chunk.offset + at)
         if count < 0:
-            raise CorruptFileError(f"a page of {count} values", offset=chunk.offset + at)
+            raise CorruptFileError(f"a page declares {count} values", offset=chunk.offset + at)
         body = held[start - base : start - base + stored]
         if len(body) < stored:
             held, base, body = EMPTY, 0, chunk.read(start, stored)
@@ -229,7 +229,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     if header is None:
         raise CorruptFileError("a dictionary page lacks its header", offset=page.offset)
     if header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
-        raise CorruptFileError(f"a dictionary page in encoding {int(header.encoding)}", offset=page.offset)
+        raise CorruptFileError(f"unsupported encoding {int(header.encoding)} of a dictionary page", offset=page.offset)
     return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
 
 

@@ -212,7 +212,7 @@ class LeafType:
         member = self.member
         if self.physical == Type.BYTE_ARRAY or self.physical == Type.FIXED_LEN_BYTE_ARRAY:
             if member == "DECIMAL":
-                return self._scaled(int.from_bytes(raw, "big", signed=True)) if raw else None
+                return self._apply_scale(int.from_bytes(raw, "big", signed=True)) if raw else None
             if member == "FLOAT16":
                 return float(struct.unpack("<e", raw)[0]) if len(raw) == 2 else None
             return raw
@@ -228,7 +228,7 @@ class LeafType:
         if not member or self.logical is None:
             return number
         if member == "DECIMAL":
-            return self._scaled(number)
+            return self._apply_scale(number)
         return number * self.nanoseconds
 
     @property
@@ -247,7 +247,7 @@ class LeafType:
                          for bound in (low, high))
         return low, high
 
-    def _scaled(self, unscaled: int) -> Decimal:
+    def _apply_scale(self, unscaled: int) -> Decimal:
         assert self.logical is not None
         assert self.logical.DECIMAL is not None
         digits = tuple(int(digit) for digit in str(abs(unscaled)))

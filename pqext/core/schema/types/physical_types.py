@@ -65,7 +65,7 @@ def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType 
     that the type cannot follow.
     """
     if not metadata:
-        return _unmarked(arrow)
+        return _remove_mark(arrow)
     requested = marks.logical_name(metadata)
     leaf = _stored(arrow, metadata, requested)
     if leaf is not None and requested and leaf.member != requested:
@@ -74,7 +74,7 @@ def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType 
 
 
 @lru_cache(maxsize=256)
-def _unmarked(arrow: pa.DataType) -> LeafType | None:
+def _remove_mark(arrow: pa.DataType) -> LeafType | None:
     return _stored(arrow, {}, "")
 
 

@@ -49,13 +49,13 @@ def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tup
     Raises ``UnsupportedError`` if no type can hold every value. With ``exact``, only the leaf's own type is accepted:
     within a VARIANT a type is part of the value.
     """
-    result = _adapted(arrow, metadata, path)
+    result = _adapt(arrow, metadata, path)
     if exact and result != (arrow, metadata):
         raise _unsupported(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
     return result
 
 
-def _adapted(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
+def _adapt(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
     types = pa.types
     if types.is_decimal(arrow) and arrow.precision > 38:
         raise _unsupported(path, f"{arrow}, Spark's decimals end at 38 digits")
