@@ -70,7 +70,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
                 f">= {threshold.value:g})",
                 None,
                 threshold,
-                lambda spark, path, metrics: _by_number(spark, path, metrics, source.column, threshold),
+                lambda spark, path, metrics: _filter_by_number(spark, path, metrics, source.column, threshold),
                 _number(source.column, threshold),
             )
         )
