@@ -30,7 +30,7 @@ from pqext.geo import coordinate_range, geoparquet, geoparquet_types, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
-from pqext.geo.covering import Covering
+from pqext.geo.covering import SUFFIX, Covering
 from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.order import OrdersRows, check_curve
@@ -152,11 +152,15 @@ class GeospatialHandler(OrdersRows):
         return plain.cast(storage.field.type)
 
     def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> Derived | None:
-        """Return the covering column of the option ``covering``; version 1.1 needs one unless ``schema`` has it."""
+        """Return the covering column of the option ``covering``; version 1.1 has one by default.
+
+        A covering that ``schema`` has, by its metadata, is computed again.
+        """
         option = _option(options.geometry.get(field.name))
-        needs_covering = geoparquet.version(options) == "1.1" and not geoparquet.has_covering(schema, field.name)
-        for_older_readers = {"type": "float"} if needs_covering else None
-        covering = Covering.of_option(option.get("covering", for_older_readers), field.name)
+        existing = geoparquet.covering_column(schema, field.name)
+        needs_covering = geoparquet.version(options) == "1.1"
+        default = {"type": "float", "name": existing or field.name + SUFFIX} if needs_covering else None
+        covering = Covering.of_option(option.get("covering", default), field.name)
         if covering is None:
             return None
         type = _type_to_write(field, field.name, option, options.key_value_metadata)
@@ -166,7 +170,7 @@ class GeospatialHandler(OrdersRows):
             geometries = as_wkb(geometries, encoding_of(field))
             return covering.values(coordinate_range.clamp(geometries) if clamps else geometries, type)
 
-        return Derived(covering.field(field), values)
+        return Derived(covering.field(field), values, is_update=covering.name == existing)
 
     def key_value_metadata(
         self, columns: Sequence[WrittenColumn], carried: Mapping[str, str], options: WriteOptions

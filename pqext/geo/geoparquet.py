@@ -41,8 +41,8 @@ _SHORT = 64 << 10
 """Maximum length of texts in the cache shared by row groups; of longer texts only the last is cached."""
 _MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar", "epoch": None}
 """Keys that define a column independently of its rows, with their defaults."""
-_OF_VALUES = ("orientation", "epoch", "covering")
-"""Keys that stay true of each value when rows are written again."""
+_OF_ROWS = ("bbox", "covering", "orientation")
+"""Keys that other rows may contradict."""
 
 
 def version(options: WriteOptions) -> Literal["1.1", "2.0"] | None:
@@ -114,7 +114,7 @@ def crs_of(crs: Any) -> str | None:
 def of_columns(
     text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return the metadata of the columns that ``find`` returns, for other rows: without boxes and types.
+    """Return the metadata of the columns that ``find`` returns, for other rows: without boxes, coverings and types.
 
     CRS and edges come from the types of the columns. Returns None if no column remains. Text that is not
     GeoParquet JSON is returned unchanged.
@@ -129,9 +129,7 @@ def of_columns(
         node = find((name,))
         if node is None or not _can_have(node, about.get("encoding")):
             continue
-        remaining[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
-        if not all(find(path) is not None for path in _bounds(about).values() if _is_path(path)):
-            del remaining[name]["covering"]
+        remaining[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key not in _OF_ROWS}
         if node.logical_name in ("GEOMETRY", "GEOGRAPHY") and node.logical_type is not None:
             type = GeospatialType.from_logical_type(node.logical_type, properties)
             others = {key: value for key, value in remaining[name].items() if key not in ("encoding", "crs", "edges")}
@@ -297,11 +295,11 @@ def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     return _coverings(text) if len(text) <= _SHORT else _coverings_of_long(text)
 
 
-def has_covering(schema: pa.Schema, column: str) -> bool:
-    """Return whether the metadata of a table states a covering of ``column`` that is among its columns."""
+def covering_column(schema: pa.Schema, column: str) -> str | None:
+    """Return the column of a table that its metadata states as the covering of ``column``, if any."""
     text = (schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
-    paths = coverings(text).get(column, []) if text else []
-    return bool(paths) and all(path and path[0] in schema.names for path in paths)
+    names = {path[0] for path in coverings(text).get(column, []) if path} if text else set()
+    return next(iter(names)) if len(names) == 1 and names <= {*schema.names} else None
 
 
 def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
@@ -343,7 +341,7 @@ def metadata(
 ) -> str:
     """Return the JSON that describes ``columns``, top-level geometry columns of a file.
 
-    ``carried`` is the JSON that came with the rows: its primary column, coverings, orientation and epochs remain.
+    ``carried`` is the JSON that came with the rows: its primary column and epochs remain.
     Raises ValueError if ``options.primary_geometry`` is not one of the columns.
     """
     names = [column.node.name for column, _ in columns]
@@ -357,7 +355,7 @@ def metadata(
     stated = _columns(carried)
     about = {
         column.node.name: {
-            **{key: value for key, value in stated.get(column.node.name, {}).items() if key in _OF_VALUES},
+            **{key: value for key, value in stated.get(column.node.name, {}).items() if key == "epoch"},
             **_column(column, type, options.key_value_metadata),
         }
         for column, type in columns

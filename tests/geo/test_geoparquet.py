@@ -192,10 +192,11 @@ def test_boxes_and_types_do_not_outlive_their_rows(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(written(table(), geometry={"g": {"covering": True}}))
     (tmp_path / "b").write_bytes(written(table([shapely.Point(50, 60)]), geometry={"g": {"covering": True}}))
     again = pqext.read_table(tmp_path / "a", filter=pqext.col("id") < 1)
-    about = described(written(again, geoparquet=False))["columns"]["g"]
-    assert about["geometry_types"] == []
-    assert "bbox" not in about
-    assert "covering" in about
+    about = described(written(again))["columns"]["g"]
+    assert about["geometry_types"] == ["Point"]
+    assert about["bbox"] == [1.0, 2.0, 1.0, 2.0]
+    plain = pa.table({"g": pa.array([b""]), "g_bbox": again["g_bbox"]}).replace_schema_metadata(again.schema.metadata)
+    assert described(written(plain, geoparquet=None))["columns"]["g"] == {"encoding": "WKB", "geometry_types": []}
     pqext.concatenate([tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
     assert list(geopandas.read_parquet(tmp_path / "joined", bbox=(49, 59, 51, 61))["id"]) == [0]
 

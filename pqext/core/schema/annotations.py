@@ -118,10 +118,14 @@ class AnnotationHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A column derived from another: its field, and the function that computes its values."""
+    """A column derived from another: its field, and the function that computes its values.
+
+    An update takes the place of a column of the same name.
+    """
 
     field: pa.Field
     values: Callable[[pa.ChunkedArray], pa.ChunkedArray]
+    is_update: bool = False
 
 
 @runtime_checkable

@@ -52,20 +52,27 @@ class DerivedColumns:
 
 def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     """Find the columns derived from ``schema``; raises ``ValueError`` if a name is already used."""
+    derived: dict[int, Derived] = {}
+    for index, field in enumerate(schema):
+        annotation = for_field(field, field.name, options)
+        if annotation is not None and isinstance(handler := annotation.load(), DerivesColumns):
+            if (column := handler.derived(field, schema, options)) is not None:
+                derived[index] = column
+    updated = {column.field.name for column in derived.values() if column.is_update}
+    names = [name for name in schema.names if name not in updated]
     fields: list[pa.Field] = []
     sources: list[int] = []
     made: list[Derived | None] = []
     for index, field in enumerate(schema):
-        annotation = for_field(field, field.name, options)
-        derived = None
-        if annotation is not None and isinstance(handler := annotation.load(), DerivesColumns):
-            derived = handler.derived(field, schema, options)
-        for one in (None,) if derived is None else (None, derived):
-            if one is not None and one.field.name in [*schema.names, *(f.name for f in fields)]:
+        if field.name in updated:
+            continue
+        columns = (None, derived[index]) if index in derived else (None,)
+        for column in columns:
+            if column is not None and column.field.name in [*names, *(other.name for other in fields)]:
                 raise ValueError(
-                    f"column {one.field.name!r}, which {field.name!r} is to get, already exists; choose another name"
+                    f"column {column.field.name!r}, which {field.name!r} is to get, already exists; choose another name"
                 )
-            fields.append(field if one is None else one.field)
+            fields.append(field if column is None else column.field)
             sources.append(index)
-            made.append(one)
+            made.append(column)
     return DerivedColumns(pa.schema(fields, schema.metadata), tuple(sources), tuple(made))

@@ -397,6 +397,8 @@ class ParquetWriter(SuggestionMixin):
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
         carried.pop(KEY, None)
+        if self.options.geoparquet is False:
+            carried.pop("geo", None)
         carried = of_other_rows(carried, self._plan.schema)
         carried |= self._described(groups, carried)
         carried |= self.options.key_value_metadata

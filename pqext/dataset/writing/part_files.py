@@ -219,7 +219,8 @@ class _PartFile:
 def _shredded(schema: pa.Schema, stored: pa.Schema | None) -> dict[str, str]:
     """The shredding schemas of the VARIANTs of a file, by their paths."""
     result: dict[str, str] = {}
-    pending = [] if stored is None else _children("", schema, stored)
+    own = [] if stored is None else [field for field in schema if field.name in stored.names]
+    pending = [] if stored is None else _children("", own, stored)
     while pending:
         path, field, retained = pending.pop()
         if is_marked(field) or is_shredded_type(field.type):
