@@ -55,9 +55,10 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     derived: dict[int, Derived] = {}
     for index, field in enumerate(schema):
         annotation = for_field(field, field.name, options)
-        if annotation is not None and isinstance(handler := annotation.load(), DerivesColumns):
-            if (column := handler.derived(field, schema, options)) is not None:
-                derived[index] = column
+        handler = None if annotation is None else annotation.load()
+        column = handler.derived(field, schema, options) if isinstance(handler, DerivesColumns) else None
+        if column is not None:
+            derived[index] = column
     updated = {column.field.name for column in derived.values() if column.is_update}
     names = [name for name in schema.names if name not in updated]
     fields: list[pa.Field] = []
@@ -67,12 +68,12 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
         if field.name in updated:
             continue
         columns = (None, derived[index]) if index in derived else (None,)
-        for column in columns:
-            if column is not None and column.field.name in [*names, *(other.name for other in fields)]:
+        for item in columns:
+            if item is not None and item.field.name in [*names, *(other.name for other in fields)]:
                 raise ValueError(
-                    f"column {column.field.name!r}, which {field.name!r} is to get, already exists; choose another name"
+                    f"column {item.field.name!r}, which {field.name!r} is to get, already exists; choose another name"
                 )
-            fields.append(field if column is None else column.field)
+            fields.append(field if item is None else item.field)
             sources.append(index)
-            made.append(column)
+            made.append(item)
     return DerivedColumns(pa.schema(fields, schema.metadata), tuple(sources), tuple(made))
