@@ -145,12 +145,14 @@ def test_datafusion_opens_the_storage_struct_and_skips_by_no_leaf_of_it(partial:
         count_in_datafusion(peer_files.damaged(partial), leaf)
 
 
-def test_geopandas_needs_geoparquet_metadata_and_skips_by_boxes_and_by_leaves(partial: Path, tmp_path: Path) -> None:
+def test_geopandas_needs_geoparquet_metadata_and_skips_by_boxes_and_by_leaves(tmp_path: Path) -> None:
     table, last = peer_files.table(), tmp_path / "last.parquet"
     options = {"shredding": {"event": peer_files.CHOSEN}, "row_group_rows": peer_files.GROUP}
-    pqext.write_table(table, last, geoparquet=True, geometry={"geom": "OGC:CRS84"}, **options)
+    pqext.write_table(table, last, geometry={"geom": "OGC:CRS84"}, **options)
+    bare = tmp_path / "bare.parquet"
+    pqext.write_table(table, bare, geometry={"geom": "OGC:CRS84"}, geoparquet=False, **options)
     with pytest.raises(ValueError, match="Missing geo metadata"):
-        geopandas.read_parquet(partial)
+        geopandas.read_parquet(bare)
     frame = geopandas.read_parquet(last)
     assert frame.geometry.to_wkb().tolist() == table["geom"].to_pylist()
     assert set(frame["event"][0]) == {"metadata", "value", "typed_value"}

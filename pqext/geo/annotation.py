@@ -334,7 +334,7 @@ def _check_same_type(
         if name in options | marked and not same:
             source = "option 'geometry'" if name in options else "the table"
             raise ValueError(
-                f"{source} states {name} {excerpt(ours)} for column {path!r}, but the file has {excerpt(theirs)}; "
+                f"{source} states {name} {crs_label(ours)} for column {path!r}, but the file has {crs_label(theirs)}; "
                 "remove it, or write another file"
             )
 

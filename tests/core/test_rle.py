@@ -181,7 +181,7 @@ def test_a_fault_in_any_page_of_a_run_is_found_and_outputs_of_another_size_are_r
         rle.decode_run(PageRun([good], [8]), 3, 8, np.zeros(9, np.int32))
     with pytest.raises(ValueError, match="as many counts"):
         PageRun([good], [8, 8])
-    with pytest.raises(ValueError, match="of -1 values"):
+    with pytest.raises(ValueError, match="declares -1 values"):
         PageRun([good], [-1])
 
 

@@ -190,7 +190,7 @@ for ask in (True, False):
             if ask:
                 next(found)
         except RuntimeError as error:
-            assert "forked" in str(error)
+            assert "before a fork" in str(error)
         else:
             found.close()
         os._exit(0)

@@ -108,7 +108,7 @@ def test_a_limit_reads_no_row_group_behind_it() -> None:
         (lambda scan: scan.limit(5).filter(col("a") > 1), ValueError, "filter first, then limit"),
         (lambda scan: scan.filter(), TypeError, "filter requires conditions"),
         (lambda scan: scan.filter(None), TypeError, "filter requires conditions"),
-        (lambda scan: scan.filter(5), TypeError, "a filter is an expression"),
+        (lambda scan: scan.filter(5), TypeError, "a filter must be an expression"),
         (lambda scan: scan.select("a").select("s"), ValueError, "no column 's'; the scan has a"),
         (lambda scan: scan.select("text").to_table(), ValueError, "text"),
         (lambda scan: scan.select(5), TypeError, "columns are names"),

@@ -323,7 +323,7 @@ def test_only_longitudes_and_latitudes_on_wgs84_are_written(tmp_path: Path) -> N
         ({"g": wkb_}, {}, "no columns are marked"),
         ({"g": wkb_}, {"geometry": "h"}, "column 'h' does not exist"),
         ({"g": wkb_}, {"geometry": "g", "id": "h"}, "no column 'h'"),
-        ({"g": wkb_, "raw": [b""]}, {"geometry": "g"}, "'raw': JSON has no form"),
+        ({"g": wkb_, "raw": [b""]}, {"geometry": "g"}, "'raw': JSON cannot represent binary"),
         ({"g": pa.array([wkb_[0].as_py(), b"no"])}, {"geometry": "g"}, "row 1: "),
     ):
         with pytest.raises((ValueError, TypeError), match=wrong):

@@ -191,7 +191,7 @@ def test_what_is_asked_must_make_sense() -> None:
         geo.explain_layout(sink, "n")
     plain = io.BytesIO()
     pqext.write_table(pa.table({"n": [1]}), plain)
-    with pytest.raises(ValueError, match=r"^the file has no geometry column: pqext convert --geometry"):
+    with pytest.raises(ValueError, match=r"^the file has no geometry column: create one with pqext convert --geometry"):
         geo.explain_layout(plain)
     with pqext.open(sink) as file:
         assert isinstance(geo.explain_layout(file), Layout)

@@ -193,7 +193,7 @@ def test_a_query_must_be_a_box_or_a_geometry_and_the_operation_known() -> None:
         with pytest.raises(TypeError, match="a query box is four numbers"):
             SpatialPredicate("intersects", several)
     series = geopandas.GeoSeries([shapely.Point(0, 0)])
-    with pytest.raises(TypeError, match="one, not GeoSeries"):
+    with pytest.raises(TypeError, match="a query must be a box or a shapely geometry, not GeoSeries"):
         SpatialPredicate("intersects", series)
     assert SpatialPredicate("intersects", series.total_bounds).geometry == BoundingBox(0, 0, 0, 0)
     with pytest.raises(ValueError, match="finite bounds"):

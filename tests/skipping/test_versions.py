@@ -96,12 +96,12 @@ class Versions:
         if self.filesystem.exists("/versions"):
             self.filesystem.rm("/versions", recursive=True)
         self.etag = ""
-        listed = fsspec_files._listed
+        listed = fsspec_files._to_listed
 
         def at_one_time(name: str, info: Any) -> ListedFile:
             return ListedFile(name, listed(name, info).size, 1_600_000_000_000, self.etag)
 
-        monkeypatch.setattr(fsspec_files, "_listed", at_one_time)
+        monkeypatch.setattr(fsspec_files, "_to_listed", at_one_time)
 
     def put(self, number: int) -> None:
         pqext.write_table(

@@ -215,5 +215,5 @@ def test_columns_that_do_not_suit_are_refused(folder: Path, by: int, function: s
     ],
 )  # fmt: skip
 def test_hostile_options_are_refused(folder: Path, text: str) -> None:
-    with pytest.raises(ValueError, match=r"option aggregation|by is how many|expected"):
+    with pytest.raises(ValueError, match=r"option aggregation|by must be the number|expected"):
         Query.from_options({"path": str(folder), "columns": '["word"]', "aggregation": text})

@@ -57,7 +57,7 @@ def test_every_public_function_names_the_argument_of_a_wrong_type(spark: Any) ->
             call = partial(function, *needed.values(), Odd()) if is_list else (
                 partial(function, **(needed | {parameter.name: Odd()}))
             )
-            with pytest.raises(TypeError, match=f"^{parameter.name} is .*, not Odd"):
+            with pytest.raises(TypeError, match=f"^{parameter.name} must be .*, not Odd"):
                 call()
             count += 1
     assert count > 200

@@ -42,7 +42,7 @@ def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
     ("path", "text"),
     [
         ("hdfs:/x", "hdfs:/x is not on a local file system: mount it"),
-        ("dbfs:/x", "there is no folder /dbfs on this machine"),
+        ("dbfs:/x", "this machine has no folder /dbfs"),
         ("s3a://bucket/x", "not on a local file system"),
         ("s3://bucket", "not on a local file system"),
         ("abfss://c@account.dfs.core.windows.net/x", "not on a local file system"),

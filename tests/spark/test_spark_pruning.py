@@ -268,7 +268,7 @@ def test_explain_prints_path_filter_columns_files_and_row_groups(
     native = plan_of(read(spark, table, engine="native"), capsys)
     assert "FileScan parquet" in native
     assert "Spark's reader reads 1 of 1 files" in native
-    with pytest.raises(TypeError, match="or a data frame as read"):
+    with pytest.raises(TypeError, match="accepts paths, or a data frame from read"):
         explain_read(df.select("id"))
     with pytest.raises(TypeError, match=r"use pqext\.spark\.where first"):
         explain_read(df, where=col("id") < 3)

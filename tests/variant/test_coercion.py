@@ -104,7 +104,7 @@ def test_variants_are_taken_in_every_form(array: Any) -> None:
 
 
 def test_python_objects_are_no_variants_until_they_are_made_some() -> None:
-    with pytest.raises(TypeError, match=r"expected a variant array, but item 0 is a dict; variant\.from_python"):
+    with pytest.raises(TypeError, match=r"expected a variant array, but item 0 is a dict; use variant\.from_python"):
         variant.get([{"a": 1}], "$.a")
     with pytest.raises(TypeError, match="expected a variant array"):
         variant.to_json(5)  # type: ignore[arg-type]

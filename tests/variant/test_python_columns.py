@@ -158,7 +158,7 @@ def test_a_thousand_levels_come_back_and_json_says_its_limit() -> None:
 
 def test_one_text_is_no_list_of_values() -> None:
     for value in ("abc", b"abc", 5):
-        with pytest.raises(TypeError, match="values is a list or another iterable"):
+        with pytest.raises(TypeError, match="values must be a list or another iterable"):
             variant.from_python(value)  # type: ignore[arg-type]
 
 

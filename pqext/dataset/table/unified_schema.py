@@ -89,7 +89,7 @@ class Unifier:
                 name = ".".join((field.name, *found.path))
                 raise SchemaMismatchError(
                     f"schemas cannot be unified: column {name!r} is {found.first} in {self._named[field.name]} and "
-                    f"{found.other} in {path}; omit the column with columns=, or give the type to read it as in "
+                    f"{found.other} in {path}; omit the column with columns=, or pass the type to read it as in "
                     "schema=pyarrow.schema(...)"
                 ) from None
             if unified.type != known.type:

@@ -60,7 +60,7 @@ def _check(function: Callable[..., Any], parameters: Signature, name: str, value
         if _is_instance(item, _type_of(function, annotation)):
             continue
         expected = _DESCRIPTIONS.get(annotation, annotation.replace("ColumnOrName", "a column or its name"))
-        raise TypeError(f"{name} is {expected}, not {type(item).__name__}{_HINTS.get(annotation, '')}")
+        raise TypeError(f"{name} must be {expected}, not {type(item).__name__}{_HINTS.get(annotation, '')}")
 
 
 class _Names(dict[str, Any]):
