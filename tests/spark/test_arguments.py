@@ -71,13 +71,13 @@ FUNCTIONS: Any = functions
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda spark, df: SPARK.read(spark, 5), r"path is str \| Sequence\[str\], not int"),
-        (lambda spark, df: SPARK.read(df, "a"), "spark is SparkSession, not DataFrame"),
-        (lambda spark, df: SPARK.where("id > 5", df), "df is DataFrame, not str"),
-        (lambda spark, df: SPARK.read(spark, "a", memory_bytes="1"), r"memory_bytes is int \| None"),
-        (lambda spark, df: FUNCTIONS.st_area(5), "geometry is a column or its name, not int: F.lit"),
-        (lambda spark, df: FUNCTIONS.variant_get("v", "$.a", 5), r"type is str \| T.DataType, not int"),
-        (lambda spark, df: FUNCTIONS.st_point("x", 2), "y is a column or its name, not int"),
+        (lambda spark, df: SPARK.read(spark, 5), r"path must be str \| Sequence\[str\], not int"),
+        (lambda spark, df: SPARK.read(df, "a"), "spark must be SparkSession, not DataFrame"),
+        (lambda spark, df: SPARK.where("id > 5", df), "df must be DataFrame, not str"),
+        (lambda spark, df: SPARK.read(spark, "a", memory_bytes="1"), r"memory_bytes must be int \| None"),
+        (lambda spark, df: FUNCTIONS.st_area(5), "geometry must be a column or its name, not int: F.lit"),
+        (lambda spark, df: FUNCTIONS.variant_get("v", "$.a", 5), r"type must be str \| T.DataType, not int"),
+        (lambda spark, df: FUNCTIONS.st_point("x", 2), "y must be a column or its name, not int"),
     ],
 )
 def test_messages_name_parameter_and_types(spark: Any, call: Any, told: str) -> None:

@@ -86,7 +86,7 @@ def test_alternatives_and_names_of_files_choose_what_is_read(spark: Any, folder:
         explain_read(str(tmp_path), path_glob_filter="*.csv")
     with pytest.raises(ValueError, match="files' own names"):
         read(spark, str(tmp_path), path_glob_filter="x/*")
-    with pytest.raises(TypeError, match=r"path_glob_filter is str \| None, not list"):
+    with pytest.raises(TypeError, match=r"path_glob_filter must be str \| None, not list"):
         read(spark, str(tmp_path), path_glob_filter=["*.parquet"])  # type: ignore[arg-type]
 
 
