@@ -122,10 +122,15 @@ def alike(count: int, kind: str) -> str:
         (bombs(10, 1_000_000), "d DECIMAL(9,2)"),
         (b"PAR1" + EIGHT_BYTES, f"x STRUCT<{', '.join(f'c{number}: {INNER}' for number in range(1000))}>"),
         (b"PAR1" + LISTS * 1_500, alike(200, "MAP<BIGINT, DECIMAL(18,2)>")),
-        (b"PAR1" + LISTS * 1_500, "c " + "ARRAY<" * 20 + "DECIMAL(18,2)" + ">" * 20),
-        (b"PAR1" + EIGHT_BYTES * 1_200, alike(1000, "DECIMAL(9,2)")),
-        (bombs(15, 8_000_000), alike(50, "DECIMAL(9,2)")),
-        (bombs(50, 1_000_000), alike(50, "MAP<BIGINT, DECIMAL(18,2)>")),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                (b"PAR1" + LISTS * 1_500, "c " + "ARRAY<" * 20 + "DECIMAL(18,2)" + ">" * 20),
+                (b"PAR1" + EIGHT_BYTES * 1_200, alike(1000, "DECIMAL(9,2)")),
+                (bombs(15, 8_000_000), alike(50, "DECIMAL(9,2)")),
+                (bombs(50, 1_000_000), alike(50, "MAP<BIGINT, DECIMAL(18,2)>")),
+            ]
+        ),
     ],
     ids=[
         "dictionaries", "columns", "bombs", "leaves", "maps", "nested arrays", "no pages", "large bombs", "list bombs"

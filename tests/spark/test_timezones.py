@@ -24,8 +24,11 @@ from pqext.spark import functions as P
 from pqext.variant.timezones import find_timezone
 
 ZONES = [
-    "America/New_York", "Australia/Lord_Howe",
-    *(pytest.param(zone, marks=pytest.mark.slow) for zone in ("Europe/London", "Asia/Kathmandu", "PST")),
+    "Australia/Lord_Howe",
+    *(
+        pytest.param(zone, marks=pytest.mark.slow)
+        for zone in ("America/New_York", "Europe/London", "Asia/Kathmandu", "PST")
+    ),
 ]  # fmt: skip
 """Clocks that move by an hour in both halves of the year, by half an hour, never, and a name of Java's."""
 NAMES = {"PST": "America/Los_Angeles"}
