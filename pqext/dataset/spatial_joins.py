@@ -272,7 +272,7 @@ def _side(rows: Any, name: str | None, side: str) -> _Side:
 
 
 def _rows(rows: Any) -> pa.Table | Scan:
-    """Return a scan as it is, a scan of a path, and a table of everything else."""
+    """Return tables and scans unchanged, a scan of a path, and a table of other inputs."""
     if isinstance(rows, pa.Table | Scan):
         return rows
     if isinstance(rows, str | os.PathLike):
@@ -284,7 +284,7 @@ def _rows(rows: Any) -> pa.Table | Scan:
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` in layouts from which Arrow can take rows: large ones for views, none for run-end encoding."""
+    """Return ``schema`` in layouts that Arrow can take rows from: large ones for views, plain ones for run ends."""
     fields = [field.with_type(_plain_type(field.type)) for field in schema]
     return pa.schema(fields, schema.metadata)
 
@@ -390,7 +390,7 @@ def _names_of(columns: Any) -> list[str]:
 
 
 def _extent(side: _Side, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
-    """Return a box around everything that can match planar rows of a side; None if there is no finite one."""
+    """Return a box around everything that can match planar rows of a side; None unless it is finite."""
     if side.type is None or not side.type.planar:
         return None
     boxes = sides_of(side.geometries(table), condition)
