@@ -20,6 +20,35 @@ from .constructors import (
 )
 from .coordinate_range import clamp as clamp
 from .frames import from_geopandas as from_geopandas, to_geopandas as to_geopandas, write_geopandas as write_geopandas
+from .functions.constructions import (
+    boundary as boundary,
+    buffer as buffer,
+    centroid as centroid,
+    convex_hull as convex_hull,
+    envelope as envelope,
+    intersection as intersection,
+    make_valid as make_valid,
+    orient as orient,
+    point_on_surface as point_on_surface,
+    simplify as simplify,
+    snap_to_grid as snap_to_grid,
+    union as union,
+)
+from .functions.measures import (
+    area as area,
+    azimuth as azimuth,
+    distance as distance,
+    geometry_type as geometry_type,
+    is_empty as is_empty,
+    is_valid as is_valid,
+    length as length,
+    m as m,
+    num_points as num_points,
+    perimeter as perimeter,
+    x as x,
+    y as y,
+    z as z,
+)
 from .layout.order import (
     hilbert_index as hilbert_index,
     sort as sort,

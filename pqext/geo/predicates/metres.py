@@ -38,6 +38,18 @@ def lengths(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     return result
 
 
+def perimeters(shapes: _Shapes, type: GeospatialType) -> _Doubles:
+    """The length of the borders of areas, 0 of lines and points."""
+    import shapely
+
+    parts, owners = explode(shapes)
+    is_polygon = shapely.get_type_id(parts) == 3
+    around = lengths(parts[is_polygon], type)
+    result = np.bincount(owners[is_polygon], weights=around, minlength=len(shapes)).astype(np.float64)
+    result[_nowhere(shapes)] = np.nan
+    return result
+
+
 def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     """Area of polygons without holes in square metres, 0 for points and lines."""
     import shapely
@@ -57,20 +69,42 @@ def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     return result
 
 
-def distances(first_shapes: _Shapes, second_shapes: _Shapes, type: GeospatialType) -> _Doubles:
-    """Return the least distance between the geometries of each row, 0 if they intersect."""
+def azimuths(first_points: _Shapes, second_points: _Shapes, type: GeospatialType) -> _Doubles:
+    """Return the directions of geodesics at their first points, in radians from north; NaN without a length."""
     import shapely
 
-    shapes = (first_shapes, second_shapes)
-    has_distance = ~np.logical_or.reduce([_nowhere(side) | shapely.is_empty(side) for side in shapes])
+    is_outside = _nowhere(first_points) | _nowhere(second_points)
+    (x0, y0), (x1, y1) = (shapely.get_coordinates(side[~is_outside]).T for side in (first_points, second_points))
+    forward, _, away = map(np.asarray, globe.geod_of(type).inv(x0, y0, x1, y1))
+    result = np.full(len(first_points), np.nan)
+    result[~is_outside] = np.where(away == 0, np.nan, np.radians(forward))
+    return result
+
+
+def distances(first_shapes: _Shapes, second_shapes: _Shapes, type: GeospatialType) -> _Doubles:
+    """Return the least distance between the geometries of each row, 0 if they intersect.
+
+    A side of one geometry is compared with all geometries of the other side.
+    """
+    import shapely
+
+    if len(first_shapes) == 1:
+        first_shapes, second_shapes = second_shapes, first_shapes
+    is_constant = len(second_shapes) == 1
+    nowhere = [_nowhere(side) | shapely.is_empty(side) for side in (first_shapes, second_shapes)]
+    are_points = [shapely.get_type_id(side) == 0 for side in (first_shapes, second_shapes)]
+    has_distance = ~(nowhere[0] | nowhere[1])
+    points = has_distance & are_points[0] & are_points[1]
+    first_shapes, second_shapes = np.broadcast_arrays(first_shapes, second_shapes)
+    x0, y0 = shapely.get_coordinates(first_shapes[points]).T
+    x1, y1 = shapely.get_coordinates(second_shapes[points]).T
     result = np.full(len(first_shapes), np.nan)
-    points = has_distance & (shapely.get_type_id(first_shapes) == 0) & (shapely.get_type_id(second_shapes) == 0)
-    (x0, y0), (x1, y1) = (shapely.get_coordinates(side[points]).T for side in shapes)
     result[points] = globe.geod_of(type).inv(x0, y0, x1, y1)[2]
     numbers = np.flatnonzero(has_distance & ~points)
-    _, firsts, groups = np.unique(shapely.to_wkb(second_shapes[numbers]), return_index=True, return_inverse=True)
+    distinct = shapely.to_wkb(second_shapes[numbers[:1]] if is_constant else second_shapes[numbers])
+    _, firsts, groups = np.unique(distinct, return_index=True, return_inverse=True)
     for group, first in enumerate(firsts):
-        rows = numbers[groups == group]
+        rows = numbers if is_constant else numbers[groups == group]
         query = clamp_shapes(second_shapes[numbers[[first]]])[0]
         result[rows] = _distances_to(clamp_shapes(first_shapes[rows]), query, type)
     return result

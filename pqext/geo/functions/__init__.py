@@ -1,0 +1,1 @@
+"""Measures, properties and constructions of geometries, from one table of functions."""

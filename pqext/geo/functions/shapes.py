@@ -1,0 +1,212 @@
+"""Implementations of the functions on columns of geometries, by shapely on the plane and pyproj on the globe.
+
+Arguments are columns of equal length or of one row, and numbers for all rows or for each. NaN and None are missing
+results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import GeometryError
+from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
+from pqext.geo.predicates import metres
+from pqext.geo.predicates.unrolling import explode
+from pqext.geo.summary import bounds
+
+_Shapes = NDArray[np.object_]
+_Doubles = NDArray[np.float64]
+
+LARGEST = 1e300
+"""Largest coordinate that is simplified: GEOS does not return if the extent exceeds a double."""
+
+
+def area(column: GeometryColumn) -> _Doubles:
+    """Return the area of polygons."""
+    import shapely
+
+    shapes = column.shapes()
+    areas: _Doubles = _by_row(shapely.area, shapes) if column.type.planar else metres.areas(shapes, column.type)
+    return areas
+
+
+def length(column: GeometryColumn) -> _Doubles:
+    """Return the length of lines and of the boundaries of polygons."""
+    import shapely
+
+    shapes = column.shapes()
+    lengths: _Doubles = _by_row(shapely.length, shapes) if column.type.planar else metres.lengths(shapes, column.type)
+    return lengths
+
+
+def perimeter(column: GeometryColumn) -> _Doubles:
+    """Return the length of the boundaries of polygons."""
+    import shapely
+
+    shapes = column.shapes()
+    if not column.type.planar:
+        return metres.perimeters(shapes, column.type)
+    parts, owners = explode(shapes)
+    is_polygon = shapely.get_type_id(parts) == 3
+    lengths = call_shapely(shapely.length, parts[is_polygon])
+    return np.bincount(owners[is_polygon], weights=lengths, minlength=len(shapes)).astype(np.float64)
+
+
+def distance(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
+    """Return the least distance between the geometries of each row."""
+    import shapely
+
+    if not column.type.planar:
+        return metres.distances(column.shapes(), other.shapes(), column.type)
+    distances: _Doubles = _by_row(shapely.distance, column.shapes(), other.shapes())
+    return distances
+
+
+def azimuth(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
+    """Return the direction from points to points, in radians clockwise from north."""
+    sides = np.broadcast_arrays(column.shapes(), other.shapes())
+    are_points = _are_points(sides[0]) & _are_points(sides[1])
+    points = sides[0][are_points], sides[1][are_points]
+    angles = metres.azimuths(*points, column.type) if not column.type.planar else _angles(*points)
+    turns = np.mod(angles, 2 * np.pi)
+    turns[turns == 2 * np.pi] = 0.0  # of a tiny negative angle
+    result = np.full(len(are_points), np.nan)
+    result[are_points] = turns
+    return result
+
+
+def geometry_type(column: GeometryColumn) -> NDArray[np.str_]:
+    """Return the names of the types."""
+    import shapely
+
+    names: NDArray[np.str_] = _TYPES[shapely.get_type_id(column.shapes())]
+    return names
+
+
+def num_points(column: GeometryColumn) -> NDArray[np.int64]:
+    """Return the numbers of vertices."""
+    import shapely
+
+    counts: NDArray[np.int64] = shapely.get_num_coordinates(column.shapes()).astype(np.int64)
+    return counts
+
+
+def is_empty(column: GeometryColumn) -> NDArray[np.bool_]:
+    """Return whether geometries have no points."""
+    import shapely
+
+    result: NDArray[np.bool_] = shapely.is_empty(column.shapes())
+    return result
+
+
+def shapely_function(name: str) -> Callable[..., Any]:
+    """Return function ``name`` of shapely as a function of columns of geometries."""
+
+    def evaluate(*arguments: Any, **options: Any) -> Any:
+        import shapely
+
+        sides = [item.shapes() if isinstance(item, GeometryColumn) else item for item in arguments]
+        return _by_row(getattr(shapely, name), *sides, **options)
+
+    return evaluate
+
+
+def simplify(column: GeometryColumn, tolerance: _Doubles, preserve_topology: bool = True) -> Any:
+    """Return geometries with fewer vertices."""
+    import shapely
+
+    shapes = column.shapes()
+    if preserve_topology:
+        _check_extent(shapes)
+    return _by_row(shapely.simplify, shapes, tolerance, preserve_topology=preserve_topology)
+
+
+def ordinate(column: GeometryColumn, side: str) -> _Doubles:
+    """Return a coordinate of points: a side of their planar boxes. NaN for other geometries."""
+    import shapely
+
+    values = np.array(bounds(column.wkb).field(side).to_numpy(zero_copy_only=False), np.float64)
+    values[shapely.get_type_id(column.shapes()) != 0] = np.nan
+    return values
+
+
+def bound(column: GeometryColumn, side: str) -> _Doubles:
+    """Return a side of the boxes around geometries and their edges."""
+    boxes = bounds(column.wkb, column.type.edges, column.type.crs)
+    return np.array(boxes.field(side).to_numpy(zero_copy_only=False), np.float64)
+
+
+def orient(column: GeometryColumn, exterior_cw: bool) -> Any:
+    """Return geometries whose polygons have their shells in one direction and their holes in the other."""
+    import shapely
+
+    shapes = column.shapes()
+    if hasattr(shapely, "orient_polygons"):
+        return _by_row(shapely.orient_polygons, shapes, exterior_cw=exterior_cw)
+    sign = -1.0 if exterior_cw else 1.0
+    result = np.empty(len(shapes), dtype=object)
+    for row, shape in enumerate(shapes):
+        result[row] = None if shape is None else _oriented_shape(shape, sign)
+    return result
+
+
+_TYPES = np.array([
+    "ST_Point", "ST_LineString", "ST_LinearRing", "ST_Polygon", "ST_MultiPoint", "ST_MultiLineString",
+    "ST_MultiPolygon", "ST_GeometryCollection", "",
+])  # fmt: skip
+"""Names of types by the numbers of GEOS; the last is for a missing geometry, -1."""
+
+
+def _are_points(shapes: _Shapes) -> NDArray[np.bool_]:
+    import shapely
+
+    result: NDArray[np.bool_] = (shapely.get_type_id(shapes) == 0) & ~shapely.is_empty(shapes)
+    return result
+
+
+def _angles(first_points: _Shapes, second_points: _Shapes) -> _Doubles:
+    """The angles of lines between points, in radians from the Y axis; NaN for equal points."""
+    import shapely
+
+    dx, dy = (shapely.get_coordinates(second_points) - shapely.get_coordinates(first_points)).T
+    angles: _Doubles = np.where((dx == 0) & (dy == 0), np.nan, np.arctan2(dx, dy))
+    return angles
+
+
+def _check_extent(shapes: _Shapes) -> None:
+    """Raise GeometryError with the row of a finite coordinate beyond ``LARGEST``."""
+    import shapely
+
+    corners, rows = shapely.get_coordinates(shapes, return_index=True)
+    is_large = (np.isfinite(corners) & (np.abs(corners) > LARGEST)).any(axis=1)
+    if is_large.any():
+        row = int(rows[np.flatnonzero(is_large)[0]])
+        raise GeometryError(f"coordinates beyond {LARGEST:g} cannot be simplified", row=row)
+
+
+def _oriented_shape(shape: Any, sign: float) -> Any:
+    """Orient a geometry with shapely before 2.1."""
+    from shapely.geometry.polygon import orient
+
+    if shape.geom_type == "Polygon":
+        return shape if shape.is_empty else orient(shape, sign)
+    if hasattr(shape, "geoms") and shape.geom_type in ("MultiPolygon", "GeometryCollection"):
+        return type(shape)([_oriented_shape(part, sign) for part in shape.geoms])
+    return shape
+
+
+def _by_row(function: Callable[..., Any], *sides: Any, **options: Any) -> Any:
+    """Call a vectorised function of shapely; raise GeometryError with the first row that fails."""
+    try:
+        return call_shapely(function, *sides, **options)
+    except GeometryError:
+        for row, arguments in enumerate(zip(*np.broadcast_arrays(*sides), strict=True)):
+            try:
+                call_shapely(function, *arguments, **options)
+            except GeometryError as error:
+                raise GeometryError(error.reason, row=row) from error
+        raise

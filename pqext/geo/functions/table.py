@@ -1,0 +1,201 @@
+"""The table of functions: names in SQL, parameters, results, and evaluation on columns of geometries.
+
+:mod:`pqext.geo`, expressions of scans, SQL text and Spark evaluate the functions of this table.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.geo import crs as crs_
+from pqext.geo.box import BoundingBox
+from pqext.geo.functions import shapes
+from pqext.geo.functions.shapes import shapely_function
+from pqext.geo.joins.geometry_column import GeometryColumn
+from pqext.geo.predicates.query import as_box
+from pqext.geo.types import GeospatialType
+from pqext.geo.wkb import from_shapely
+
+Result: TypeAlias = Literal["double", "int64", "bool", "string", "geometry"]
+Argument: TypeAlias = "GeometryColumn | np.ndarray[Any, np.dtype[np.float64]] | float | int | bool"
+
+ARROW_TYPES: dict[Result, pa.DataType] = {
+    "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(), "string": pa.string(), "geometry": pa.binary(),
+}  # fmt: skip
+"""Arrow types of results; a geometry is WKB."""
+MOST_SEGMENTS = 1000
+"""Maximum number of segments of a quarter of a circle."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a function: geometries, a finite number, a number greater than 0, a count or a flag."""
+
+    name: str
+    type: Literal["geometry", "number", "size", "count", "flag"]
+    is_optional: bool = False
+
+    def check(self, value: Any) -> Any:
+        """Return a constant argument that is not a geometry; raise ``TypeError`` or ``ValueError`` if it is invalid."""
+        if self.type == "flag":
+            if not isinstance(value, bool):
+                raise TypeError(f"{self.name} must be true or false, not {value!r}")
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal | np.integer | np.floating):
+            raise TypeError(f"{self.name} must be a number, not {value!r}")
+        value = value.item() if isinstance(value, np.generic) else value
+        if self.type == "count":
+            if value != int(value) or not 1 <= value <= MOST_SEGMENTS:
+                raise ValueError(f"{self.name} is a number from 1 to {MOST_SEGMENTS}, not {value}")
+            return int(value)
+        number = float(value) if abs(value) <= sys.float_info.max else math.inf
+        if not math.isfinite(number):
+            raise ValueError(f"{self.name} must be finite, not {value}")
+        if self.type == "size" and number <= 0:
+            raise ValueError(f"{self.name} must be greater than 0, not {value}")
+        return number
+
+
+GEOMETRY, OTHER = Parameter("geometry", "geometry"), Parameter("other", "geometry")
+
+
+@dataclass(frozen=True)
+class GeometryFunction:
+    """A function of geometries, by its name in SQL."""
+
+    sql_name: str
+    compute: Callable[..., Any]
+    result: Result
+    parameters: tuple[Parameter, ...] = (GEOMETRY,)
+    is_planar: bool = False
+    """Whether the function requires GEOMETRY. Other functions measure GEOGRAPHY on the ellipsoid."""
+
+    def __call__(self, *arguments: Argument) -> pa.Array:
+        """Return the results as an Arrow array, null if a geometry is null or a number is NaN.
+
+        Args:
+            arguments: Columns of geometries of equal length or of one row, and numbers for all rows or for each.
+
+        Raises:
+            GeometryError: With the row, if WKB is invalid or GEOS fails.
+            TypeError: For GEOGRAPHY, if the function is planar, and for GEOMETRY next to GEOGRAPHY.
+        """
+        pairs = list(zip(self.parameters, arguments, strict=False))
+        columns = [argument for argument in arguments if isinstance(argument, GeometryColumn)]
+        self.check_types([column.type for column in columns])
+        numbers = [number for number in arguments if isinstance(number, float | np.ndarray)]
+        masks = np.broadcast_arrays(*(column.missing for column in columns), *map(np.isnan, numbers))
+        missing = np.logical_or.reduce(masks)
+        values = self.compute(
+            *(_without_nan(argument) for parameter, argument in pairs if not parameter.is_optional),
+            **{parameter.name: argument for parameter, argument in pairs if parameter.is_optional},
+        )
+        if self.result == "geometry":
+            made = from_shapely(np.where(missing, None, values))
+            return made if isinstance(made, pa.Array) else made.cast(pa.large_binary()).combine_chunks()
+        if self.result == "double":
+            missing = missing | np.isnan(values)
+        return pa.array(values, ARROW_TYPES[self.result], mask=missing)
+
+    def parameters_of(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
+        """Return the parameter of each argument; raise ``TypeError`` for another number of arguments."""
+        required = sum(not parameter.is_optional for parameter in self.parameters)
+        if not required <= len(arguments) <= len(self.parameters):
+            raise TypeError(f"{self.sql_name} takes another number of arguments than {len(arguments)}")
+        return list(zip(self.parameters, arguments, strict=False))
+
+    def check_types(self, types: list[GeospatialType]) -> None:
+        """Raise ``TypeError`` unless the function accepts geometries of these types together."""
+        if self.is_planar and not all(type.planar for type in types):
+            raise TypeError(
+                f"{self.sql_name} requires planar geometries, not GEOGRAPHY; project the coordinates with geo.transform"
+            )
+        if len({type.planar for type in types}) > 1:
+            raise TypeError(f"{self.sql_name} requires two GEOMETRY or two GEOGRAPHY columns, not one of each")
+        first = types[0]
+        for other in types[1:]:
+            if first.crs != other.crs and not crs_.equal(first.crs, other.crs):
+                raise TypeError(
+                    f"{self.sql_name} requires geometries in one CRS, not {first.crs or 'OGC:CRS84'} and "
+                    f"{other.crs or 'OGC:CRS84'}; use geo.transform"
+                )
+
+
+def constant_column(geometry: Any, type: GeospatialType) -> GeometryColumn:
+    """Return a geometry as a column of one row: WKB, a shapely geometry, or a box as its polygon.
+
+    Raises:
+        TypeError: For other values, and for a box on the globe, whose sides are not geodesics.
+        ValueError: If a box crosses the antimeridian or is not finite.
+    """
+    import shapely
+
+    if isinstance(geometry, bytes):
+        return GeometryColumn(pa.array([geometry], pa.binary()), type)
+    if not isinstance(getattr(geometry, "geom_type", None), str):
+        if not isinstance(geometry, BoundingBox | tuple | list):
+            raise TypeError(f"expected a geometry of shapely, WKB or a box, not {geometry.__class__.__name__}")
+        box = as_box(geometry)
+        if not type.planar:
+            raise TypeError("the sides of a box are not geodesics: pass a polygon for GEOGRAPHY")
+        if box.xmin > box.xmax:
+            raise ValueError("a box that crosses the antimeridian is not a polygon: split it there")
+        geometry = shapely.box(box.xmin, box.ymin, box.xmax, box.ymax)
+    return GeometryColumn(from_shapely([geometry]), type)
+
+
+def _without_nan(argument: Any) -> Any:
+    """Replace NaN, whose rows are null, by a number that GEOS accepts."""
+    return np.where(np.isnan(argument), 0.0, argument) if isinstance(argument, float | np.ndarray) else argument
+
+
+_PAIR = (GEOMETRY, OTHER)
+_BUFFER = (GEOMETRY, Parameter("distance", "number"), Parameter("quad_segs", "count", is_optional=True))
+_SIMPLIFY = (GEOMETRY, Parameter("tolerance", "number"), Parameter("preserve_topology", "flag", is_optional=True))
+_GRID = (GEOMETRY, Parameter("size", "size"))
+
+FUNCTIONS: dict[str, GeometryFunction] = {
+    function.sql_name: function
+    for function in (
+        GeometryFunction("st_area", shapes.area, "double"),
+        GeometryFunction("st_length", shapes.length, "double"),
+        GeometryFunction("st_perimeter", shapes.perimeter, "double"),
+        GeometryFunction("st_distance", shapes.distance, "double", _PAIR),
+        GeometryFunction("st_azimuth", shapes.azimuth, "double", _PAIR),
+        GeometryFunction("st_x", partial(shapes.ordinate, side="xmin"), "double"),
+        GeometryFunction("st_y", partial(shapes.ordinate, side="ymin"), "double"),
+        GeometryFunction("st_z", partial(shapes.ordinate, side="zmin"), "double"),
+        GeometryFunction("st_m", partial(shapes.ordinate, side="mmin"), "double"),
+        GeometryFunction("st_xmin", partial(shapes.bound, side="xmin"), "double"),
+        GeometryFunction("st_xmax", partial(shapes.bound, side="xmax"), "double"),
+        GeometryFunction("st_ymin", partial(shapes.bound, side="ymin"), "double"),
+        GeometryFunction("st_ymax", partial(shapes.bound, side="ymax"), "double"),
+        GeometryFunction("st_geometrytype", shapes.geometry_type, "string"),
+        GeometryFunction("st_npoints", shapes.num_points, "int64"),
+        GeometryFunction("st_isempty", shapes.is_empty, "bool"),
+        GeometryFunction("st_isvalid", shapely_function("is_valid"), "bool", is_planar=True),
+        GeometryFunction("st_envelope", shapely_function("envelope"), "geometry", is_planar=True),
+        GeometryFunction("st_centroid", shapely_function("centroid"), "geometry", is_planar=True),
+        GeometryFunction("st_pointonsurface", shapely_function("point_on_surface"), "geometry", is_planar=True),
+        GeometryFunction("st_convexhull", shapely_function("convex_hull"), "geometry", is_planar=True),
+        GeometryFunction("st_boundary", shapely_function("boundary"), "geometry", is_planar=True),
+        GeometryFunction("st_buffer", shapely_function("buffer"), "geometry", _BUFFER, is_planar=True),
+        GeometryFunction("st_simplify", shapes.simplify, "geometry", _SIMPLIFY, is_planar=True),
+        GeometryFunction("st_snaptogrid", shapely_function("set_precision"), "geometry", _GRID, is_planar=True),
+        GeometryFunction("st_makevalid", shapely_function("make_valid"), "geometry", is_planar=True),
+        GeometryFunction("st_forcepolygonccw", partial(shapes.orient, exterior_cw=False), "geometry", is_planar=True),
+        GeometryFunction("st_forcepolygoncw", partial(shapes.orient, exterior_cw=True), "geometry", is_planar=True),
+        GeometryFunction("st_union", shapely_function("union"), "geometry", _PAIR, is_planar=True),
+        GeometryFunction("st_intersection", shapely_function("intersection"), "geometry", _PAIR, is_planar=True),
+    )
+}
+"""The functions by their names in SQL."""
