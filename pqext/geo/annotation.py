@@ -34,7 +34,7 @@ from pqext.geo.covering import SUFFIX, Covering
 from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.order import OrdersRows, check_curve
-from pqext.geo.predicates.predicate import SpatialPredicate
+from pqext.geo.predicates.predicate import HalfPlane, SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
 from pqext.geo.types import GeospatialType, mark, marked_type, names_of_marks, unmark
@@ -256,7 +256,8 @@ class GeospatialHandler(OrdersRows):
                     return True
                 box = clamped
             return predicate.may_match(box, type) or page_boxes.leave(box, chunk)
-        covering = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
+        has_both = type.planar and not isinstance(predicate, HalfPlane)
+        covering = geoparquet.covering_box(row_group, node, type.geographic) if has_both else None
         return covering is None or predicate.may_match(covering, type)
 
 

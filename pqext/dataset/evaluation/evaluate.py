@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.errors import ParquetError
+from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.format.predicate import Operator, Value
 from pqext.core.kernels.hash import membership
 from pqext.core.schema.types.arrow_compute import dictionary_decoded, run_ends_decoded
@@ -34,6 +34,7 @@ from pqext.dataset.expressions import (
     Operand,
     Relation,
     Spatial,
+    SpatialValue,
     Stored,
     VariantField,
 )
@@ -43,6 +44,9 @@ from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.variant.timezones import DEFAULT
+
+if TYPE_CHECKING:
+    from pqext.geo.types import GeospatialType
 
 _COMPUTE = {
     "==": pc.equal,
@@ -156,18 +160,50 @@ class _Evaluator(Visitor[pa.Array]):
         return self._validity(node.operand)
 
     def visit_spatial(self, node: Spatial) -> pa.Array:
-        from pqext.geo.summary import resolve_type
-        from pqext.geo.types import type_of
-
-        field, array = self._column(node.column)
-        marked = type_of(field)
-        edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
+        array, type = self._geometries(node.column)
         requested = predicate(node.operation, node.geometry, node.distance)
         try:
-            return requested.relate(array, resolve_type(array, crs, edges))
+            return requested.relate(array, type)
         except ParquetError as error:
             error.locate(column=str(node.column))
             raise
+
+    def _geometries(self, operand: Operand) -> tuple[pa.Array, GeospatialType]:
+        """Return the geometries of a column, or those constructed of columns, with their CRS and edges."""
+        from pqext.geo.summary import resolve_type
+        from pqext.geo.types import type_of
+
+        if isinstance(operand, SpatialValue):
+            return self.value(operand), self._geometries(operand.operands[0])[1]
+        field, array = self._column(cast(Stored, operand))
+        marked = type_of(field)
+        edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
+        return array, resolve_type(array, crs, edges)
+
+    def _spatial_value(self, operand: SpatialValue) -> pa.Array:
+        """Compute a function of geometries. Constants are parsed for each batch, because threads share them."""
+        from pqext.geo.functions.table import FUNCTIONS, constant_column
+        from pqext.geo.joins.geometry_column import GeometryColumn
+        from pqext.geo.wkb import binary_chunks
+
+        function, type = FUNCTIONS[operand.function], self._geometries(operand.operands[0])[1]
+        function.check_types([type])
+        arguments: list[Any] = []
+        for argument in operand.arguments:
+            if isinstance(argument, Operand):
+                array, own = self._geometries(argument)
+                arguments.append(GeometryColumn(binary_chunks(array)[0], own))
+            else:
+                is_constant = isinstance(argument, bytes | tuple)
+                arguments.append(constant_column(argument, type) if is_constant else argument)
+        try:
+            result = function(*arguments)
+        except ParquetError as error:
+            error.locate(column=str(operand.operands[0]))
+            raise
+        if pa.types.is_large_binary(result.type):
+            raise LimitError(f"{operand.function} returns more than 2 GiB for one batch; read with fewer batch_rows")
+        return result
 
     def _validity(self, operand: Operand) -> pa.Array:
         """Test for values; entries of dictionary arrays can be null too."""
@@ -233,6 +269,8 @@ class _Evaluator(Visitor[pa.Array]):
             shown = self._stored_type(operand.operand)
             if isinstance(shown, pa.BaseExtensionType) and shown.extension_name == "arrow.uuid":
                 return cast_uuids(self.value(operand.operand), operand)
+        if isinstance(operand, SpatialValue):
+            return self._spatial_value(operand)
         if not isinstance(operand, Column):
             return computed(operand, self.value, self.batch.num_rows)
         array = self._column(operand)[1]

@@ -21,10 +21,14 @@ from pqext.dataset.expressions import (
     ListLength,
     Matches,
     Operand,
+    SpatialValue,
     VariantField,
+    bases,
     mistakes,
 )
 from pqext.dataset.expressions.literals import ValueType
+from pqext.dataset.expressions.spatial_functions import spatial_function
+from pqext.geo.functions.table import ARROW_TYPES
 from pqext.variant.access.targets import target_type
 from pqext.variant.timezones import DEFAULT
 
@@ -49,6 +53,10 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
         case ListLength():
             _check_list(operand, column_type(operand.operand))
             return pa.int64()
+        case SpatialValue():
+            for base in bases(operand):
+                column_type(base)
+            return ARROW_TYPES[spatial_function(operand.function).result]
         case Arithmetic():
             types = _number_types(operand, lambda item: type_of(item, column_type))
             try:

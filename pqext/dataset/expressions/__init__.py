@@ -37,19 +37,20 @@ from pqext.dataset.expressions.operands import (
     Constant,
     ListLength,
     Named,
+    SpatialValue,
     Value,
     VariantField,
     as_value,
     bases,
-    check_number,
     col,
     operand_column,
     relation,
 )
+from pqext.dataset.expressions.type_inference import check_number
 
 __all__ = [
     "ARITHMETIC", "MAX_DEPTH", "NEGATED", "And", "Arithmetic", "ArithmeticOperator", "Base", "Cast", "Column",
     "Comparison", "Constant", "Expression", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches", "Named", "Not",
-    "OneOperand", "Operand", "Or", "Relation", "Spatial", "Stored", "Value", "VariantField", "all_of", "any_of",
-    "as_value", "bases", "check_number", "col", "literal_text", "operand_column", "relation",
+    "OneOperand", "Operand", "Or", "Relation", "Spatial", "SpatialValue", "Stored", "Value", "VariantField", "all_of",
+    "any_of", "as_value", "bases", "check_number", "col", "literal_text", "operand_column", "relation",
 ]  # fmt: skip

@@ -54,8 +54,9 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
     changed: dict[str, Any] = {}
     for field in filter(attrgetter("init"), fields(node)):
         old = getattr(node, field.name)
-        is_tree = isinstance(old[0] if isinstance(old, tuple) and old else old, Expression | Operand)
-        new = replace_columns(old, replacement) if is_tree else old  # lists of literals may be long
+        first = old[:2] if isinstance(old, tuple) else (old,)  # lists of literals may be long
+        is_tree = any(isinstance(item, Expression | Operand) for item in first)
+        new = replace_columns(old, replacement) if is_tree else old
         if new is not old:
             changed[field.name] = new
     return replace(node, **changed) if changed else node

@@ -14,6 +14,7 @@ from pqext.core.base.suggestions import closest_name, exclusion_hint
 from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Value
 from pqext.core.schema.nodes import SchemaNode
+from pqext.dataset.expressions import spatial_functions as functions
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import Literal, ValueType, to_value
 from pqext.dataset.expressions.operands import (
@@ -22,6 +23,7 @@ from pqext.dataset.expressions.operands import (
     Column,
     Constant,
     ListLength,
+    SpatialValue,
     VariantField,
     bases,
     operand_column,
@@ -139,6 +141,8 @@ def in_python(value: Operand) -> str:
         case Arithmetic(operator, operands):
             sides = list(map(in_python, operands))
             return f"(-{sides[0]})" if len(sides) == 1 else f"({f' {operator} '.join(sides)})"
+        case SpatialValue(function, (Operand() as first, *rest)):
+            return f"{in_python(first)}.{function}({', '.join(map(functions.argument_text, rest))})"
         case Constant():
             return repr(value.value)
         case Column():

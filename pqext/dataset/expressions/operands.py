@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
 from pqext.core.base.suggestions import SuggestionMixin, excerpt
 from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import literals
+from pqext.dataset.expressions import spatial_functions as functions
 from pqext.dataset.expressions.conditions import (
     MAX_DEPTH,
     SWAPPED,
@@ -30,9 +30,10 @@ from pqext.dataset.expressions.conditions import (
     Stored,
     literal_text,
 )
-from pqext.dataset.expressions.operators import Predicates
+from pqext.dataset.expressions.operators import ArithmeticOperators, Predicates
 from pqext.dataset.expressions.spatial import SpatialPredicates
-from pqext.dataset.expressions.type_inference import UNTYPED, type_beside, type_beside_all, type_to_write
+from pqext.dataset.expressions.spatial_functions import SpatialFunctions
+from pqext.dataset.expressions.type_inference import UNTYPED, check_number, type_beside, type_beside_all, type_to_write
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
 
@@ -40,7 +41,7 @@ ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
 ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 
-class Value(SuggestionMixin, Predicates):
+class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
     """A value of each row: a column, a field of a VARIANT column, or a value computed from these.
 
     Comparisons create expressions, arithmetic creates values. A value that cannot be computed is null and never an
@@ -50,38 +51,8 @@ class Value(SuggestionMixin, Predicates):
 
     __slots__ = ()
 
-    def __add__(self, value: Any) -> Arithmetic:
-        return Arithmetic("+", (self, as_value(value)))
-
-    def __radd__(self, value: Any) -> Arithmetic:
-        return Arithmetic("+", (as_value(value), self))
-
-    def __sub__(self, value: Any) -> Arithmetic:
-        return Arithmetic("-", (self, as_value(value)))
-
-    def __rsub__(self, value: Any) -> Arithmetic:
-        return Arithmetic("-", (as_value(value), self))
-
-    def __mul__(self, value: Any) -> Arithmetic:
-        return Arithmetic("*", (self, as_value(value)))
-
-    def __rmul__(self, value: Any) -> Arithmetic:
-        return Arithmetic("*", (as_value(value), self))
-
-    def __truediv__(self, value: Any) -> Arithmetic:
-        return Arithmetic("/", (self, as_value(value)))
-
-    def __rtruediv__(self, value: Any) -> Arithmetic:
-        return Arithmetic("/", (as_value(value), self))
-
-    def __mod__(self, value: Any) -> Arithmetic:
-        return Arithmetic("%", (self, as_value(value)))
-
-    def __rmod__(self, value: Any) -> Arithmetic:
-        return Arithmetic("%", (as_value(value), self))
-
-    def __neg__(self) -> Arithmetic:
-        return Arithmetic("-", (self,))
+    def _arithmetic(self, operator: ArithmeticOperator, *operands: Any) -> Arithmetic:
+        return Arithmetic(operator, tuple(map(as_value, operands)))
 
     def cast(self, type: Any) -> Value:
         """Cast the value to another type, null if it cannot be cast; ``type`` is a type's name or an Arrow type.
@@ -139,7 +110,7 @@ class Value(SuggestionMixin, Predicates):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Column(Value, Stored, SpatialPredicates["Spatial"]):
+class Column(Value, Stored, SpatialPredicates["Spatial"], SpatialFunctions["SpatialValue"]):
     """A column by its path: the top-level name, then the names of struct fields."""
 
     path: tuple[str, ...]
@@ -149,7 +120,9 @@ class Column(Value, Stored, SpatialPredicates["Spatial"]):
     """Number of parts of the path from one dotted name, which may be the name of a column itself."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", _column_path(self.path))
+        if isinstance(self.path, str) or not self.path or not all(isinstance(name, str) for name in self.path):
+            raise TypeError("a column's path is a non-empty sequence of names")
+        object.__setattr__(self, "path", tuple(self.path))
 
     def exact(self, names: Container[str]) -> Column:
         """Resolve a dotted name: the column with exactly this name if it is among ``names``, else the struct field."""
@@ -196,6 +169,9 @@ class Column(Value, Stored, SpatialPredicates["Spatial"]):
 
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
         return Spatial(self, operation, geometry, distance)
+
+    def _spatial_value(self, function: str, *arguments: Any) -> SpatialValue:
+        return SpatialValue(function, (self, *arguments))
 
     def __str__(self) -> str:
         return escape_text(".".join(self.path))
@@ -353,6 +329,42 @@ class ListLength(Value):
         return ("list_length", self.operand._key())
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SpatialValue(Value, SpatialFunctions["SpatialValue"]):
+    """A measure or property of geometries, or a geometry constructed of them, by its function in SQL."""
+
+    function: str
+    arguments: tuple[functions.Argument, ...]
+    """Columns and values that are geometries, constant geometries, numbers and flags."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arguments", functions.arguments_of(self.function, self.arguments))
+        _check_depth(self)
+
+    @property
+    def is_geometry(self) -> bool:
+        """Whether the values are geometries."""
+        return functions.returns_geometry(self.function)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The arguments that are columns and computed values."""
+        return tuple(item for item in self.arguments if isinstance(item, Operand))
+
+    @property
+    def depth(self) -> int:
+        return 1 + max(operand.depth for operand in self.operands)
+
+    def _spatial_value(self, function: str, *arguments: Any) -> SpatialValue:
+        return SpatialValue(function, (self, *arguments))
+
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(functions.argument_text, self.arguments))})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.function, *map(functions.argument_key, self.arguments))
+
+
 Base = Column | VariantField
 """A column or field that is read from the file; all other operands are computed."""
 
@@ -416,7 +428,7 @@ def bases(operand: Operand) -> list[Base]:
     match operand:
         case Column() | VariantField():
             return [operand]
-        case Arithmetic():
+        case Arithmetic() | SpatialValue():
             return [base for item in operand.operands for base in bases(item)]
         case Cast() | ListLength():
             return bases(operand.operand)
@@ -428,20 +440,8 @@ def operand_column(operand: Operand) -> Column:
     return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
 
 
-def check_number(value: literals.Literal) -> None:
-    """Raise ``TypeError`` if a literal is not a number."""
-    if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | Decimal):
-        raise TypeError(f"arithmetic requires numbers, not {literal_text(value)}")
-
-
 def _constant(value: Any) -> Constant:
     return Constant(literals.unpacked(value))
-
-
-def _column_path(path: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(path, str) or not path or not all(isinstance(name, str) for name in path):
-        raise TypeError("a column's path is a non-empty sequence of names")
-    return tuple(path)
 
 
 def _check_depth(operand: Operand) -> None:

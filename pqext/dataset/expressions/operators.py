@@ -1,11 +1,11 @@
-"""Comparisons and predicates of operands; each returns a condition."""
+"""Operators of operands: comparisons and predicates return conditions, arithmetic returns values."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +13,52 @@ from pqext.core.format.predicate import Operator
 from pqext.core.schema.arrow_check import check_array
 from pqext.dataset.expressions.conditions import Expression, IsIn, IsNotNull, IsNull, Matches, Operand
 from pqext.dataset.expressions.patterns import ESCAPE
+
+Number = TypeVar("Number", covariant=True)
+"""The result of arithmetic."""
+
+
+class ArithmeticOperators(Generic[Number]):
+    """Operators of arithmetic with values and numbers on both sides."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _arithmetic(self, operator: Any, *operands: Any) -> Number:
+        """Build ``operator`` of values and numbers."""
+
+    def __add__(self, value: Any) -> Number:
+        return self._arithmetic("+", self, value)
+
+    def __radd__(self, value: Any) -> Number:
+        return self._arithmetic("+", value, self)
+
+    def __sub__(self, value: Any) -> Number:
+        return self._arithmetic("-", self, value)
+
+    def __rsub__(self, value: Any) -> Number:
+        return self._arithmetic("-", value, self)
+
+    def __mul__(self, value: Any) -> Number:
+        return self._arithmetic("*", self, value)
+
+    def __rmul__(self, value: Any) -> Number:
+        return self._arithmetic("*", value, self)
+
+    def __truediv__(self, value: Any) -> Number:
+        return self._arithmetic("/", self, value)
+
+    def __rtruediv__(self, value: Any) -> Number:
+        return self._arithmetic("/", value, self)
+
+    def __mod__(self, value: Any) -> Number:
+        return self._arithmetic("%", self, value)
+
+    def __rmod__(self, value: Any) -> Number:
+        return self._arithmetic("%", value, self)
+
+    def __neg__(self) -> Number:
+        return self._arithmetic("-", self)
 
 
 class Predicates(Operand):

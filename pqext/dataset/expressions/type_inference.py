@@ -1,4 +1,4 @@
-"""Infer the type of a value within a VARIANT from the literal that it is compared with."""
+"""Types of literals: of the values within a VARIANT that they are compared with, and of the operands of arithmetic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pqext.dataset.expressions.literals import canonical, is_null
+from pqext.dataset.expressions.conditions import literal_text
+from pqext.dataset.expressions.literals import Literal, canonical, is_null
 
 UNTYPED = "variant"
 """The type of a value without a cast."""
@@ -65,3 +66,9 @@ def type_to_write(literal: Any) -> str:
         case pa.Scalar() if not pa.types.is_duration(value.type):
             return str(value.type)
     return "double"
+
+
+def check_number(value: Literal) -> None:
+    """Raise ``TypeError`` if a literal is not a number."""
+    if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | Decimal):
+        raise TypeError(f"arithmetic requires numbers, not {literal_text(value)}")

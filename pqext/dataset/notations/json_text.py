@@ -42,6 +42,7 @@ from pqext.dataset.expressions import (
     Or,
     Relation,
     Spatial,
+    SpatialValue,
     Value,
     VariantField,
 )
@@ -56,6 +57,7 @@ from pqext.dataset.expressions.literals import (
     timestamp_nanoseconds,
 )
 from pqext.dataset.expressions.patterns import ESCAPE, HOW
+from pqext.dataset.expressions.spatial import Geometry
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.timezones import find_timezone
@@ -143,11 +145,7 @@ class _Writer(Visitor[dict[str, Any]]):
         return {"op": "is_not_null", **_write_operand(node.operand)}
 
     def visit_spatial(self, node: Spatial) -> dict[str, Any]:
-        geometry: dict[str, Any]
-        if isinstance(node.geometry, bytes):
-            geometry = {"wkb": node.geometry.hex()}
-        else:
-            geometry = {"box": [_write_literal(side) for side in node.geometry]}
+        geometry = _write_geometry(node.geometry)
         distance = {} if node.distance is None else {"distance": _write_literal(node.distance)}
         return {"op": node.operation, **_write_operand(node.column), **geometry, **distance}
 
@@ -163,9 +161,22 @@ def _write_operand(operand: Operand) -> dict[str, Any]:
             return {"cast": {"of": _write_operand(operand.operand), "type": operand.type, **_write_timezone(operand)}}
         case ListLength():
             return {"list_length": _write_operand(operand.operand)}
+        case SpatialValue():
+            arguments = [
+                _write_operand(item) if isinstance(item, Operand)
+                else _write_geometry(item) if isinstance(item, bytes | tuple) else item
+                for item in operand.arguments
+            ]
+            return {"spatial": {"function": operand.function, "arguments": arguments}}
         case Constant():
             return {"constant": _write_literal(operand.value)}
     return _write_column(cast(Column, operand))
+
+
+def _write_geometry(geometry: Geometry) -> dict[str, Any]:
+    if isinstance(geometry, bytes):
+        return {"wkb": geometry.hex()}
+    return {"box": [_write_literal(side) for side in geometry]}
 
 
 def _write_column(column: Column) -> dict[str, Any]:
@@ -267,7 +278,7 @@ def _whole_operand(tree: Any, depth: int = 0) -> Value:
 def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
     if depth > MAX_DEPTH:
         raise ValueError(f"computed values nest more than {MAX_DEPTH} levels deep")
-    name = next((name for name in ("arithmetic", "cast", "list_length") if name in tree), None)
+    name = next((name for name in ("arithmetic", "cast", "list_length", "spatial") if name in tree), None)
     if name is not None:
         return _computed(name, tree.pop(name), depth + 1)
     if "constant" in tree and depth:
@@ -294,10 +305,21 @@ def _computed(name: str, tree: Any, depth: int) -> Value:
         timezone = _timezone(tree)
         of, type = _members(tree, "of", "type")
         return Cast(_whole_operand(of, depth), _text(type), timezone)
+    if name == "spatial":
+        function, arguments = _members(tree, "function", "arguments")
+        if not isinstance(arguments, list):
+            raise ValueError("spatial requires a list")
+        return SpatialValue(_text(function), tuple(_spatial_argument(item, depth) for item in arguments))
     operator, operands = _members(tree, "operator", "of")
     if not isinstance(operands, list):
         raise ValueError("arithmetic requires a list")
     return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(operand, depth) for operand in operands))
+
+
+def _spatial_argument(tree: Any, depth: int) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    return _geometry(tree) if tree.keys() & {"wkb", "box"} else _whole_operand(tree, depth)
 
 
 def _timezone(tree: dict[str, Any]) -> str | None:

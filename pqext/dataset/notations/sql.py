@@ -30,6 +30,7 @@ from pqext.dataset.expressions import (
     Comparison,
     Expression,
     IsIn,
+    SpatialValue,
     Value,
     VariantField,
     all_of,
@@ -49,13 +50,16 @@ from pqext.dataset.notations.sql_functions import (
     SPATIAL,
     TEXT,
     VARIANT,
+    Shape,
     fold_constants,
     null_safe,
+    spatial_value,
     wkt,
 )
 from pqext.dataset.notations.sql_literals import duration
 from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
 from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, with_paths
+from pqext.geo.functions.table import FUNCTIONS as MEASURES
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
@@ -73,13 +77,6 @@ class _Path:
 
     column: Column
     path: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """A geometry literal: a box, WKB or a shapely geometry."""
-
-    geometry: Any
 
 
 class _PlacedError(ValueError):
@@ -173,7 +170,7 @@ class _Reader:
 
     def _condition(self, node: Node) -> Expression:
         result = self._any(node)
-        if isinstance(result, Column | VariantField | Cast):
+        if isinstance(result, Column | VariantField | Cast | SpatialValue):
             return Comparison(result, "==", True)  # of booleans
         if isinstance(result, _Path):
             return Comparison(self._typed(node, result, True), "==", True)
@@ -293,7 +290,7 @@ class _Reader:
             return result.column.variant(result.path, literals.type_of_cast(node.to))
         if isinstance(result, Value):
             return result.cast(literals.type_of_cast(node.to))
-        if result is None or isinstance(result, Expression | _Shape):
+        if result is None or isinstance(result, Expression | Shape):
             raise self._syntax_error(node, "columns and literals are cast, no conditions and no nulls")
         return literals.cast_literal(result, node.to)
 
@@ -302,7 +299,7 @@ class _Reader:
         result = self._any(node)
         if result is None:
             raise self._syntax_error(node, NULL_COMPARED)
-        if isinstance(result, Expression | _Shape):
+        if isinstance(result, Expression | Shape):
             raise self._syntax_error(node, "a column or a literal is expected here")
         return result
 
@@ -356,7 +353,7 @@ class _Reader:
             raise self._syntax_error(node, "in takes a list of literals, as in kind in ('a', 'b')")
         values = [self._any(expression) for expression in node.expressions]
         for element, value in zip(node.expressions, values, strict=True):
-            if isinstance(value, Expression | _Shape):
+            if isinstance(value, Expression | Shape):
                 raise self._syntax_error(element, "in takes a list of literals")
             if isinstance(value, Value | _Path):
                 raise self._syntax_error(element, "in requires literals, not columns; quote text with single quotes")
@@ -394,9 +391,11 @@ class _Reader:
         if name in ("date", "timestamp", "timestamptz") and len(arguments) == 1:
             return literals.cast_literal(self._text(arguments[0]), exp.DataType.build(name))
         if name in GEOMETRIES:
-            return _Shape(GEOMETRIES[name](*[self._operand(argument) for argument in arguments]))
+            return Shape(GEOMETRIES[name](*[self._operand(argument) for argument in arguments]))
         if name in SPATIAL:
             return self._spatial(node, name, arguments)
+        if name in MEASURES:
+            return spatial_value(name, [self._any(argument) for argument in arguments])
         if name in TEXT and len(arguments) == 2:
             result = self._any(arguments[0])
             value = self._typed(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
@@ -419,9 +418,9 @@ class _Reader:
         if isinstance(sides[1], Column):
             operation, sides = swapped, sides[::-1]
         column, shape = sides
-        if not isinstance(column, Column) or not isinstance(shape, _Shape | str):
+        if not isinstance(column, Column) or not isinstance(shape, Shape | str):
             raise self._syntax_error(node, f"{name} takes a column and a geometry, as in {name}(geom, 'POINT (1 2)')")
-        geometry = shape.geometry if isinstance(shape, _Shape) else wkt(shape)
+        geometry = shape.geometry if isinstance(shape, Shape) else wkt(shape)
         distance = [float(self._operand(argument)) for argument in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
 

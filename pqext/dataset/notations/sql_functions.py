@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +16,20 @@ from pqext.dataset.expressions import (
     Expression,
     IsNotNull,
     IsNull,
+    SpatialValue,
     all_of,
     any_of,
     check_number,
 )
 from pqext.dataset.expressions.visitors import leaf_operands
+from pqext.geo.functions.table import FUNCTIONS as MEASURES
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A geometry literal: a box, WKB or a shapely geometry."""
+
+    geometry: Any
 
 
 def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
@@ -63,6 +73,15 @@ def _box(*sides: Any) -> tuple[float, ...]:
     raise ValueError("a box requires four numbers: xmin, ymin, xmax, ymax")
 
 
+def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
+    """Build a measure or a construction; text among its geometries is WKT."""
+    values: list[Any] = []
+    for parameter, argument in MEASURES[name].parameters_of(arguments):
+        is_text = parameter.type == "geometry" and isinstance(argument, str)
+        values.append(argument.geometry if isinstance(argument, Shape) else wkt(argument) if is_text else argument)
+    return SpatialValue(name, tuple(values))
+
+
 def null_safe(equality: Expression) -> Expression:
     """Build an equality that is never null: true if both sides are null, false if one of them is."""
     sides = leaf_operands(equality)
@@ -96,4 +115,4 @@ SPATIAL = {
 }
 """The predicate of each spatial function, and its converse if the column is the second argument."""
 
-FUNCTIONS = (*GEOMETRIES, *SPATIAL, *TEXT, *LENGTH, *NAN, *VARIANT)
+FUNCTIONS = (*GEOMETRIES, *SPATIAL, *MEASURES, *TEXT, *LENGTH, *NAN, *VARIANT)

@@ -25,7 +25,7 @@ from pqext.core.schema.row_ranges import RowRanges
 from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.operand_values import as_shredded
-from pqext.dataset.expressions import Column, Named, Value, VariantField, bases, col, operand_column
+from pqext.dataset.expressions import Column, Named, SpatialValue, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import in_python
 from pqext.dataset.pruning.binding import find, type_in
 from pqext.variant.timezones import DEFAULT
@@ -64,13 +64,24 @@ class Computed:
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":
                 raise TypeError(f"column {base.column} is not a VARIANT, so a path does not apply to it")
-        if not isinstance(self.field, Column):
-            return pa.field(self.name, type_in(self.field, file.schema))
-        stored = file.arrow_schema.field(self.field.path[0])
-        for name in self.field.path[1:]:
-            inner = stored.type.storage_type if isinstance(stored.type, pa.BaseExtensionType) else stored.type
-            stored = inner.field(name)
-        return stored.with_name(self.name).with_nullable(True)
+        if isinstance(self.field, Column):
+            return _stored_field(self.field, file).with_name(self.name).with_nullable(True)
+        field = pa.field(self.name, type_in(self.field, file.schema))
+        if isinstance(self.field, SpatialValue) and self.field.is_geometry:
+            from pqext.geo.types import mark, type_of
+
+            marked = type_of(_stored_field(operand_column(bases(self.field)[0]), file))
+            return field if marked is None else mark(field, marked)
+        return field
+
+
+def _stored_field(column: Column, file: ParquetFile) -> pa.Field:
+    """Return the Arrow field of a column in a file."""
+    stored = file.arrow_schema.field(column.path[0])
+    for name in column.path[1:]:
+        inner = stored.type.storage_type if isinstance(stored.type, pa.BaseExtensionType) else stored.type
+        stored = inner.field(name)
+    return stored
 
 
 def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:

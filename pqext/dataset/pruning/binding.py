@@ -25,7 +25,9 @@ from pqext.dataset.evaluation.operand_values import type_of
 from pqext.dataset.expressions import (
     NEGATED,
     And,
+    Arithmetic,
     Base,
+    Cast,
     Column,
     Comparison,
     Expression,
@@ -38,6 +40,7 @@ from pqext.dataset.expressions import (
     Or,
     Relation,
     Spatial,
+    SpatialValue,
     VariantField,
     bases,
     mistakes,
@@ -46,6 +49,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.literals import ValueType, is_duration, value_type_of_arrow, value_type_of_node
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.pruning.half_planes import half_plane
 from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval
 from pqext.dataset.pruning.questions import questions
 from pqext.variant.access.targets import target_type
@@ -179,6 +183,11 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,) if isinstance(leaf, Comparison) else ()
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
                 return Leaf(expression, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
+            implied = half_plane(leaf) if isinstance(leaf, Comparison) and not negated else None
+            if implied is not None:
+                node = find(schema, implied[0])
+                is_plane = node.logical_name == "GEOMETRY" and not node.max_repetition_level
+                return Leaf(expression, node, (implied[1],) if is_plane else ())
             predicates = questions(leaf, kind, negated)
             either = [_bind_predicates(expression, leaf.operand, schema, predicate) for predicate in predicates]
             return either[0] if len(either) == 1 else AnyOf(tuple(either))
@@ -188,7 +197,7 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             return _derived(expression, leaf.left, schema, (operator, leaf.right))
         case IsNull() | IsNotNull():
             if not isinstance(leaf.operand, Column | VariantField):
-                _compared_type(leaf.operand, schema)
+                type_in(leaf.operand, schema)
             elif isinstance(leaf.operand, VariantField):
                 _check_variant(leaf.operand, find(schema, leaf.operand.column))
             asks_null = isinstance(leaf, IsNull) != negated
@@ -243,10 +252,15 @@ def _column_predicates(
     return tuple(VariantPredicate(operand.path, operand.type, question, zone) for question in questions)
 
 
-def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
+def _check_geometries(column: Column, node: SchemaNode) -> None:
+    """Raise ``TypeError`` unless a column can contain geometries."""
     is_wkb = node.physical_type == Type.BYTE_ARRAY and node.logical_name in ("GEOMETRY", "GEOGRAPHY", "")
     if not is_wkb and not node.is_adopted:
-        raise TypeError(f"column {leaf.column} contains no geometries")
+        raise TypeError(f"column {column} contains no geometries{column.place or ''}")
+
+
+def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
+    _check_geometries(operand_column(leaf.column), node)
     requested = predicate(leaf.operation, leaf.geometry, leaf.distance)
     if node.logical_name == "GEOGRAPHY":
         requested.warn_of_mismatch(str(leaf.column))
@@ -314,7 +328,7 @@ def _check_variant(operand: VariantField, node: SchemaNode) -> None:
 def _compared_type(operand: Operand, schema: Schema) -> ValueType:
     """Return the category that an operand's values compare as."""
     kind = value_type_of_arrow(type_in(operand, schema))
-    if kind is None:
+    if kind is None or (isinstance(operand, SpatialValue) and operand.is_geometry):
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
             raise TypeError(f"column {operand} is repeated, where a row has no single value")
@@ -324,8 +338,22 @@ def _compared_type(operand: Operand, schema: Schema) -> ValueType:
     return kind
 
 
+def _geometry_columns(operand: Operand) -> list[Base]:
+    """Return the columns that an operand uses as geometries."""
+    match operand:
+        case SpatialValue():
+            return bases(operand)
+        case Arithmetic():
+            return [base for part in operand.operands for base in _geometry_columns(part)]
+        case Cast():
+            return _geometry_columns(operand.operand)
+    return []
+
+
 def type_in(operand: Operand, schema: Schema) -> pa.DataType:
     """Return the Arrow type of an operand's values in a file; raises as :func:`bind` if it has none."""
+    for base in _geometry_columns(operand):
+        _check_geometries(operand_column(base), find(schema, operand_column(base)))
     return type_of(operand, lambda base: _column_type(base, schema))
 
 

@@ -132,6 +132,17 @@ class SpatialPredicate(SpatialQuestion):
         return like_input(array, parts, pa.bool_())
 
 
+class HalfPlane(SpatialPredicate):
+    """Intersection with a box that bounds one coordinate. A geometry with this coordinate alone may satisfy it too."""
+
+    __slots__ = ()
+
+    @property
+    def keeps_empty(self) -> bool:
+        """Whether a geometry without X or Y can satisfy the predicate, which its box does not describe."""
+        return True
+
+
 def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
     """Return whether each row intersects ``query``.
 
