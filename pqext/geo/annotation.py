@@ -30,7 +30,7 @@ from pqext.geo import coordinate_range, geoparquet, geoparquet_types, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
-from pqext.geo.covering import SUFFIX, Covering
+from pqext.geo.covering import Covering
 from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.order import OrdersRows, check_curve
@@ -157,9 +157,12 @@ class GeospatialHandler(OrdersRows):
         A covering that ``schema`` has, by its metadata, is computed again.
         """
         option = _option(options.geometry.get(field.name))
-        existing = geoparquet.covering_column(schema, field.name)
-        needs_covering = geoparquet.version(options) == "1.1"
-        default = {"type": "float", "name": existing or field.name + SUFFIX} if needs_covering else None
+        existing = geoparquet.covering_field(schema, field.name)
+        default = None
+        if geoparquet.version(options) == "1.1":
+            default = {"type": "float"}
+            if existing is not None:
+                default = {"name": existing.name, "type": str(existing.type[0].type)}
         covering = Covering.of_option(option.get("covering", default), field.name)
         if covering is None:
             return None
@@ -170,7 +173,7 @@ class GeospatialHandler(OrdersRows):
             geometries = as_wkb(geometries, encoding_of(field))
             return covering.values(coordinate_range.clamp(geometries) if clamps else geometries, type)
 
-        return Derived(covering.field(field), values, is_update=covering.name == existing)
+        return Derived(covering.field(field), values, is_update=existing is not None and covering.name == existing.name)
 
     def key_value_metadata(
         self, columns: Sequence[WrittenColumn], carried: Mapping[str, str], options: WriteOptions

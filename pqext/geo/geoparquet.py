@@ -295,11 +295,20 @@ def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     return _coverings(text) if len(text) <= _SHORT else _coverings_of_long(text)
 
 
-def covering_column(schema: pa.Schema, column: str) -> str | None:
-    """Return the column of a table that its metadata states as the covering of ``column``, if any."""
+def covering_field(schema: pa.Schema, column: str) -> pa.Field | None:
+    """Return the field of a table that its metadata states as the covering of ``column``, if any.
+
+    A column of another type is data that has taken the name, and not a covering.
+    """
     text = (schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
-    names = {path[0] for path in coverings(text).get(column, []) if path} if text else set()
-    return next(iter(names)) if len(names) == 1 and names <= {*schema.names} else None
+    paths = coverings(text).get(column) if text else None
+    index = schema.get_field_index(paths[0][0]) if paths and paths[0] else -1
+    if paths is None or index < 0:
+        return None
+    field = schema.field(index)
+    bounds = {child.name: child.type for child in field.type} if pa.types.is_struct(field.type) else {}
+    is_box = bounds.keys() == {*BOUNDS} and {*bounds.values()} in ({pa.float32()}, {pa.float64()})
+    return field if is_box and paths == [(field.name, bound) for bound in BOUNDS] else None
 
 
 def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:

@@ -81,6 +81,39 @@ def test_tables_with_a_covering_are_written_as_version_1_1_again(tmp_path: Path)
         pqext.write_table(table, tmp_path / "third", geoparquet="1.1")
 
 
+@pytest.mark.spec("geo.covering.name")
+@pytest.mark.parametrize("data", [pa.array(["a", "b"]), pa.array([{"xmin": 1.0, "zmin": 2.0}] * 2)])
+def test_data_under_the_name_of_a_covering_is_not_overwritten(data: pa.Array, tmp_path: Path) -> None:
+    table = whole()
+    other = table.set_column(table.schema.get_field_index("g_bbox"), "g_bbox", data)
+    for options in ({"geoparquet": "1.1"}, {"geometry": {"g": {"covering": True}}}):
+        with pytest.raises(ValueError, match="'g_bbox', which 'g' is to get, already exists"):
+            pqext.write_table(other, tmp_path / "file", **options)
+    pqext.write_table(other, tmp_path / "file", geometry={"g": {"covering": "box"}})
+    assert pq.read_table(tmp_path / "file")["g_bbox"].to_pylist() == data.to_pylist()
+
+
+@pytest.mark.spec("geo.covering.name")
+def test_coverings_keep_their_type(tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame({"id": [0, 1]}, geometry=geopandas.points_from_xy([1, 50], [3, 4]), crs=4326)
+    frame.to_parquet(tmp_path / "first", write_covering_bbox=True, schema_version="1.1.0")
+    table = pqext.read_table(tmp_path / "first")
+    pqext.write_table(table, tmp_path / "second", geoparquet="1.1")
+    assert pq.read_schema(tmp_path / "second").equals(pq.read_schema(tmp_path / "first"))
+    pqext.write_table(table, tmp_path / "first", append=True, geoparquet="1.1")
+    assert list(geopandas.read_parquet(tmp_path / "first", bbox=(45, 0, 65, 9))["id"]) == [1, 1]
+
+
+@pytest.mark.spec("geoparquet.older", "geoparquet.other_rows")
+def test_datasets_compute_coverings_again(tmp_path: Path) -> None:
+    pqext.write_table(pa.table([pa.array(["a", "b"]), POINTS], ["key", "g"]), tmp_path / "file", geoparquet="1.1")
+    points = geo.from_points([50.0, 60.0], [3.0, 4.0])
+    moved = pqext.read_table(tmp_path / "file").set_column(1, "g", points)
+    pqext.write_dataset(moved, tmp_path / "folder", partition_by="key", geoparquet="1.1")
+    paths = (tmp_path / "folder").rglob("*.parquet")
+    assert [len(geopandas.read_parquet(path, bbox=(45, 0, 65, 9))) for path in paths] == [1, 1]
+
+
 @pytest.mark.spec("geoparquet.columns")
 def test_a_primary_column_adds_metadata_to_a_file_without_it(tmp_path: Path) -> None:
     table = pa.table([POINTS, POINTS], ["g", "h"])
