@@ -9,6 +9,7 @@ from typing import Any
 
 import deltalake
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -330,3 +331,12 @@ def test_derived_columns_are_written_with_the_files(tmp_path: Path) -> None:
         pqext.write_dataset(points, tmp_path / str(number), **options)
         (file,) = (tmp_path / str(number)).glob("*.parquet")
         assert pqext.read_schema(file).names == ["id", "at", "at_bbox"]
+
+
+@pytest.mark.parametrize("by", [[], ["kind"]])
+def test_pandas_indexes_are_restored_as_from_pyarrow(by: list[str], tmp_path: Path) -> None:
+    frame = pd.DataFrame({"kind": ["a", "b"], "n": [1, 2]}, index=pd.Index([10, 20], name="key"))
+    table = pa.Table.from_pandas(frame)
+    pqext.write_dataset(table, tmp_path / "ours", by)
+    pq.write_to_dataset(table, tmp_path / "theirs", partition_cols=by)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "ours"), pd.read_parquet(tmp_path / "theirs"))

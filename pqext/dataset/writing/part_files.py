@@ -68,7 +68,7 @@ class PartFiles:
         self._staged = staged
         self._name = name
         self._by = division.partition_by
-        self._schema = pa.schema([field for field in schema if field.name not in self._by])
+        self._schema = pa.schema([field for field in schema if field.name not in self._by], schema.metadata)
         self._options = options
         self._division = division
         self._open: dict[str, _PartFile] = {}
