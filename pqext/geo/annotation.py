@@ -191,9 +191,11 @@ class GeospatialHandler(OrdersRows):
         """Return the types of columns that GeoParquet metadata states."""
         return geoparquet_types.assigned_types(value, find, properties)
 
-    def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
-        """Return GeoParquet metadata of the existing columns, without boxes and types."""
-        return geoparquet.of_columns(value, find)
+    def of_other_rows(
+        self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
+    ) -> str | None:
+        """Return GeoParquet metadata of the existing columns, without boxes and types, and coverings of other rows."""
+        return geoparquet.of_columns(value, find, is_subset=is_subset)
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """Return GeoParquet metadata with the combined boxes and types of all files, if all files state them."""

@@ -41,8 +41,8 @@ _SHORT = 64 << 10
 """Maximum length of texts in the cache shared by row groups; of longer texts only the last is cached."""
 _MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar", "epoch": None}
 """Keys that define a column independently of its rows, with their defaults."""
-_OF_ROWS = ("bbox", "covering", "orientation")
-"""Keys that other rows may contradict."""
+_OF_VALUES = ("orientation", "epoch", "covering")
+"""Keys that stay true of each value when the values of a row are written again."""
 
 
 def version(options: WriteOptions) -> Literal["1.1", "2.0"] | None:
@@ -112,12 +112,13 @@ def crs_of(crs: Any) -> str | None:
 
 
 def of_columns(
-    text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None
+    text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None,
+    *, is_subset: bool = False,
 ) -> str | None:
     """Return the metadata of the columns that ``find`` returns, for other rows: without boxes, coverings and types.
 
-    CRS and edges come from the types of the columns. Returns None if no column remains. Text that is not
-    GeoParquet JSON is returned unchanged.
+    If the rows are a subset, coverings and orientations remain. CRS and edges come from the types of the columns.
+    Returns None if no column remains. Text that is not GeoParquet JSON is returned unchanged.
     """
     try:
         columns = described(text)
@@ -129,7 +130,8 @@ def of_columns(
         node = find((name,))
         if node is None or not _can_have(node, about.get("encoding")):
             continue
-        remaining[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key not in _OF_ROWS}
+        dropped = ("bbox",) if is_subset else ("bbox", "covering", "orientation")
+        remaining[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key not in dropped}
         if node.logical_name in ("GEOMETRY", "GEOGRAPHY") and node.logical_type is not None:
             type = GeospatialType.from_logical_type(node.logical_type, properties)
             others = {key: value for key, value in remaining[name].items() if key not in ("encoding", "crs", "edges")}
@@ -350,7 +352,8 @@ def metadata(
 ) -> str:
     """Return the JSON that describes ``columns``, top-level geometry columns of a file.
 
-    ``carried`` is the JSON that came with the rows: its primary column and epochs remain.
+    ``carried`` is the JSON that came with the rows: its primary column and epochs remain, and coverings and orientation
+    unless options of the column may change its values.
     Raises ValueError if ``options.primary_geometry`` is not one of the columns.
     """
     names = [column.node.name for column, _ in columns]
@@ -362,13 +365,11 @@ def metadata(
         primary = primary_column(carried) if carried else None
         primary = primary if primary in names else names[0]
     stated = _columns(carried)
-    about = {
-        column.node.name: {
-            **{key: value for key, value in stated.get(column.node.name, {}).items() if key == "epoch"},
-            **_column(column, type, options.key_value_metadata),
-        }
-        for column, type in columns
-    }
+    about = {}
+    for name, (column, type) in zip(names, columns, strict=True):
+        retained = ("epoch",) if name in options.geometry else _OF_VALUES
+        about[name] = {key: value for key, value in stated.get(name, {}).items() if key in retained}
+        about[name] |= _column(column, type, options.key_value_metadata)
     document = {"version": VERSIONS[version], "primary_column": primary, "columns": about}
     return json.dumps(document, separators=(",", ":"))
 

@@ -51,6 +51,10 @@ REPAIRED = (
 """Rules that reading mends: ``typed_value`` is right, what is missing where it is required is null, names are added."""
 
 
+class _RewriteWriter(ParquetWriter):
+    _is_rewrite = True
+
+
 def repair(
     source: Any,
     dest: Any,
@@ -75,9 +79,9 @@ def repair(
     Args:
         source: Any source that :func:`pqext.open` accepts.
         dest: Any destination that :func:`pqext.write_table` accepts; it appears once it is complete. It may be
-        ``source``. invalid_values: Raise on a VARIANT value that cannot be read, or replace it with null if ``"null"``;
-        also applies
-            to out-of-range values of other columns, whose pages are skipped otherwise. Contradictions between
+            ``source``.
+        invalid_values: Raise on a VARIANT value that cannot be read, or replace it with null if ``"null"``; also
+            applies to out-of-range values of other columns, whose pages are skipped otherwise. Contradictions between
             ``value`` and ``typed_value`` are repaired as in :func:`pqext.variant.reshred_file`.
         limits: Limits of the reader.
         decryption: The keys of an encrypted file.
@@ -136,20 +140,19 @@ def reshred_file(
 
     ``schema`` is a value that :func:`pqext.variant.shredding_schema` accepts, or ``"infer"``, or JSON text of the
     options of the writer's ``shredding``, for all VARIANT columns; or a mapping from dotted paths of columns to these
-    values or a mapping of options; other columns keep their schema. ``coerce`` is the default of
-    these options. Every value is validated. If ``value`` and ``typed_value`` contradict each other,
-    the latter wins, missing elements and values become nulls, and missing names are added to the
-    metadata; with ``strict`` these raise. Values that cannot be read raise ``VariantError`` with the row of the file,
-    or, with ``invalid_values="null"``, become null. With ``on_corrupt="skip"`` rows of corrupt pages are skipped,
-    with a ``CorruptDataWarning``, and listed in ``damage`` of the result; :func:`pqext.repair` preserves shredding.
+    values or a mapping of options; other columns keep their schema. ``coerce`` is the default of these options. Every
+    value is validated. If ``value`` and ``typed_value`` contradict each other, the latter wins, missing elements and
+    values become nulls, and missing names are added to the metadata; with ``strict`` these raise. Values that cannot be
+    read raise ``VariantError`` with the row of the file, or, with ``invalid_values="null"``, become null. With
+    ``on_corrupt="skip"`` rows of corrupt pages are skipped, with a ``CorruptDataWarning``, and listed in ``damage`` of
+    the result; :func:`pqext.repair` preserves shredding.
 
-    Other columns, key-value metadata, row groups and field ids are preserved, and codecs, encodings,
-    dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file records them. Keywords, the
-    fields of :class:`pqext.WriteOptions`, override them, as do fields of ``options`` that are not at their default.
-    ``dest`` appears once it is complete, and may be ``source``; if rows or values would be lost,
-    ``ValueError`` is raised unless ``overwrite`` is true.
-    ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in :class:`pqext.ReadOptions`. ``progress`` is called
-    with the number of finished rows and of all rows. Memory is bounded by one row group.
+    Other columns, key-value metadata, row groups and field ids are preserved, and codecs, encodings, dictionaries,
+    statistics, page indexes, Bloom filters and sort keys as far as the file records them. Keywords, the fields of
+    :class:`pqext.WriteOptions`, override them, as do fields of ``options`` that are not at their default. ``dest``
+    appears once it is complete, and may be ``source``; if rows or values would be lost, ``ValueError`` is raised unless
+    ``overwrite`` is true. ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in :class:`pqext.ReadOptions`.
+    ``progress`` is called with the number of finished rows and of all rows. Memory is bounded by one row group.
 
     An encrypted file requires ``encryption`` among the options, ``None`` to write plaintext.
     """
@@ -239,7 +242,7 @@ def _rewrite(
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows = groups = 0
         sizes = {"row_group_rows": 1 << 62, "row_group_bytes": max(limits.memory_bytes, _ROW_GROUP_BYTES)}
-        with ParquetWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
+        with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
@@ -308,8 +311,7 @@ def _shredding_choices(
     requested = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(stored_types, schema)
     for path in requested:
         if path not in stored_types:
-            known = join_names(stored_types)
-            raise ValueError(f"{_file_label(file)} has no VARIANT column {path!r}; there are {known}")
+            raise ValueError(f"{_file_label(file)} has no VARIANT column {path!r}; it has {join_names(stored_types)}")
     choices = {}
     for path, stored_type in stored_types.items():
         choice = shredding(requested.get(path, stored_type), coerce)

@@ -114,6 +114,24 @@ def test_datasets_compute_coverings_again(tmp_path: Path) -> None:
     assert [len(geopandas.read_parquet(path, bbox=(45, 0, 65, 9))) for path in paths] == [1, 1]
 
 
+@pytest.mark.spec("geoparquet.older", "geoparquet.other_rows")
+@pytest.mark.parametrize("options", [{"geoparquet": "1.1"}, {"geometry": {"g": {"covering": True}}}])
+def test_repaired_files_keep_their_coverings(options: dict[str, Any], tmp_path: Path) -> None:
+    pqext.write_table(pa.table([POINTS], ["g"]), tmp_path / "first", row_group_rows=1, **options)
+    pqext.repair(tmp_path / "first", tmp_path / "second")
+    first, second = (json.loads(pq.read_metadata(tmp_path / name).metadata[b"geo"]) for name in ("first", "second"))
+    assert second["columns"]["g"]["covering"] == first["columns"]["g"]["covering"]
+    assert len(geopandas.read_parquet(tmp_path / "second", bbox=(1, 3, 1, 3))) == 1
+
+
+@pytest.mark.spec("geoparquet.other_rows")
+def test_repaired_files_whose_geometries_change_lose_their_coverings(tmp_path: Path) -> None:
+    table = pa.table([geo.from_points([200.0], [3.0])], ["g"])
+    pqext.write_table(table, tmp_path / "first", geometry={"g": {"covering": True, "check_range": False}})
+    pqext.repair(tmp_path / "first", tmp_path / "second", geometry={"g": {"check_range": "clamp"}})
+    assert len(geopandas.read_parquet(tmp_path / "second", bbox=(179, 0, 181, 9))) == 1
+
+
 @pytest.mark.spec("geoparquet.columns")
 def test_a_primary_column_adds_metadata_to_a_file_without_it(tmp_path: Path) -> None:
     table = pa.table([POINTS, POINTS], ["g", "h"])

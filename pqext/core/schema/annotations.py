@@ -177,8 +177,13 @@ class DescribesFile(Protocol):
         all properties of the file.
         """
 
-    def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
-        """Return the part of ``value`` that holds for a file with other rows; ``find`` returns its column at a path."""
+    def of_other_rows(
+        self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
+    ) -> str | None:
+        """Return the part of ``value`` that holds for a file with other rows; ``find`` returns its column at a path.
+
+        With ``is_subset`` these rows are unchanged rows of the file that ``value`` describes.
+        """
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """Merge the values of several files with the same columns; at least one is not None.

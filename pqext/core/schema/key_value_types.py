@@ -34,13 +34,16 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
     return _with_types(schema, arguments) if arguments else schema
 
 
-def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
-    """Key-value metadata that came with columns as a file of ``schema`` with other rows may carry it."""
+def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:
+    """Return the key-value metadata ``pairs`` as far as it holds for a file of ``schema`` with other rows.
+
+    With ``is_subset`` these rows are unchanged rows of the file that ``pairs`` describes.
+    """
     result = dict(pairs)
     for key, value in pairs.items():
         handler = describer(key)
         if handler is not None:
-            retained = handler.of_other_rows(value, schema.find)
+            retained = handler.of_other_rows(value, schema.find, is_subset=is_subset)
             if retained is None:
                 del result[key]
             else:

@@ -66,6 +66,8 @@ class ParquetWriter(SuggestionMixin):
     ``ignore_table_format=True`` writes it, for programs that add it to the table themselves.
     """
 
+    _is_rewrite = False  # whether the rows are unchanged rows of the file that the metadata of ``schema`` describes
+
     def __init__(
         self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, *, filesystem: Any = None,
         storage_options: Mapping[str, Any] | None = None, append: bool = False, ignore_table_format: bool = False,
@@ -392,26 +394,24 @@ class ParquetWriter(SuggestionMixin):
 
     def _metadata(self, groups: list[RowGroup]) -> FileMetaData:
         """The footer without extensions; it lists ``groups`` only but counts all rows."""
+        excluded = {KEY.encode(), b"geo"} if self.options.geoparquet is False else {KEY.encode()}
         carried = {
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
             for key, value in (self.arrow_schema.metadata or {}).items()
+            if key not in excluded
         }
-        carried.pop(KEY, None)
-        if self.options.geoparquet is False:
-            carried.pop("geo", None)
-        carried = of_other_rows(carried, self._plan.schema)
+        carried = of_other_rows(carried, self._plan.schema, is_subset=self._is_rewrite)
         carried |= self._described(groups, carried)
         carried |= self.options.key_value_metadata
         if self.options.arrow_schema:
             noted = self._plan.arrow_schema_text(carried, self._dense.unbounded)
             carried = carried if noted is None else {KEY: noted, **carried}
-        pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         return FileMetaData(
             version=2,
             schema=self._plan.elements,
             num_rows=sum(group.num_rows for group in self._row_groups),
             row_groups=groups,
-            key_value_metadata=pairs or None,
+            key_value_metadata=[KeyValue(key=k, value=v) for k, v in carried.items()] or None,
             created_by=created_by(),
             column_orders=self._plan.column_orders,
         )
