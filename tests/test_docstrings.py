@@ -1,7 +1,8 @@
-"""The examples in the docstrings of all modules run and print what they show."""
+"""The examples in docstrings print what they show, and arguments are listed by their names."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
 from importlib import import_module
@@ -23,3 +24,17 @@ def test_the_examples_print_what_they_show(module: str, tmp_path: Path, monkeypa
     found = doctest.testmod(import_module(module))
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def test_arguments_are_listed_by_their_names() -> None:
+    wrong = []
+    for path in sorted((ROOT / "pqext").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (text := ast.get_docstring(node)):
+                section = text.partition("\nArgs:\n")[2].partition("\n\n")[0]
+                names = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+                for entry in re.findall(r"(?m)^    (\S.*)$", section):
+                    arguments = entry.partition(":")[0].replace("*", "").split(", ")
+                    if ":" not in entry or not names.issuperset(arguments):
+                        wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {entry}")
+    assert wrong == []

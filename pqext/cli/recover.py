@@ -79,7 +79,7 @@ def recover(
 def _in_options(text: str) -> str:
     """Replace the names of parameters in a message with options."""
     text = re.sub(r"^dest (?=is|must)", "OUT ", text)
-    text = re.sub(r"^schema (?=is|must|needs)|\bschema=", "--schema ", text)
+    text = re.sub(r"^schema (?=is|must|needs|has)|\bschema=", "--schema ", text)
     text = re.sub(r"\brow_group_rows=?", "--row-group-rows ", text)
     text = re.sub(r"\b(drop|null)_columns\b", r"--\1-columns", text)
     return " ".join(text.split())

@@ -133,8 +133,7 @@ class GeospatialHandler(OrdersRows):
 
         Raises:
             GeometryError: With row and byte, if WKB is invalid; with the row, if an SRID differs from the column's, or
-            if
-                coordinates in a geographic CRS are out of range.
+                if coordinates in a geographic CRS are out of range.
         """
         stored = GeometryStorage.from_storage(storage)
         (plain,) = binary_chunks(stored.wkb(array))

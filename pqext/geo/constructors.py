@@ -132,7 +132,7 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None, *, crs: Any
         array: An Arrow array.
         encoding: The name of the layout, or ``geoarrow.wkb``; by default the layout of the extension type.
         crs: The CRS as :func:`pqext.geo.geometry_field` accepts it; by default the CRS of the extension type, or
-        OGC:CRS84.
+            OGC:CRS84.
 
     Returns:
         An extension array ``geoarrow.wkb``, chunked if ``array`` is, with the edges of the array's extension type.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 import sys
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from messages import ROOT, text_of
 
+from pqext.cli import errors as cli_errors
 from pqext.cli import main
+from pqext.spark.base import errors as spark_errors
 
 
 @pytest.fixture
@@ -29,6 +33,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("open.csv").write_bytes(b'a,b\n1,"2\n')
     Path("wide.csv").write_bytes(b"a\n1\n")
     return tmp_path
+
+
+def test_replaced_phrases_are_phrases_of_messages() -> None:
+    tables = [ROOT / "pqext" / folder / "errors.py" for folder in ("cli", "spark/base")]
+    trees = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "pqext").rglob("*.py") if path not in tables]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.expr)]
+    strings = [text for node in nodes if (text := text_of(node))]
+    phrases = [phrase for phrase, _ in (*cli_errors._OPTIONS, *spark_errors._SPARK_PHRASES)]
+    assert [phrase for phrase in phrases if not any(phrase in text for text in strings)] == []
 
 
 def called(arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:

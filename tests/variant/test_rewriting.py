@@ -139,7 +139,7 @@ def test_a_file_can_be_rewritten_in_place_and_stays_whole_when_that_fails(plain:
     variant.reshred_file(plain, plain, {"v": "b STRING"})
     assert values(plain) == WANTED
     before = plain.read_bytes()
-    with pytest.raises(ValueError, match="no VARIANT column 'x'; there are v, w"):
+    with pytest.raises(ValueError, match="no VARIANT column 'x'; it has v, w"):
         variant.reshred_file(plain, plain, {"x": "b STRING"})
     broken = plain.with_name("broken.parquet")
     broken.write_bytes(file_of([{"value": b"\x0c", "typed_value": None}], "INT"))

@@ -196,7 +196,7 @@ def check_append(
         target: The path of the target, for messages.
         sources: The sources with which a reader opens the target.
         present: The files of the target by path. A file that cannot be read, such as an encrypted file, is not
-        compared.
+            compared.
         appended: The bytes of a file without rows.
         partition_by: The partition columns.
         merge_schema: Accept other columns and types if a unified schema represents all values.
