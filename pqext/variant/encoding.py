@@ -284,7 +284,7 @@ def encode_integer(number: int) -> bytes:
 
 
 def encode_decimal(number: Scaled) -> bytes:
-    """Encode ``number`` in the narrowest decimal type; ``ValueError`` if it has more than 38 digits."""
+    """Encode ``number`` in the narrowest decimal type whose digits hold it and its scale; ``ValueError`` beyond 38."""
     for kind in (_T.DECIMAL4, _T.DECIMAL8):
         digits = DECIMAL_DIGITS[kind]
         if number.scale <= digits and abs(number.unscaled) < 10**digits:

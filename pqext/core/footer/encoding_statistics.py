@@ -58,7 +58,7 @@ def _by_name(page_counts: Mapping[int, int]) -> Counter[int]:
 
 
 def _lists(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
-    """Whether the metadata lists only the encodings of ``pages`` and encodings of levels and dictionaries."""
+    """Whether the metadata lists all encodings of ``pages``, and no others except those of levels and dictionaries."""
     listed = {int(encoding) for encoding in chunk.encodings}
     every = set(map(current_name, listed))
     others = set(map(current_name, listed - _OF_OTHERS))

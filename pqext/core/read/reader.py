@@ -124,7 +124,10 @@ class ParquetFile(SuggestionMixin):
 
     @cached_property
     def extensions(self) -> dict[str, bytes]:
-        """Metadata extensions outside encrypted columns, by path: ``file``, ``row_groups[0].columns[2]``, ..."""
+        """Metadata extensions by path: ``file``, ``row_groups[0].columns[2].meta_data``, ...
+
+        Extensions of encrypted columns are not included; ``chunk(...).metadata`` has them.
+        """
         with self._errors_name_path():
             raw = None if self._footer.decryptor else bytes(self._footer.raw)
             return dict(list_extensions(self._footer.complete, raw))

@@ -112,7 +112,7 @@ def _own_type(shape: Shape) -> object:
 
 
 def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
-    """Return the logical type, and the Arrow type without one; plain integers have no logical type."""
+    """Return the logical type, or else the Arrow type; integers of their physical type's width have no logical type."""
     result = node.logical_type
     integer = None if result is None else result.INTEGER
     if integer is not None and integer.isSigned and integer.bitWidth == _WIDTHS.get(node.physical_type):

@@ -401,17 +401,17 @@ class ParquetWriter(SuggestionMixin):
             if key not in excluded
         }
         carried = of_other_rows(carried, self._plan.schema, is_subset=self._is_rewrite)
-        carried |= self._described(groups, carried)
-        carried |= self.options.key_value_metadata
+        carried |= {**self._described(groups, carried), **self.options.key_value_metadata}
         if self.options.arrow_schema:
             noted = self._plan.arrow_schema_text(carried, self._dense.unbounded)
             carried = carried if noted is None else {KEY: noted, **carried}
+        pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         return FileMetaData(
             version=2,
             schema=self._plan.elements,
             num_rows=sum(group.num_rows for group in self._row_groups),
             row_groups=groups,
-            key_value_metadata=[KeyValue(key=k, value=v) for k, v in carried.items()] or None,
+            key_value_metadata=pairs or None,
             created_by=created_by(),
             column_orders=self._plan.column_orders,
         )

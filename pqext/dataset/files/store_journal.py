@@ -81,7 +81,7 @@ def _name(name: Any) -> str:
 
 
 def settled(folder: Location) -> Sequence[Location]:
-    """List all files below a folder of a store: without a job's new files until all exist, then without its old
+    """List the files below a folder of a store: without a job's new files until all exist, then without its old files.
 
     Notes are read before and after a listing that counts, because a job may end, and another begin, between the two.
     Raises ``CorruptFileError`` for a note that cannot be understood.

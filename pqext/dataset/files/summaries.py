@@ -31,7 +31,7 @@ _NOT_NOTED = "it does not note the sizes and times of its files, as pqext.write_
 
 @dataclass(eq=False)
 class Summaries(PickledByFields):
-    """The summary files of a scan: those passed explicitly, and those in ``folders``."""
+    """The summary files of a scan: ``named`` ones, by the files that they list, and those in ``folders``."""
 
     named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
     folders: Sequence[str] = ()

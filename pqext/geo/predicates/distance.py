@@ -51,7 +51,7 @@ def widened(region: Region, distance: float, geod: Geod) -> Region:
 
 
 def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
-    """Whether each row is at most ``distance`` metres from the query. Rows that meet the query must be excluded."""
+    """Whether each row is at most ``distance`` metres from the query. Both are unrolled, and no row meets the query."""
     answers: NDArray[np.bool_] = metres(rows, query, geod) <= distance
     return answers
 

@@ -189,7 +189,7 @@ def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs:
 
 
 def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row overlaps ``query``: they have the same dimension and a partial intersection."""
+    """Return whether each row overlaps ``query``: same dimension, partial intersection. See :func:`intersects`."""
     return SpatialPredicate("overlaps", query).evaluate(array, edges, crs)
 
 

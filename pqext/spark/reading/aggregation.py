@@ -252,7 +252,7 @@ def _addable(array: pa.Array, type: T.DataType) -> pa.Array:
 
 
 def _final(number: int, function: str, types: Mapping[str, str]) -> Column:
-    """The function of all rows, of the parts of them; ``types`` are the types of what parts are of."""
+    """Combine the partial results of ``function``; ``types`` are the types of the aggregated columns."""
     part = _part(number, function)
     if function in ("min", "max"):
         return F.min(part) if function == "min" else F.max(part)

@@ -1,4 +1,4 @@
-"""Cast values to nested types: lists and structs are built from casts of their contents."""
+"""Cast values to nested types: lists, structs and maps are built from casts of their contents."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ class NotUtf8Error(ValueError):
 
 
 def _check_day(array: pa.Array) -> None:
-    """Check days and times of day. Arrow does not accept 24:00."""
+    """Raise ``ValueError`` for times outside the day, which Arrow does not check; 24:00 is accepted."""
     extremes = pc.min_max(array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()))
     for value in (extremes["min"].as_py(), extremes["max"].as_py()):
         if value is not None and not 0 <= value <= _DAY[array.type.unit]:
