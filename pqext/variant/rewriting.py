@@ -434,7 +434,7 @@ class _Rewrite:
 
 
 def _unreadable(array: pa.StructArray) -> pa.Table:
-    """Return the rows whose faults reading cannot repair."""
+    """Return the faults that reading cannot repair."""
     faults = find_faults(array)
     return faults.filter(pc.invert(pc.is_in(faults["rule"], pa.array(REPAIRED)))) if len(faults) else faults
 

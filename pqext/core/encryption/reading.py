@@ -167,9 +167,9 @@ class FileDecryptor:
             return self.footer_key
         if self._decryption is None:
             return None
-        arguments = key_for(path, self._decryption.column_keys)
-        if arguments is not None:
-            return self._given.setdefault(arguments, AesKey(arguments))
+        column_key = key_for(path, self._decryption.column_keys)
+        if column_key is not None:
+            return self._given.setdefault(column_key, AesKey(column_key))
         return self._retrieve(own.key_metadata, f"the key of column {path!r}")
 
     def chunk(self, chunk: ColumnChunk, path: str, row_group: int, column: int) -> ChunkDecryptor | None:

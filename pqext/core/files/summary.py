@@ -49,8 +49,8 @@ def write_summary(
     files: dict[str, NotedFile] = {}
     writers: set[str | None] = set()
     is_alike = True
-    for arguments in paths:
-        path = os.fsdecode(arguments)
+    for entry in paths:
+        path = os.fsdecode(entry)
         try:
             relative = os.path.relpath(os.path.realpath(path), root)
         except ValueError:  # on another drive

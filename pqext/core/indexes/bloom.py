@@ -184,7 +184,7 @@ def _exact(value: Value) -> tuple[int, int]:
 
 
 def hash_values(physical: pa.Array) -> Hashes:
-    """Return the XXH64 of each dense stored value (see ``core.leaf``)."""
+    """Return the XXH64 of each dense stored value (see ``core.schema.types.leaf``)."""
     count, start = len(physical), physical.offset
     hashes = np.empty(count, np.uint64)
     held = physical.buffers()

@@ -237,7 +237,7 @@ class ParquetFile(SuggestionMixin):
                 if node is None or top is None:
                     raise KeyError(unknown_column_message(column, root.child_names))
                 if not root.is_unique(top.name):
-                    raise KeyError(f"the file has more than one column {top.name!r}; select it by position")
+                    raise KeyError(f"the file has more than one column {top.name!r}; read all, select it by position")
                 requested.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}

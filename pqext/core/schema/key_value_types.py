@@ -19,19 +19,19 @@ def apply_key_value_types(schema: Schema, pairs: Iterable[KeyValue], path: str |
     is metadata that contradicts the schema.
     """
     pairs = list(pairs)
-    arguments: dict[str, LogicalType] = {}
+    logical_types: dict[str, LogicalType] = {}
     for pair in pairs:
         handler = describer(pair.key) if pair.value else None
         if handler is not None and pair.value:
             try:
                 properties = {other.key: other.value or "" for other in pairs}
                 adopted = handler.assigned_types(pair.value, lambda name: _column(schema, name), properties)
-                arguments |= adopted.types
+                logical_types |= adopted.types
                 for message in adopted.contradictions:
                     warn_about_file(path, message, AnnotationWarning)
             except ParquetError as error:
                 warn_about_file(path, f"the metadata {pair.key!r} is ignored: {error}", AnnotationWarning)
-    return _with_types(schema, arguments) if arguments else schema
+    return _with_types(schema, logical_types) if logical_types else schema
 
 
 def of_other_rows(pairs: Mapping[str, str], schema: Schema, *, is_subset: bool = False) -> dict[str, str]:

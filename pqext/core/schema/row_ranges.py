@@ -45,13 +45,13 @@ def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | No
     """
     if rows is None:
         return None
-    arguments = list(rows)
-    for item in arguments:
+    parts = list(rows)
+    for item in parts:
         if not isinstance(item, range) or item.step != 1:
             raise TypeError(f"rows are ranges of step 1, not {item!r}")
         if item.start < item.stop and not 0 <= item.start < item.stop <= num_rows:
             raise IndexError(f"rows {item.start} to {item.stop} of a row group of {num_rows}")
-    ranges = merged(arguments)
+    ranges = merged(parts)
     return None if ranges == [range(num_rows)] else ranges
 
 

@@ -106,7 +106,7 @@ class Found:
 
 
 def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
-    """Build the dictionary of a dense array of a physical Arrow type (see ``core.leaf``); None if it does not pay off.
+    """Build the dictionary of a dense array of a physical Arrow type; None if it does not pay off.
 
     It does not if too many of the first values are distinct, or if indices and entries take more bytes than the values,
     which take ``size`` bytes if that is known.

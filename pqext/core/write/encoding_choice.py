@@ -75,7 +75,7 @@ _LONG_VALUE = 64 << 10
 
 @dataclass(slots=True)
 class Choice:
-    """An encoding, and whether a dictionary precedes it."""
+    """An encoding, and whether pages with the dictionary, if there is one, precede it."""
 
     encoding: Encoding
     keep_dictionary: bool = True

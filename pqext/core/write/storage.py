@@ -1,7 +1,7 @@
 """Map an Arrow schema to its stored representation: a schema node for each field, and arrays converted to it.
 
-Annotation handlers store the fields that they claim; other fields follow the type tables of ``core.logical`` and the
-three-level LIST and MAP of the LogicalTypes document.
+Annotation handlers store the fields that they claim; other fields follow the type tables of
+:mod:`pqext.core.schema.types.logical` and the three-level LIST and MAP of the LogicalTypes document.
 """
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return ``table`` with the column order and layouts of ``schema``. Raises ``ValueError`` for other columns."""
-    arguments, requested = set(table.column_names), set(schema.names)
-    missing = [name for name in schema.names if name not in arguments]
+    names, requested = set(table.column_names), set(schema.names)
+    missing = [name for name in schema.names if name not in names]
     extra = [name for name in table.column_names if name not in requested]
     if missing or extra or len(table.column_names) != len(schema.names):
         raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
@@ -144,8 +144,8 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
             raise ValueError("several columns have one name, so the table must have them in the writer's order")
         table = table.select(schema.names)
     for place, field in enumerate(schema):
-        column = in_layout(arguments := table.column(place), field.type)
-        if column is not arguments:
+        column = in_layout(original := table.column(place), field.type)
+        if column is not original:
             table = table.set_column(place, table.field(place).with_type(field.type), column)
         if column.type != field.type:
             raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")

@@ -148,8 +148,8 @@ def key_of(options: WriteOptions) -> _Key | None:
 def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
     """Return the cached plan for files of ``schema`` and equivalent options."""
     key = None
-    for arguments, known, seen, prepared in _recent:
-        if arguments is not options:
+    for cached_options, known, seen, prepared in _recent:
+        if cached_options is not options:
             key = key_of(options) if key is None else key
             if key != known:
                 continue

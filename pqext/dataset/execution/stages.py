@@ -352,10 +352,10 @@ class _GroupRun:
         budget = self._file.budget(self._shares)
         batches = self._file.iter_compared(batch_rows, stage.columns, index, rows, stage.compared, budget)
         by_name = dict(stage.leaves)
-        arguments = [(item.field, by_name[item.name]) for item in self._computed if item.name in by_name]
+        computed = [(item.field, by_name[item.name]) for item in self._computed if item.name in by_name]
         nodes = {
             field._key(): (field, leaves[leaf])
-            for field, leaf in (*arguments, *_fields(stage))
+            for field, leaf in (*computed, *_fields(stage))
             if isinstance(field, VariantField)
         }
         if not nodes:

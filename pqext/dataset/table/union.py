@@ -213,13 +213,13 @@ class Conformed(FileRequest):
             for entry in schema
         ]
         if not arrays:
-            arguments = batch.select([])
+            conformed = batch.select([])
         else:
-            arguments = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            conformed = pa.RecordBatch.from_arrays(arrays, schema=schema)
         if self.exact is None:
-            return arguments
+            return conformed
         mask = evaluate(self.exact, self._conformed(batch, columns(self.exact)))
-        return filtered(arguments, mask) if arrays else _without_columns(mask.true_count)
+        return filtered(conformed, mask) if arrays else _without_columns(mask.true_count)
 
     @cached_property
     def without_columns(self) -> Conformed:

@@ -246,9 +246,9 @@ def _children(
 def check_division(division: Division, schema: pa.Schema) -> None:
     """Raise ``ValueError`` or ``TypeError`` for a division that does not suit the columns of ``schema``."""
     for name in ("max_records_per_file", "target_file_bytes"):
-        arguments = getattr(division, name)
-        if arguments is not None and (isinstance(arguments, bool) or not isinstance(arguments, int)):
-            raise TypeError(f"{name} must be an integer, not {arguments!r}")
-        if arguments is not None and arguments < 1:
-            raise ValueError(f"{name} must be positive, not {arguments}")
+        limit = getattr(division, name)
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise TypeError(f"{name} must be an integer, not {limit!r}")
+        if limit is not None and limit < 1:
+            raise ValueError(f"{name} must be positive, not {limit}")
     folder_names(schema, division.partition_by)

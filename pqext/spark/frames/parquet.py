@@ -324,8 +324,8 @@ def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBat
 
 def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequence[str] | None:
     """The files at local ``paths``; None if paths are URLs."""
-    arguments = [paths] if isinstance(paths, str) else paths
-    return None if any(map(is_remote, arguments)) else _query_of(options, paths).files
+    path_list = [paths] if isinstance(paths, str) else paths
+    return None if any(map(is_remote, path_list)) else _query_of(options, paths).files
 
 
 def _is_on_connect(one: DataFrame | SparkSession) -> bool:
@@ -415,5 +415,5 @@ def _explain(
 
 
 def _query_of(options: Mapping[str, str], paths: str | Sequence[str]) -> Query:
-    arguments = [paths] if isinstance(paths, str) else paths
-    return Query.from_options({**options, "paths": json.dumps(arguments)}).resolved()
+    path_list = [paths] if isinstance(paths, str) else paths
+    return Query.from_options({**options, "paths": json.dumps(path_list)}).resolved()

@@ -85,12 +85,12 @@ def spatial_join(
     schema = _chosen(whole, columns)
     if strategy == "grid" and how != "inner":
         raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: omit it")
-    arguments = right
+    right_frame = right
     left, right, names = _select_needed(left, right, on, whole, schema)
     left_side, right_side = sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
-        here = read_on_driver(arguments, right.schema)
+        here = read_on_driver(right_frame, right.schema)
         collected, size = Whole.within(right, broadcast_bytes if strategy == "auto" else math.inf, here)
     if collected is None:
         if how != "inner":

@@ -161,7 +161,7 @@ def paths_of(
     spark: SparkSession, path: str | Sequence[str], others: Sequence[Any], storage_options: Mapping[str, Any] | None
 ) -> tuple[list[str], Mapping[str, Any] | None]:
     """Return absolute paths and URLs, and the settings for them and for the files next to them."""
-    arguments = [path] if isinstance(path, str) else list(path)
-    paths = [element if is_remote(element) else local_path(element) for element in arguments]
+    path_list = [path] if isinstance(path, str) else list(path)
+    paths = [element if is_remote(element) else local_path(element) for element in path_list]
     remote = [item for item in (*paths, *others) if isinstance(item, str) and is_remote(item)]
     return paths, storage_options or (from_hadoop(spark, remote) if remote else None)

@@ -72,10 +72,10 @@ class JsonLinesSource(DataSource):
         on_error = options.get("on_error", "raise")
         if on_error not in ("raise", "null"):
             raise ValueError(f"on_error is 'raise' or 'null', not {on_error!r}")
-        arguments = options.get("storage_options")
+        credentials = options.get("storage_options")
         return JsonLinesReader(
             paths=tuple(option_paths(options, remote=True)),
-            storage_options=None if arguments is None else storage_options(arguments),
+            storage_options=None if credentials is None else storage_options(credentials),
             schema=exchange_schema(schema),
             column=column,
             raises=on_error == "raise",

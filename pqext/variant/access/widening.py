@@ -16,13 +16,13 @@ _EXACT_INTEGERS = 1 << 53
 
 def widened(typed: pa.Array, target: pa.DataType) -> pa.Array | None:
     """Return ``typed`` as ``target``, with the same nulls; ``None`` if values must be cast individually."""
-    arguments = typed.type
-    if pa.types.is_signed_integer(arguments):
-        wider = pa.types.is_signed_integer(target) and target.bit_width >= arguments.bit_width
+    source = typed.type
+    if pa.types.is_signed_integer(source):
+        wider = pa.types.is_signed_integer(target) and target.bit_width >= source.bit_width
         return typed.cast(target, safe=False) if wider or pa.types.is_float64(target) else None
-    if pa.types.is_float32(arguments):
+    if pa.types.is_float32(source):
         return typed.cast(target) if pa.types.is_float64(target) else None
-    if pa.types.is_decimal128(arguments) and pa.types.is_float64(target):
+    if pa.types.is_decimal128(source) and pa.types.is_float64(target):
         return _doubles(typed)
     return None
 

@@ -70,4 +70,4 @@ class Encoder(Protocol):
     """An encoding as the writer sees it."""
 
     def encode(self, values: pa.Array) -> Bytes:
-        """The encoded bytes of a page of a dense array of a physical Arrow type (see ``core.leaf``)."""
+        """The encoded bytes of a page of a dense array of a physical Arrow type (see ``core.schema.types.leaf``)."""

@@ -77,7 +77,7 @@ def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, acc
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The PLAIN bytes of a dense array of a physical Arrow type (see ``core.leaf``)."""
+    """The PLAIN bytes of a dense array of a physical Arrow type (see ``core.schema.types.leaf``)."""
     kind = values.type
     start, count = values.offset, len(values)
     buffers = values.buffers()

@@ -1,6 +1,6 @@
 """Convert leaf values between their stored and their Arrow layout; equal layouts share buffers.
 
-Values are validated when they are read: an integer, decimal or time outside the range of its type is an error that
+Values are validated on reads and writes: an integer, decimal or time outside the range of its type is an error that
 names the column, instead of a value that wraps around or that Arrow rejects later.
 """
 

@@ -1,8 +1,8 @@
 """Logical types: the meaning of a leaf's stored values, their Arrow type, and their order.
 
 Implements the LogicalTypes document: the translation between LogicalType and the older ConvertedType in both
-directions, the Arrow type of each leaf, and the order of its values. How an Arrow type is stored is the affair of
-``core.stored_types``.
+directions, the Arrow type of each leaf, and the order of its values. The storage of an Arrow type is in
+:mod:`pqext.core.schema.types.physical_types`.
 """
 
 from __future__ import annotations
