@@ -39,7 +39,7 @@ FIXED = Type.FIXED_LEN_BYTE_ARRAY
 
 
 @pytest.mark.spec("logical.precedence")
-def test_a_logical_type_goes_before_a_converted_type() -> None:
+def test_logical_type_takes_precedence_over_the_converted_type() -> None:
     annotation = LogicalType(INTEGER=IntType(bitWidth=16, isSigned=False))
     data = one(Type.INT32, int32(7), 1, logicalType=annotation, converted_type=ConvertedType.DATE)
     assert read(data)["c"].type == pa.uint16()
@@ -53,7 +53,7 @@ def unknown() -> LogicalType:
 
 
 @pytest.mark.spec("logical.unknown-annotation")
-def test_an_unknown_logical_type_is_read_as_its_physical_type_with_a_warning() -> None:
+def test_unknown_logical_type_warns_and_reads_as_physical_type() -> None:
     data = write(
         [
             leaf("n", REQUIRED, Type.INT64, logicalType=unknown()),
@@ -71,7 +71,7 @@ def test_an_unknown_logical_type_is_read_as_its_physical_type_with_a_warning() -
 
 
 @pytest.mark.spec("logical.unknown-annotation")
-def test_bounds_of_an_unknown_logical_type_mean_nothing() -> None:
+def test_bounds_of_unknown_logical_type_are_ignored() -> None:
     plain, out = io.BytesIO(), io.BytesIO()
     pqext.write_table(pa.table({"c": pa.array([1, 2], pa.int64())}), plain)
 
@@ -103,7 +103,7 @@ UNSUITABLE: list[tuple[str, Type, dict[str, Any], LogicalType, pa.DataType]] = [
 
 @pytest.mark.spec("logical.unsuitable-annotation", "geometry.physical", "geography.physical")
 @pytest.mark.parametrize(("name", "kind", "more", "annotation", "expected"), UNSUITABLE)
-def test_an_annotation_that_does_not_suit_its_physical_type_is_passed_over_with_a_warning(
+def test_annotation_that_does_not_fit_its_type_is_ignored_with_a_warning(
     name: str, kind: Type, more: dict[str, Any], annotation: LogicalType, expected: pa.DataType
 ) -> None:
     data = one(kind, bytes(16), 1, logicalType=annotation, **more)
@@ -131,7 +131,7 @@ def later_unit() -> TimeUnit:
         (LogicalType(DECIMAL=DecimalType(scale=0, precision=0)), CorruptFileError, "is not a decimal"),
     ],
 )
-def test_a_column_that_cannot_be_read_hinders_no_other(
+def test_unreadable_column_does_not_affect_other_columns(
     annotation: LogicalType, error: type[Exception], message: str
 ) -> None:
     elements = [
@@ -159,7 +159,7 @@ FILE_TYPE = pa.struct(
 
 
 @pytest.mark.spec("logical.file")
-def test_a_file_column_is_a_marked_struct_that_is_never_fetched() -> None:
+def test_file_column_is_a_marked_struct_and_is_never_fetched() -> None:
     outside, inside = {"uri": "http://0.0.0.0:1/nothing", "offset": 5}, {"inline": b"abc", "content_type": "a/b"}
     rows = [outside, inside, None]
     table = column(rows, FILE_TYPE, logical_type="FILE")
@@ -176,7 +176,7 @@ def test_a_file_column_is_a_marked_struct_that_is_never_fetched() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("url", Type.BYTE_ARRAY), ("size", Type.INT32)])
 @pytest.mark.spec("logical.file")
-def test_a_group_that_is_not_a_file_is_read_as_a_struct_that_can_be_written(name: str, kind: Type) -> None:
+def test_invalid_file_group_is_read_as_a_writable_struct(name: str, kind: Type) -> None:
     plain, data = (
         write([group("c", OPTIONAL, 1, logicalType=mark), leaf(name, OPTIONAL, kind)], [Column(b"", 2, [0, 1])], 2)
         for mark in (None, LogicalType(FILE=FileType()))
@@ -200,7 +200,7 @@ def test_a_group_that_is_not_a_file_is_read_as_a_struct_that_can_be_written(name
     ],
 )
 @pytest.mark.spec("logical.file")
-def test_a_mark_that_the_type_cannot_follow_is_refused_before_anything_is_written(
+def test_mark_that_does_not_fit_its_type_is_rejected_before_writing(
     kind: pa.DataType, mark: str, message: str
 ) -> None:
     out = io.BytesIO()
@@ -210,7 +210,7 @@ def test_a_mark_that_the_type_cannot_follow_is_refused_before_anything_is_writte
 
 
 @pytest.mark.spec("logical.field-id")
-def test_field_ids_come_back_as_field_metadata_as_pyarrow_shows_them() -> None:
+def test_field_ids_are_returned_as_field_metadata_like_pyarrow() -> None:
     def marked(name: str, kind: pa.DataType, number: int) -> pa.Field:
         return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
 
@@ -231,7 +231,7 @@ def test_field_ids_come_back_as_field_metadata_as_pyarrow_shows_them() -> None:
     assert pqext.open(written(found.empty_table())).schema.find("m.key_value.value").field_id == 8  # type: ignore[union-attr]
 
 
-def test_some_columns_of_an_annotated_group_are_read_without_a_warning() -> None:
+def test_columns_of_an_annotated_group_are_read_without_a_warning() -> None:
     from pqext import variant
 
     values = pa.Table.from_arrays([variant.parse_json(pa.array(["1"]))], schema=pa.schema([variant.variant_field("v")]))

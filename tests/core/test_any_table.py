@@ -33,7 +33,7 @@ def written(table: pa.Table, options: dict[str, Any]) -> bytes:
 
 @settings(suppress_health_check=SLOW_TO_DRAW)
 @given(st.data())
-def test_any_table_under_any_options_comes_back_equal(data: st.DataObject) -> None:
+def test_arbitrary_table_round_trips_with_arbitrary_options(data: st.DataObject) -> None:
     table = data.draw(strategies.tables())
     options = data.draw(strategies.options(table.schema))
     file_bytes = written(table, options)
@@ -133,7 +133,7 @@ def read_by_polars(path: Path) -> pa.Table:
 
 @settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.5))
 @given(st.data())
-def test_pyarrow_and_duckdb_find_the_statistics_that_pyarrow_would_write(data: st.DataObject) -> None:
+def test_statistics_match_those_written_by_pyarrow(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=1, plain=True).filter(len))
     options = data.draw(strategies.options(table.schema, encrypted=False, alp=False))
     options |= {"statistics": True, "bound_bytes": 1000, "float_order": "type", "row_group_bytes": 1 << 20}
@@ -149,7 +149,7 @@ def test_pyarrow_and_duckdb_find_the_statistics_that_pyarrow_would_write(data: s
 @pytest.mark.spec("statistics.bounds", "statistics.null-count", "statistics.nan-count", "statistics.truncation")
 @settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.25))
 @given(st.data())
-def test_pyarrow_and_duckdb_find_the_statistics_of_the_values(data: st.DataObject) -> None:
+def test_pyarrow_and_duckdb_read_statistics_that_match_the_values(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=2, plain=True))
     options = data.draw(strategies.options(table.schema, encrypted=False, alp=False)) | {"float_order": "type"}
     chosen = pqext.WriteOptions(**options)
@@ -188,7 +188,7 @@ OPERATORS = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]
 @pytest.mark.spec("statistics.bounds", "page-index.read-by-others")
 @settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.25))
 @given(st.data())
-def test_polars_which_shows_no_statistics_loses_no_row_by_them(data: st.DataObject) -> None:
+def test_polars_loses_no_rows_to_statistics(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=0, plain=True).filter(len))
     options = data.draw(strategies.options(table.schema, encrypted=False, alp=False))
     frame = pl.DataFrame(pl.from_arrow(table))
@@ -233,7 +233,7 @@ def duckdb_statistics(path: Path) -> list[Any]:
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("rows", [0, 5])
-def test_a_table_without_columns_keeps_its_rows(version: int, rows: int) -> None:
+def test_table_without_columns_preserves_its_row_count(version: int, rows: int) -> None:
     table = pa.table({"a": pa.array(range(rows), pa.int8())}).select([])
     data = written(table, {"page_version": version})
     with pqext.open(data) as file:
@@ -244,7 +244,7 @@ def test_a_table_without_columns_keeps_its_rows(version: int, rows: int) -> None
 
 @pytest.mark.parametrize("name", sorted(strategies.SCALARS))
 @pytest.mark.parametrize("rows", [0, 3])
-def test_a_column_of_nothing_but_nulls_of_any_type_comes_back(name: str, rows: int) -> None:
+def test_all_null_column_of_any_type_round_trips(name: str, rows: int) -> None:
     kind, _ = strategies.SCALARS[name]
     table = pa.table({"c": pa.array([None] * rows, kind), "l": pa.array([[None]] * rows, pa.list_(kind))})
     for encodings in ("plain", "auto"):

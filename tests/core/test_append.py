@@ -55,7 +55,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.spec("recovery.append")
-def test_all_readers_see_old_and_new_rows(path: Path) -> None:
+def test_all_readers_return_old_and_new_rows(path: Path) -> None:
     before = path.read_bytes()
     _append(path, SECOND)
     _append(path, SECOND, bloom_filters=True)
@@ -74,7 +74,7 @@ def test_all_readers_see_old_and_new_rows(path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.fits")
-def test_another_schema_is_refused_before_a_byte_is_written(path: Path) -> None:
+def test_schema_mismatch_is_rejected_before_writing(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"do not fit .*: column 'a' has type string instead of int64$"):
         pqext.ParquetWriter(path, pa.table({"a": ["text"], "s": ["q"], "l": [[1]]}).schema, append=True)
@@ -82,7 +82,7 @@ def test_another_schema_is_refused_before_a_byte_is_written(path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.undone")
-def test_what_is_given_up_leaves_the_file_as_it_was(path: Path) -> None:
+def test_aborted_append_leaves_the_file_unchanged(path: Path) -> None:
     before = path.read_bytes()
     with contextlib.suppress(RuntimeError), pqext.ParquetWriter(path, SECOND.schema, append=True) as writer:
         writer.write_table(SECOND)
@@ -102,7 +102,7 @@ def test_what_is_given_up_leaves_the_file_as_it_was(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_not_there_is_made(tmp_path: Path) -> None:
+def test_appending_to_a_missing_file_creates_it(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     for table in (FIRST, SECOND):
         pqext.write_table(table, path, append=True, durable=True)
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_there_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.alone")
-def test_two_writers_do_not_append_at_once(path: Path) -> None:
+def test_concurrent_appends_are_rejected(path: Path) -> None:
     with pqext.ParquetWriter(path, SECOND.schema, append=True) as writer:
         with pytest.raises(BlockingIOError, match="another writer"):
             _append(path, SECOND)
@@ -121,14 +121,14 @@ def test_two_writers_do_not_append_at_once(path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "error"), [({"checkpoint": 1}, "checkpoint"), ({"extensions": {"file": b"x"}}, "extensions")]
 )
-def test_what_would_speak_of_old_row_groups_is_refused(path: Path, option: dict[str, object], error: str) -> None:
+def test_options_that_describe_old_row_groups_are_rejected(path: Path, option: dict[str, object], error: str) -> None:
     before = path.read_bytes()
     with pytest.raises(ValueError, match=error):
         _append(path, SECOND, **option)
     assert path.read_bytes() == before
 
 
-def test_only_local_paths_are_appended_to(path: Path) -> None:
+def test_only_local_paths_support_append(path: Path) -> None:
     with path.open("r+b") as file, pytest.raises(TypeError, match="path"):
         pqext.write_table(SECOND, file, append=True)
     for url in ("memory://t.parquet", "s3://no-such-bucket/t.parquet", "https://host.invalid/t.parquet", "nonsense://t"):
@@ -143,7 +143,7 @@ def test_only_local_paths_are_appended_to(path: Path) -> None:
     assert rubbish.read_bytes() == b"no Parquet file at all"
 
 
-def test_a_jump_table_is_made_anew(tmp_path: Path) -> None:
+def test_append_rebuilds_the_jump_table(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path, footer="thrift+index")
     _append(path, SECOND)
@@ -155,7 +155,7 @@ def test_a_jump_table_is_made_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.fits")
-def test_other_arrow_types_under_the_same_schema_are_refused(tmp_path: Path) -> None:
+def test_different_arrow_types_with_the_same_schema_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(pa.table({"d": pa.array([1], pa.duration("s"))}), path)
     before = path.read_bytes()
@@ -165,7 +165,7 @@ def test_other_arrow_types_under_the_same_schema_are_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"])
-def test_arrow_types_of_columns_with_other_names_are_not_compared(names: str) -> None:
+def test_arrow_types_of_other_columns_are_not_compared(names: str) -> None:
     one, other = (
         base64.b64encode(pa.schema([(name, pa.duration(unit))]).serialize().to_pybytes()).decode()
         for name, unit in zip(names, ("s", "ms"), strict=True)
@@ -174,7 +174,7 @@ def test_arrow_types_of_columns_with_other_names_are_not_compared(names: str) ->
     assert append._other_types(one, one) is None
 
 
-def test_the_file_keeps_its_arrow_types(tmp_path: Path) -> None:
+def test_append_preserves_the_arrow_types_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     polars.DataFrame({"s": ["a"], "l": [["b"]]}).write_parquet(path)
     before = pqext.read_table(path).schema
@@ -183,7 +183,7 @@ def test_the_file_keeps_its_arrow_types(tmp_path: Path) -> None:
     assert polars.read_parquet(path).rows() == [("a", ["b"]), ("c", ["d"])]
 
 
-def test_texts_that_are_given_replace_old_ones(tmp_path: Path) -> None:
+def test_key_value_metadata_argument_replaces_old_entries(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path, key_value_metadata={"k": "old", "kept": "1"})
     _append(path, SECOND, key_value_metadata={"k": "new"})
@@ -191,7 +191,7 @@ def test_texts_that_are_given_replace_old_ones(tmp_path: Path) -> None:
     assert (found[b"k"], found[b"kept"]) == (b"new", b"1")
 
 
-def test_boxes_of_geoparquet_hold_all_rows(tmp_path: Path) -> None:
+def test_geoparquet_boxes_cover_all_rows(tmp_path: Path) -> None:
     import json
 
     import shapely
@@ -222,7 +222,7 @@ _DYING = """
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system kills no process")
 @pytest.mark.parametrize("groups", [0, 9])
 @pytest.mark.spec("recovery.append")
-def test_a_writer_that_dies_loses_no_old_row(tmp_path: Path, groups: int) -> None:
+def test_dying_writer_loses_no_old_row(tmp_path: Path, groups: int) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path)
     before = path.read_bytes()
@@ -242,7 +242,7 @@ def test_a_writer_that_dies_loses_no_old_row(tmp_path: Path, groups: int) -> Non
 
 
 @pytest.mark.parametrize("append", [True, False])
-def test_checksums_that_hadoop_noted_of_older_bytes_go(tmp_path: Path, append: bool) -> None:
+def test_append_removes_stale_hadoop_checksums(tmp_path: Path, append: bool) -> None:
     path, noted = tmp_path / "t.parquet", tmp_path / ".t.parquet.crc"
     pqext.write_table(FIRST, path)
     noted.write_bytes(b"crc")
@@ -256,7 +256,7 @@ def test_checksums_that_hadoop_noted_of_older_bytes_go(tmp_path: Path, append: b
 @pytest.mark.spec("recovery.append")
 @pytest.mark.filterwarnings("ignore::pqext.core.footer.checkpoints.RecoveredFileWarning")
 @pytest.mark.parametrize("appended", [0, 1])
-def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -> None:
+def test_append_interrupted_anywhere_leaves_all_old_rows(path: Path, appended: int) -> None:
     for _ in range(appended):
         _append(path, SECOND)
     rows, size = pqext.read_table(path).to_pylist(), path.stat().st_size
@@ -276,7 +276,7 @@ def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -
 @pytest.mark.filterwarnings("ignore::pqext.core.footer.checkpoints.RecoveredFileWarning")
 @pytest.mark.parametrize("checkpoint", [None, 1])
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers", "flatbuffers"])
-def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: FooterFormat, checkpoint: int | None) -> None:
+def test_append_to_any_footer_format_is_crash_safe(tmp_path: Path, form: FooterFormat, checkpoint: int | None) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path, footer=form, checkpoint=checkpoint, row_group_rows=1)
     size = path.stat().st_size
@@ -289,7 +289,7 @@ def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: Footer
 
 
 @pytest.mark.spec("recovery.append")
-def test_row_groups_are_numbered_all_or_none(path: Path) -> None:
+def test_row_group_ordinals_are_set_for_all_or_none(path: Path) -> None:
     before = [group.metadata.ordinal for group in pqext.open(path).row_groups]
     _append(path, SECOND)
     _append(path, SECOND)
@@ -301,7 +301,7 @@ def test_row_groups_are_numbered_all_or_none(path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append")
-def test_bounds_that_readers_know_to_be_wrong_are_not_passed_off_as_ours(tmp_path: Path) -> None:
+def test_bounds_known_to_be_wrong_are_not_inherited(tmp_path: Path) -> None:
     path = tmp_path / "old.parquet"
     pqext.write_table(pa.table({"s": ["abc", "zzz"], "n": [1, 2]}), path)
 
@@ -327,7 +327,7 @@ def test_bounds_that_readers_know_to_be_wrong_are_not_passed_off_as_ours(tmp_pat
     assert found.statistics.min is None
 
 
-def test_pages_that_are_read_by_their_writers_name_get_no_other(tmp_path: Path) -> None:
+def test_append_is_rejected_if_pages_depend_on_the_writer_name(tmp_path: Path) -> None:
     path = tmp_path / "old.parquet"
     pqext.write_table(pa.table({"s": ["abc", "abd"]}), path, encodings={"s": "delta_byte_array"}, dictionary=False)
     pqext.rewrite_footer(path, lambda metadata: setattr(metadata, "created_by", "parquet-mr version 1.7.0"))
@@ -338,7 +338,7 @@ def test_pages_that_are_read_by_their_writers_name_get_no_other(tmp_path: Path) 
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_child_does_not_keep_others_from_appending(path: Path) -> None:
+def test_forked_child_does_not_block_other_appends(path: Path) -> None:
     with pqext.ParquetWriter(path, SECOND.schema, append=True) as writer:
         writer.write_table(SECOND)
         reader, end = os.pipe()
@@ -354,7 +354,7 @@ def test_a_forked_child_does_not_keep_others_from_appending(path: Path) -> None:
     assert pq.read_table(path).num_rows == FIRST.num_rows + 2 * SECOND.num_rows
 
 
-def test_of_two_that_make_one_file_at_once_one_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_concurrent_creations_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "new.parquet"
     for links in (True, False):  # some file systems have none
         if not links:
@@ -370,7 +370,7 @@ def test_of_two_that_make_one_file_at_once_one_succeeds(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("moment", ["before a byte is written", "before the end"])
-def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(path: Path, moment: str) -> None:
+def test_file_changed_by_another_program_is_left_alone(path: Path, moment: str) -> None:
     before = path.read_bytes()
     for changed in (before[:100], before + bytes(10_000), None):
         path.write_bytes(before)
@@ -391,7 +391,7 @@ def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(path: Path,
 
 
 @pytest.mark.parametrize("end", ["abort", "close", "forget"])
-def test_an_append_without_rows_leaves_a_file_that_another_program_wrote_anew(path: Path, end: str) -> None:
+def test_append_without_rows_leaves_a_rewritten_file_alone(path: Path, end: str) -> None:
     for other in (pa.table({"z": [1]}), pa.table({"z": range(100_000)})):
         writer = pqext.ParquetWriter(path, SECOND.schema, append=True)
         pq.write_table(other, path)  # in place
@@ -403,14 +403,14 @@ def test_an_append_without_rows_leaves_a_file_that_another_program_wrote_anew(pa
         pqext.write_table(FIRST, path)
 
 
-def test_a_link_that_leads_to_itself_is_told_as_such(tmp_path: Path) -> None:
+def test_link_cycle_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "loop.parquet"
     path.symlink_to(path)
     with pytest.raises(OSError, match=r"(?i)symbolic links|symlink"):
         _append(path, SECOND)
 
 
-def test_nothing_is_appended_to_a_file_that_cannot_be_read(path: Path) -> None:
+def test_append_to_an_unreadable_file_is_rejected(path: Path) -> None:
     pqext.rewrite_footer(path, lambda metadata: setattr(metadata.row_groups[0], "num_rows", 3))
     data = path.read_bytes()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -423,7 +423,7 @@ def test_nothing_is_appended_to_a_file_that_cannot_be_read(path: Path) -> None:
     assert caught.value.path == str(path)
 
 
-def test_a_profile_for_spark_appends_to_no_file_that_spark_does_not_read(tmp_path: Path) -> None:
+def test_spark_profile_does_not_append_to_files_unreadable_by_spark(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path, footer="flatbuffers")
     with pytest.raises(ValueError, match="Spark does not read"):
@@ -433,7 +433,7 @@ def test_a_profile_for_spark_appends_to_no_file_that_spark_does_not_read(tmp_pat
 @pytest.mark.spec("recovery.checkpoint.place")
 @pytest.mark.filterwarnings("ignore::pqext.core.footer.checkpoints.RecoveredFileWarning")
 @pytest.mark.parametrize("checkpoint", [None, 1])
-def test_a_parquet_file_that_is_a_value_is_not_taken_for_the_file(tmp_path: Path, checkpoint: int | None) -> None:
+def test_embedded_parquet_file_is_not_mistaken_for_the_file(tmp_path: Path, checkpoint: int | None) -> None:
     inner, path = tmp_path / "inner.parquet", tmp_path / "outer.parquet"
     plain: dict[str, Any] = {"compression": "uncompressed", "dictionary": False}
     pqext.write_table(pa.table({"secret": range(1000, 1100)}), inner, **plain)
@@ -456,7 +456,7 @@ def test_a_parquet_file_that_is_a_value_is_not_taken_for_the_file(tmp_path: Path
         assert file.read()["blob"].to_pylist() == values.to_pylist()
 
 
-def test_a_file_that_takes_the_place_meanwhile_is_not_lost_nor_are_rows_silently(tmp_path: Path) -> None:
+def test_file_created_or_replaced_during_append_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     first = pqext.ParquetWriter(path, FIRST.schema, append=True)
     pqext.write_table(SECOND, path)
@@ -472,7 +472,7 @@ def test_a_file_that_takes_the_place_meanwhile_is_not_lost_nor_are_rows_silently
     assert pq.read_table(path).to_pylist() == SECOND.to_pylist()
 
 
-def test_another_crs_is_refused_before_a_byte_is_written(tmp_path: Path) -> None:
+def test_crs_mismatch_is_rejected_before_writing(tmp_path: Path) -> None:
     import shapely
 
     path = tmp_path / "t.parquet"
@@ -485,7 +485,7 @@ def test_another_crs_is_refused_before_a_byte_is_written(tmp_path: Path) -> None
 
 
 @pytest.mark.spec("recovery.append")
-def test_much_that_was_appended_opens_by_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_interrupted_append_opens_at_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pqext.core.footer.checkpoints._WINDOW", 1 << 10)
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path)
@@ -531,18 +531,18 @@ def check_killed(folder: Path, times: int, seed: int) -> None:
 
 @pytest.mark.spec("recovery.append")
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_an_append_that_is_killed_costs_no_row_that_was_there(tmp_path: Path) -> None:
+def test_killed_append_loses_no_existing_row(tmp_path: Path) -> None:
     check_killed(tmp_path, 2, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_appends_killed_at_40_moments(tmp_path: Path) -> None:
+def test_append_killed_at_40_moments_loses_no_row(tmp_path: Path) -> None:
     check_killed(tmp_path, 40, 2)
 
 
 @pytest.mark.spec("recovery.append.alone")
-def test_no_append_comes_between_the_reading_and_the_replacing_of_a_file(
+def test_append_is_excluded_during_an_in_place_rewrite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "t.parquet"

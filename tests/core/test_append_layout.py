@@ -65,7 +65,7 @@ def _marked(table: pa.Table, physical: str) -> pa.Table:
     ],
     ids=["fixed", "integer", "bytes"],
 )
-def test_decimals_take_the_physical_type_of_the_file(write: Callable[[Path], None], tmp_path: Path) -> None:
+def test_decimals_use_the_physical_type_of_the_file(write: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write(path)
     append(path, DECIMALS)
@@ -87,7 +87,7 @@ TIMES = {
 @pytest.mark.spec("recovery.append.layout")
 @pytest.mark.parametrize("unit", ["us", "ns"])
 @pytest.mark.parametrize("there", TIMES)
-def test_timestamps_take_the_unit_and_type_of_the_file(there: str, unit: str, tmp_path: Path) -> None:
+def test_timestamps_use_the_unit_and_type_of_the_file(there: str, unit: str, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     whole = NOON.replace(microsecond=0)
     kept = whole if there == "ms" else NOON
@@ -100,7 +100,7 @@ def test_timestamps_take_the_unit_and_type_of_the_file(there: str, unit: str, tm
 
 @pytest.mark.spec("recovery.append.layout")
 @pytest.mark.parametrize("units", [("ms", "us"), ("us", "ms")])
-def test_keys_and_values_of_maps_each_take_their_own_type_of_the_file(units: tuple[str, str], tmp_path: Path) -> None:
+def test_map_keys_and_values_use_the_types_of_the_file(units: tuple[str, str], tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     kind = pa.map_(*(pa.timestamp(unit) for unit in units))
     noon = NOON.replace(microsecond=0)
@@ -112,7 +112,7 @@ def test_keys_and_values_of_maps_each_take_their_own_type_of_the_file(units: tup
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_zones_are_the_files_but_local_times_are_no_instants(tmp_path: Path) -> None:
+def test_zones_follow_the_file_but_local_times_do_not_become_instants(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     zoned = NOON.replace(tzinfo=dt.UTC)
     pq.write_table(pa.table({"t": pa.array([zoned], pa.timestamp("us", "Europe/Berlin"))}), path)
@@ -125,7 +125,7 @@ def test_zones_are_the_files_but_local_times_are_no_instants(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_digits_that_the_unit_of_the_file_lacks_abort(tmp_path: Path) -> None:
+def test_digits_beyond_the_unit_of_the_file_abort(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"t": pa.array([NOON], pa.timestamp("us"))}), path)
     before = path.read_bytes()
@@ -135,7 +135,7 @@ def test_digits_that_the_unit_of_the_file_lacks_abort(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_types_of_duckdb_are_taken(tmp_path: Path) -> None:
+def test_duckdb_types_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     duckdb.sql(
         "copy (select unnest([uuid(), null]) u, '{}'::json j, time '10:00' t, 1::utinyint x, 2::bigint y,"
@@ -153,7 +153,7 @@ def test_types_of_duckdb_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_required_columns_take_data_without_nulls(tmp_path: Path) -> None:
+def test_required_columns_accept_data_without_nulls(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     inner = pa.struct([pa.field("x", pa.int64(), nullable=False), pa.field("t", pa.timestamp("us"))])
     fields = [
@@ -174,7 +174,7 @@ def test_required_columns_take_data_without_nulls(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_columns_are_taken_by_name_and_nulls_for_any_type(tmp_path: Path) -> None:
+def test_columns_are_matched_by_name_and_nulls_fit_any_type(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": [1], "b": ["x"], "c": [2.5]}), path)
     append(path, pa.table({"c": [3.5], "b": pa.nulls(1), "a": [2]}))
@@ -188,7 +188,7 @@ def test_columns_are_taken_by_name_and_nulls_for_any_type(tmp_path: Path) -> Non
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_columns_of_one_name_are_taken_in_their_order(tmp_path: Path) -> None:
+def test_duplicate_column_names_are_matched_by_position(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     names = ["a", "a"]
     pqext.write_table(pa.table([[1], [D("1.5")]], names), path)
@@ -199,7 +199,7 @@ def test_columns_of_one_name_are_taken_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_lists_of_two_levels_are_taken(tmp_path: Path) -> None:
+def test_two_level_lists_are_accepted(tmp_path: Path) -> None:
     """As old writers made them: the repeated field is the element."""
     path = tmp_path / "a.parquet"
     path.write_bytes(_two_levels())
@@ -244,7 +244,7 @@ def documents_of(path: Path) -> list[Any]:
 
 @pytest.mark.spec("recovery.append.layout")
 @pytest.mark.parametrize("by", ["pqext", "pqext unshredded", "duckdb"])
-def test_variants_are_shredded_as_in_the_file(by: str, tmp_path: Path) -> None:
+def test_variants_are_shredded_like_the_file(by: str, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     if by == "duckdb":
         duckdb.sql(f"copy (select '{{\"a\": 1, \"b\": \"x\"}}'::json::variant v) to '{path}'")
@@ -267,7 +267,7 @@ def test_variants_are_shredded_as_in_the_file(by: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_nested_variants_are_shredded_as_in_the_file(tmp_path: Path) -> None:
+def test_nested_variants_are_shredded_like_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     element = pa.field("element", variants()["v"].type)
     lists = pa.ListArray.from_arrays([0, 2, 4], variants()["v"].combine_chunks(), pa.list_(element))
@@ -290,7 +290,7 @@ def points_of(path: Path) -> list[Any]:
 @pytest.mark.parametrize(
     "choice", ["EPSG:3857", "OGC:CRS84", {"crs": "EPSG:4326", "edges": "karney"}, {"edges": "spherical"}], ids=str
 )
-def test_geometries_take_kind_crs_and_edges_of_the_file(choice: Any, tmp_path: Path) -> None:
+def test_geometries_use_type_crs_and_edges_of_the_file(choice: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(WKB, path, geometry={"g": choice})
     append(path, WKB)
@@ -311,7 +311,7 @@ def _groups(path: Path) -> list[Any]:
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_edges_that_contradict_the_file_are_refused(tmp_path: Path) -> None:
+def test_edges_that_contradict_the_file_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(WKB, path, geometry={"g": {"edges": "spherical"}})
     told = "option 'geometry' states edges planar for column 'g', but the file has spherical"
@@ -319,7 +319,7 @@ def test_edges_that_contradict_the_file_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_geometries_that_only_geoparquet_tells_of_take_its_crs(tmp_path: Path) -> None:
+def test_geometries_declared_by_geoparquet_alone_use_its_crs(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     first = geopandas.GeoDataFrame({"k": [1, 2]}, geometry=POINTS, crs=3857)
     first.to_parquet(path)
@@ -334,7 +334,7 @@ def test_geometries_that_only_geoparquet_tells_of_take_its_crs(tmp_path: Path) -
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_more_categories_than_the_index_of_the_file_holds_are_read_by_all(tmp_path: Path) -> None:
+def test_categories_beyond_the_index_type_of_the_file_are_readable(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     few = pandas.DataFrame({"c": pandas.Categorical(["x", "y"])})
     few.to_parquet(path)
@@ -347,7 +347,7 @@ def test_more_categories_than_the_index_of_the_file_holds_are_read_by_all(tmp_pa
 
 
 @pytest.mark.spec("recovery.append.fits")
-def test_values_that_a_column_of_the_file_cannot_show_are_refused(tmp_path: Path) -> None:
+def test_values_out_of_range_of_the_file_column_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(pa.table({"n": pa.nulls(3)}), path)
     refuse(path, pa.table({"n": pa.array([1], pa.int32())}), "'n' has type int32 instead of null")
@@ -362,7 +362,7 @@ def test_values_that_a_column_of_the_file_cannot_show_are_refused(tmp_path: Path
 
 
 @pytest.mark.spec("recovery.append.fits")
-def test_text_that_nobody_calls_json_is_not_stored_as_json(tmp_path: Path) -> None:
+def test_text_without_json_annotation_is_not_stored_as_json(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     documents = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}']))})
     pqext.write_table(documents, path)

@@ -50,11 +50,11 @@ def appended(path: Path, *options: pqext.WriteOptions, **keywords: Any) -> dict[
     return told(path, last)
 
 
-def test_row_groups_are_written_like_the_first_one(path: Path) -> None:
+def test_appended_row_groups_use_the_options_of_the_first_row_group(path: Path) -> None:
     assert appended(path) == told(path, 0)
 
 
-def test_page_indexes_filters_and_the_page_version_are_kept(tmp_path: Path) -> None:
+def test_page_indexes_filters_and_page_version_are_preserved(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(ROWS, path, bloom_filters={"s": True}, page_version=2)
     first = told(path, 0)
@@ -65,7 +65,7 @@ def test_page_indexes_filters_and_the_page_version_are_kept(tmp_path: Path) -> N
     assert {*stats} == {PageType.DATA_PAGE_V2, PageType.DICTIONARY_PAGE}
 
 
-def test_what_is_asked_for_holds(path: Path) -> None:
+def test_explicit_options_override_those_of_the_file(path: Path) -> None:
     first = told(path, 0)
     asked = appended(path, compression="snappy", encodings={"a": "plain"}, bloom_filters={"s": True})
     assert [one[0] for one in asked.values()] == ["SNAPPY"] * 3
@@ -74,7 +74,7 @@ def test_what_is_asked_for_holds(path: Path) -> None:
     assert [one[-1] for one in asked.values()] == [False, True, False]
 
 
-def test_a_mapping_tells_only_of_the_columns_that_it_names(path: Path) -> None:
+def test_option_mapping_applies_to_its_columns_only(path: Path) -> None:
     asked = appended(path, compression={"s": "snappy"}, dictionary={"f": True})
     assert {name: one[0] for name, one in asked.items()} == {"a": "ZSTD", "s": "SNAPPY", "f": "UNCOMPRESSED"}
     assert not asked["a"][2]
@@ -82,14 +82,14 @@ def test_a_mapping_tells_only_of_the_columns_that_it_names(path: Path) -> None:
     assert "BYTE_STREAM_SPLIT" not in asked["f"][1]
 
 
-def test_encodings_of_the_file_stay_where_dictionaries_are_refused(path: Path) -> None:
+def test_file_encodings_are_preserved_if_dictionaries_are_disabled(path: Path) -> None:
     assert {name: one[1] for name, one in appended(path, dictionary=False).items()} == {
         "a": {"DELTA_BINARY_PACKED", "RLE"}, "s": {"PLAIN", "RLE"}, "f": {"BYTE_STREAM_SPLIT", "RLE"}
     }
     assert "DELTA_BINARY_PACKED" not in appended(path, dictionary=True)["a"][1]
 
 
-def test_rows_that_repeat_have_dictionaries_whatever_the_first_ones_did(tmp_path: Path) -> None:
+def test_repeated_values_use_dictionaries_even_if_the_first_group_did_not(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     texts = [f"{row:05}" for row in range(2_000)]
     pqext.write_table(pa.table({"s": texts}), path)
@@ -98,7 +98,7 @@ def test_rows_that_repeat_have_dictionaries_whatever_the_first_ones_did(tmp_path
         assert [file.metadata.row_group(at).column(0).has_dictionary_page for at in range(2)] == [False, True]
 
 
-def test_a_row_group_without_rows_tells_nothing(tmp_path: Path) -> None:
+def test_empty_row_group_does_not_determine_options(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(ROWS.slice(0, 0), path)
     pqext.write_table(ROWS, path, append=True)
@@ -108,7 +108,7 @@ def test_a_row_group_without_rows_tells_nothing(tmp_path: Path) -> None:
         assert column.has_offset_index
 
 
-def test_the_level_is_one_of_the_codec_of_the_file(tmp_path: Path) -> None:
+def test_compression_level_applies_to_the_codec_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(ROWS, path, compression="zstd", append=True, compression_level=19)
     assert {one[0] for one in appended(path, compression_level=19).values()} == {"ZSTD"}
@@ -118,7 +118,7 @@ def test_the_level_is_one_of_the_codec_of_the_file(tmp_path: Path) -> None:
         pqext.write_table(ROWS, tmp_path / "new.parquet", append=True, compression_level=19)
 
 
-def test_dictionaries_and_encodings_are_chosen_together(tmp_path: Path) -> None:
+def test_dictionaries_and_encodings_are_overridden_together(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(ROWS, path)
     assert told(path, 0)["s"][2]
@@ -126,13 +126,13 @@ def test_dictionaries_and_encodings_are_chosen_together(tmp_path: Path) -> None:
     assert appended(path, dictionary=False)["s"][1:3] == ({"PLAIN", "RLE"}, False)
 
 
-def test_options_that_are_given_whole_hold_whole(path: Path) -> None:
+def test_complete_options_object_overrides_all_file_options(path: Path) -> None:
     asked = appended(path, pqext.WriteOptions())
     assert {one[0] for one in asked.values()} == {"SNAPPY"}
     assert all(one[3] and one[4] for one in asked.values())
 
 
-def test_what_spark_does_not_read_is_not_kept_for_its_profile(tmp_path: Path) -> None:
+def test_options_unsupported_by_spark_are_dropped_for_its_profile(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(ROWS, path, **WRITTEN | {"compression": {"a": "brotli", "s": "gzip", "f": "none"}})
     asked = appended(path, profile="spark")
@@ -141,7 +141,7 @@ def test_what_spark_does_not_read_is_not_kept_for_its_profile(tmp_path: Path) ->
     assert asked["a"][1] == {"DELTA_BINARY_PACKED", "RLE"}
 
 
-def test_rows_need_not_be_sorted_like_those_of_the_file(tmp_path: Path) -> None:
+def test_appended_rows_need_not_follow_the_sort_order_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(ROWS, path, sorting=["a"])
     pqext.write_table(ROWS.sort_by([("a", "descending")]), path, append=True)

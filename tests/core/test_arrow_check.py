@@ -79,7 +79,7 @@ BROKEN: dict[str, pa.Array] = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_an_array_that_contradicts_itself_is_refused_by_column_and_leaves_no_file(fault: str, tmp_path: Path) -> None:
+def test_inconsistent_array_is_rejected_by_column_and_leaves_no_file(fault: str, tmp_path: Path) -> None:
     table = pa.table({"good": [1] * len(BROKEN[fault]), "c": BROKEN[fault]})
     with pytest.raises(ValueError, match="column 'c' is not a valid Arrow array") as caught:
         pqext.write_table(table, tmp_path / "x.parquet")
@@ -87,7 +87,7 @@ def test_an_array_that_contradicts_itself_is_refused_by_column_and_leaves_no_fil
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_below_a_null_may_be_anything_where_arrow_says_so() -> None:
+def test_invalid_data_under_nulls_is_accepted_like_arrow() -> None:
     indices = pa.Array.from_buffers(pa.int32(), 2, [pa.py_buffer(b"\x01"), buffer([0, 77_777_777], "i4")])
     hidden = pa.Array.from_buffers(
         pa.string(), 2, [pa.py_buffer(b"\x01"), buffer([0, 1, 3], "i4"), pa.py_buffer(b"a\xff\xfe")]
@@ -101,7 +101,7 @@ def test_what_is_below_a_null_may_be_anything_where_arrow_says_so() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
-def test_views_of_more_bytes_than_32_bits_count_are_refused_like_other_byte_arrays(kind: Any, tmp_path: Path) -> None:
+def test_views_over_4_gib_are_rejected_like_other_byte_arrays(kind: Any, tmp_path: Path) -> None:
     """One buffer of a mebibyte, seen so often that Arrow's cast to 32-bit offsets runs over."""
     once, count = b"a" * (1 << 20), 2049
     entries = struct.pack("<i4sii", len(once), once[:4], 0, 0) * count
@@ -126,7 +126,7 @@ HIDDEN = pa.struct([("word", pa.dictionary(pa.int8(), pa.string()))])  # pyarrow
     pa.array([[None, None], None], pa.list_(HIDDEN, 2)),
     pa.array([[("a", None)], None], pa.map_(pa.string(), HIDDEN)),
 ], ids=lambda array: str(array.type))
-def test_what_null_structs_hide_counts_for_nothing(array: pa.Array, tmp_path: Path) -> None:
+def test_values_under_null_structs_are_not_checked(array: pa.Array, tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowInvalid):
         array.validate(full=True)
     pqext.write_table(pa.table({"c": array}), tmp_path / "c")
@@ -139,7 +139,7 @@ def test_what_null_structs_hide_counts_for_nothing(array: pa.Array, tmp_path: Pa
     lambda lists: pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), lists),
     lambda lists: pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), lists),
 ], ids=["alone", "in a struct", "in a list", "run-end encoded"])
-def test_fixed_size_lists_of_too_few_elements_for_their_offset_are_rejected(wrap: Any, tmp_path: Path) -> None:
+def test_fixed_size_lists_too_short_for_their_offset_are_rejected(wrap: Any, tmp_path: Path) -> None:
     kind, values = pa.list_(pa.int64(), 2), pa.array([1, 2, 3, 4])
     good = pa.Array.from_buffers(kind, 2, [None], offset=0, children=[values])
     bad = pa.Array.from_buffers(kind, 2, [None], offset=1, children=[values])

@@ -23,7 +23,7 @@ FIXED = Type.FIXED_LEN_BYTE_ARRAY
 
 
 @pytest.mark.spec("logical.json", "logical.uuid")
-def test_extension_types_of_arrow_are_stored_by_their_annotation() -> None:
+def test_arrow_extension_types_are_stored_by_annotation() -> None:
     table = pa.table(
         {
             "j": pa.array(["{}", None], pa.json_()),
@@ -72,7 +72,7 @@ ODD: dict[str, tuple[pa.Array, list[Any]]] = {
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("cut", [False, True])
-def test_arrays_of_other_layouts_are_written_as_their_values(name: str, cut: bool) -> None:
+def test_arrays_of_other_layouts_are_written_by_value(name: str, cut: bool) -> None:
     array, expected = ODD[name]
     table = pa.table({"c": array})
     if cut:
@@ -89,7 +89,7 @@ def test_arrays_of_other_layouts_are_written_as_their_values(name: str, cut: boo
         (pa.array([2**62], pa.timestamp("s")), "out of bounds"),
     ],
 )
-def test_what_parquet_cannot_hold_is_refused_by_column(array: pa.Array, message: str) -> None:
+def test_types_unsupported_by_parquet_are_rejected_by_column(array: pa.Array, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=rf"'c'.*{message}"):
         written(pa.table({"c": array}))
 
@@ -101,7 +101,7 @@ _VIEWED = pa.struct([("text", pa.binary()), ("view", pa.binary_view()), ("pair",
 @pytest.mark.parametrize(
     "kind", [pa.list_(_VIEWED, 2), pa.list_(_VIEWED), pa.large_list(_VIEWED), pa.list_view(_VIEWED)], ids=str
 )
-def test_views_beside_what_is_null_below_a_null_struct_are_stored(kind: pa.DataType) -> None:
+def test_views_next_to_nulls_in_a_null_struct_are_stored(kind: pa.DataType) -> None:
     first = [None, {"text": None, "view": b"x" * 20, "pair": None}]
     array = pa.array([first, None, [{"text": b"q", "view": None, "pair": [True, False]}, None]], kind)
     for part in (array, array.slice(1), array.slice(0, 1)):

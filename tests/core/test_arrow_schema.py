@@ -62,7 +62,7 @@ def check_same(found: pa.Table, expected: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("name", [*COLUMNS, *OURS_ONLY])
-def test_an_arrow_type_comes_back_here_and_in_pyarrow(name: str) -> None:
+def test_arrow_type_round_trips_here_and_in_pyarrow(name: str) -> None:
     array = COLUMNS[name] if name in COLUMNS else OURS_ONLY[name]
     for part in (array, array[:0], array[1:]):
         table = pa.table({"c": part})
@@ -75,7 +75,7 @@ def test_an_arrow_type_comes_back_here_and_in_pyarrow(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_file_of_pyarrow_is_read_as_pyarrow_reads_it(name: str) -> None:
+def test_pyarrow_file_is_read_like_pyarrow_does(name: str) -> None:
     # pyarrow aborts where it reads its own file of an extension type over dictionaries that has no rows.
     for part in (COLUMNS[name], COLUMNS[name][: name == "opaque_dictionary"]):
         table = pa.table({"c": part, "again": part})
@@ -86,7 +86,7 @@ def test_a_file_of_pyarrow_is_read_as_pyarrow_reads_it(name: str) -> None:
 
 @settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.5))
 @given(st.data())
-def test_any_types_that_are_written_come_back_here_and_in_pyarrow(data: st.DataObject) -> None:
+def test_arbitrary_types_round_trip_here_and_in_pyarrow(data: st.DataObject) -> None:
     table = data.draw(strategies.tables())
     options = data.draw(strategies.options(table.schema, encrypted=False, alp=False))
     options["encodings"] = data.draw(st.sampled_from(["plain", "auto"]))
@@ -110,7 +110,7 @@ def test_any_types_that_are_written_come_back_here_and_in_pyarrow(data: st.DataO
 
 @settings(suppress_health_check=SLOW_TO_DRAW)
 @given(strategies.tables())
-def test_any_file_that_pyarrow_writes_is_read_as_pyarrow_reads_it(table: pa.Table) -> None:
+def test_arbitrary_pyarrow_file_is_read_like_pyarrow_does(table: pa.Table) -> None:
     try:
         data = by_pyarrow(table)
         expected = theirs(data)
@@ -120,7 +120,7 @@ def test_any_file_that_pyarrow_writes_is_read_as_pyarrow_reads_it(table: pa.Tabl
 
 
 @given(st.lists(extension_columns(), min_size=1, max_size=3))
-def test_extension_types_come_back_wherever_they_stand(arrays: list[pa.Array]) -> None:
+def test_extension_types_round_trip_at_any_depth(arrays: list[pa.Array]) -> None:
     for array in arrays:
         table = pa.table({"c": array})
         ours, other = written(table), by_pyarrow(table)
@@ -130,7 +130,7 @@ def test_extension_types_come_back_wherever_they_stand(arrays: list[pa.Array]) -
         check_same(read(other), theirs(other))
 
 
-def test_metadata_of_fields_and_of_the_schema_comes_back() -> None:
+def test_field_and_schema_metadata_round_trips() -> None:
     inner = pa.field("x", pa.int32(), metadata={"unit": "m"})
     element = pa.field("element", pa.int8(), metadata={"of": "list"})
     fields = [
@@ -163,7 +163,7 @@ def frame() -> pd.DataFrame:
     return made
 
 
-def test_a_data_frame_of_pandas_comes_back() -> None:
+def test_pandas_data_frame_round_trips() -> None:
     table = pa.Table.from_pandas(frame())
     for data in (written(table), by_pyarrow(table)):
         pd.testing.assert_frame_equal(read(data).to_pandas(), frame())
@@ -171,7 +171,7 @@ def test_a_data_frame_of_pandas_comes_back() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"row_group_rows": 2}, {"page_rows": 1}, {"encodings": "auto"}], ids=str)
-def test_categories_keep_their_order_and_those_that_no_value_has(options: dict[str, Any]) -> None:
+def test_categories_preserve_order_and_unused_entries(options: dict[str, Any]) -> None:
     kinds = {"ordered": True, "plain": False}
     entries = pa.array(["z", "m", "a", "unused"])
     indices = pa.array([2, 1, None, 1, 0], pa.int8())
@@ -190,7 +190,7 @@ def test_categories_keep_their_order_and_those_that_no_value_has(options: dict[s
 
 
 @pytest.mark.parametrize("encoding", ["delta_byte_array", "delta_length_byte_array"])
-def test_a_dictionary_column_in_an_encoding_of_which_pyarrow_makes_none_comes_back_as_values(encoding: str) -> None:
+def test_dictionary_column_in_an_unusual_encoding_is_read_as_values(encoding: str) -> None:
     table = pa.table({"c": pa.array(["a", "b", "a"]).dictionary_encode(), "s": pa.array([["x"]] * 3)})
     data = written(table, encodings={"c": encoding})
     check_same(read(data), theirs(data))
@@ -201,7 +201,7 @@ def test_a_dictionary_column_in_an_encoding_of_which_pyarrow_makes_none_comes_ba
 
 
 @pytest.mark.spec("querying.dictionaries")
-def test_a_dictionary_that_gives_way_to_plain_pages_keeps_its_entries_first() -> None:
+def test_dictionary_with_plain_fallback_preserves_its_first_entries() -> None:
     names = [f"{'x' * 40}{at}" for at in range(3000)]
     table = pa.table({"c": pa.array(["b", "a", *names], pa.string()).dictionary_encode()})
     data = by_pyarrow(table, dictionary_pagesize_limit=4096, data_page_size=4096, write_batch_size=64)
@@ -214,7 +214,7 @@ def test_a_dictionary_that_gives_way_to_plain_pages_keeps_its_entries_first() ->
 
 
 @pytest.mark.spec("querying.dictionaries")
-def test_a_dictionary_page_that_repeats_itself_gives_distinct_entries() -> None:
+def test_dictionary_page_with_duplicates_returns_distinct_entries() -> None:
     table = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), pa.array(["a", "b", "c"]))})
     data = written(table, compression="uncompressed", checksums=False)
     data = data.replace(b"\x01\0\0\0b\x01\0\0\0c", b"\x01\0\0\0a\x01\0\0\0c")
@@ -223,7 +223,7 @@ def test_a_dictionary_page_that_repeats_itself_gives_distinct_entries() -> None:
     assert found.dictionary.to_pylist() == ["a", "c"]
 
 
-def test_dictionaries_that_outgrow_their_index_together_are_noted_with_a_wider_one() -> None:
+def test_combined_dictionaries_record_a_wider_index_type() -> None:
     chunks = [
         pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array([f"{side}{at}" for at in range(100)]))
         for side in "ab"
@@ -234,7 +234,7 @@ def test_dictionaries_that_outgrow_their_index_together_are_noted_with_a_wider_o
     assert found["c"].to_pylist() == table["c"].to_pylist()
 
 
-def test_without_the_note_types_are_parquets() -> None:
+def test_parquet_types_are_used_without_an_arrow_schema() -> None:
     table = pa.table({"d": pa.array([1], pa.duration("s")), "l": pa.array(["x"], pa.large_string())})
     plain = pa.schema([("d", pa.int64()), ("l", pa.string())])
     assert read(written(table), arrow_schema=False).schema == plain
@@ -244,7 +244,7 @@ def test_without_the_note_types_are_parquets() -> None:
     assert read(by_pyarrow(table, store_schema=False)).schema == plain
 
 
-def test_marks_without_a_type_stay_marks_and_types_stay_types() -> None:
+def test_marks_and_types_round_trip_independently() -> None:
     storage = pa.array([bytes(16)], pa.binary(16))
     marked = pa.field("u", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
     for field, array in ((marked, storage), (pa.field("u", pa.uuid()), pa.uuid().wrap_array(storage))):
@@ -281,7 +281,7 @@ def read_whatever(data: bytes) -> pa.Table:
 
 @settings(suppress_health_check=SLOW_TO_DRAW)
 @given(st.data())
-def test_a_note_of_other_types_never_changes_values(data: st.DataObject) -> None:
+def test_arrow_schema_of_other_types_never_changes_values(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(width=(1, 2)))
     lie = data.draw(strategies.tables(width=(1, 2), max_rows=0)).schema
     file = written(table, row_group_rows=1000)
@@ -302,7 +302,7 @@ def test_a_note_of_other_types_never_changes_values(data: st.DataObject) -> None
 
 @settings(suppress_health_check=SLOW_TO_DRAW)
 @given(st.data())
-def test_a_damaged_note_gives_a_table_or_a_warning(data: st.DataObject) -> None:
+def test_corrupt_arrow_schema_returns_a_table_or_warns(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=3, unique=True))
     schema = pa.schema([pa.field(name, COLUMNS[name].type, metadata={"k": "v"}) for name in names])
     file = written(pa.Table.from_arrays([COLUMNS[name][:0] for name in names], schema=schema))
@@ -314,14 +314,14 @@ def test_a_damaged_note_gives_a_table_or_a_warning(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "!", "é", "AAAA", "/////w==", "A" * 40, "\udcff"], ids=ascii)
-def test_a_note_that_is_none_is_passed_over_with_a_warning(text: str) -> None:
+def test_invalid_arrow_schema_is_ignored_with_a_warning(text: str) -> None:
     data = noted(written(pa.table({"d": pa.array([1], pa.duration("s"))})), text)
     with pytest.warns(AnnotationWarning, match="ARROW:schema is ignored"):
         assert read(data)["d"].to_pylist() == [1]
     assert read(data, arrow_schema=False)["d"].to_pylist() == [1]
 
 
-def test_a_column_that_cannot_be_what_the_note_says_is_read_plainly_with_a_warning() -> None:
+def test_column_that_does_not_fit_the_arrow_schema_warns_and_reads_plainly() -> None:
     data = written(pa.table({"a": ["x"], "b": pa.array([1], pa.duration("s"))}))
     wrong = noted(data, note_of(pa.schema([("a", pa.duration("s")), ("b", pa.duration("s"))])))
     with pytest.warns(AnnotationWarning, match="column 'a' .*ignored: 'a' holds bytes"):
@@ -329,7 +329,7 @@ def test_a_column_that_cannot_be_what_the_note_says_is_read_plainly_with_a_warni
     assert found.schema.types == [pa.string(), pa.duration("s")]
 
 
-def test_values_that_a_noted_type_does_not_hold_are_an_error_that_says_what_to_do() -> None:
+def test_values_out_of_range_of_the_arrow_schema_are_an_error_with_remedy() -> None:
     lists = written(pa.table({"c": [[1, 2], [3]]}))
     many = written(pa.table({"c": [f"{at}" for at in range(200)]}))
     cases = (
@@ -343,7 +343,7 @@ def test_values_that_a_noted_type_does_not_hold_are_an_error_that_says_what_to_d
         assert len(read(wrong, arrow_schema=False))
 
 
-def test_null_lists_of_a_huge_noted_size_take_no_memory() -> None:
+def test_null_lists_of_a_huge_declared_size_allocate_no_memory() -> None:
     wrong = noted(
         written(pa.table({"c": pa.nulls(1000, pa.list_(pa.int8()))})),
         note_of(pa.schema([("c", pa.list_(pa.int8(), 2**31 - 1))])),
@@ -352,13 +352,13 @@ def test_null_lists_of_a_huge_noted_size_take_no_memory() -> None:
         read(wrong)
 
 
-def test_a_zone_that_nobody_knows_is_shown_as_utc() -> None:
+def test_unknown_time_zone_is_read_as_utc() -> None:
     data = written(pa.table({"t": pa.array([1], pa.timestamp("us", "UTC"))}))
     found = read(noted(data, note_of(pa.schema([("t", pa.timestamp("us", "Mars/Olympus"))]))))
     assert found.schema.field("t").type == pa.timestamp("us", "UTC")
 
 
-def test_a_note_that_refers_to_one_part_again_and_again_is_refused_before_it_is_followed() -> None:
+def test_arrow_schema_with_repeated_references_is_rejected_early() -> None:
     count = 3000
     long = pa.field("n" * 30_000, pa.int8())
     message = bytearray(pa.schema([long, *[pa.field("", pa.int8())] * (count - 1)]).serialize().to_pybytes())
@@ -377,7 +377,7 @@ def test_a_note_that_refers_to_one_part_again_and_again_is_refused_before_it_is_
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_filters_and_batches_keep_the_types(name: str) -> None:
+def test_filters_and_batches_preserve_types(name: str) -> None:
     array = COLUMNS[name]
     rows = pa.array(range(len(array)))
     data = written(pa.table({"c": array, "row": rows}))
@@ -389,7 +389,7 @@ def test_filters_and_batches_keep_the_types(name: str) -> None:
     assert null["row"].to_pylist() == [at for at in range(len(array)) if not array[at].is_valid]
 
 
-def test_filters_compare_what_parquet_stores() -> None:
+def test_filters_compare_stored_values() -> None:
     table = pa.table(
         {
             "d": pa.array([1, 2, None], pa.duration("s")), "k": pa.array(["a", "b", None]).dictionary_encode(),
@@ -405,7 +405,7 @@ def test_filters_compare_what_parquet_stores() -> None:
         assert found["d"].to_pylist() == table["d"].to_pylist()[1:2], condition
 
 
-def test_files_that_note_other_types_of_the_same_values_are_scanned_as_the_first() -> None:
+def test_files_with_different_arrow_schemas_are_scanned_like_the_first() -> None:
     first = pa.table({"s": pa.array(["a"]).dictionary_encode(), "t": pa.array([1], pa.timestamp("us", "Asia/Tokyo"))})
     other = pa.table({"s": pa.array(["b"], pa.large_string()), "t": pa.array([2], pa.timestamp("us", "UTC"))})
     for tables in ((first, other), (other, first)):
@@ -419,7 +419,7 @@ def test_files_that_note_other_types_of_the_same_values_are_scanned_as_the_first
         assert filtered["s"].to_pylist() == ["b"]
 
 
-def test_files_whose_durations_count_other_units_do_not_agree() -> None:
+def test_files_with_durations_of_different_units_conflict() -> None:
     seconds, milliseconds = (written(pa.table({"d": pa.array([1], pa.duration(unit))})) for unit in ("s", "ms"))
     with pytest.raises(ValueError, match=r"duration\[s\].*duration\[ms\]"):
         pqext.read_table([seconds, milliseconds])
@@ -428,7 +428,7 @@ def test_files_whose_durations_count_other_units_do_not_agree() -> None:
     assert pqext.read_table([seconds, milliseconds], arrow_schema=False)["d"].to_pylist() == [1, 1]
 
 
-def test_fields_of_nested_columns_are_read_in_their_types() -> None:
+def test_nested_fields_are_read_with_their_types() -> None:
     durations = pa.array([1, None, 2], pa.duration("s"))
     inner = pa.StructArray.from_arrays([durations, COLUMNS["large_string"]], ["d", "l"])
     table = pa.table({"s": inner})
@@ -443,7 +443,7 @@ def joined(files: list[bytes], **options: Any) -> bytes:
     return out.getvalue()
 
 
-def test_joined_files_keep_types_that_all_note() -> None:
+def test_concatenated_files_preserve_types_that_all_declare() -> None:
     def made(kind: pa.DataType, note: str) -> pa.Table:
         return pa.table({"d": pa.array([1], kind)}, metadata={"pandas": note, note: "x"})
 
@@ -457,7 +457,7 @@ def test_joined_files_keep_types_that_all_note() -> None:
         assert read(joined(mixed, key_value_metadata="first")).schema.types == [pa.duration("s")]
 
 
-def test_an_encrypted_file_gives_its_types() -> None:
+def test_encrypted_file_preserves_arrow_types() -> None:
     key = b"0123456789012345"
     table = pa.table({"d": pa.array([1], pa.duration("s")), "k": pa.array(["x"]).dictionary_encode()})
     data = written(table, encryption=pqext.encryption.FileEncryption(key, "f"))
@@ -482,7 +482,7 @@ COLUMNS_OF_TEXT = [
 
 
 @given(st.booleans(), st.sets(st.integers(0, 399)))
-def test_single_fields_of_a_text_are_those_of_the_whole(metadata: bool, chosen: set[int]) -> None:
+def test_single_schema_fields_equal_those_of_the_full_schema(metadata: bool, chosen: set[int]) -> None:
     text, positions = wide_text(metadata), sorted(chosen)
     whole, some = parse(text), parse(text, positions)
     assert [field.equals(whole.field(at), check_metadata=True) for field, at in zip(some, positions, strict=True)] == (
@@ -491,13 +491,13 @@ def test_single_fields_of_a_text_are_those_of_the_whole(metadata: bool, chosen: 
 
 
 @pytest.mark.parametrize("positions", [[400], [-1], [3, 3], [4, 2], [1 << 40]])
-def test_fields_that_a_text_has_not_are_refused(positions: list[int]) -> None:
+def test_missing_schema_fields_are_rejected(positions: list[int]) -> None:
     with pytest.raises(Unreadable, match="not as many fields"):
         parse(wide_text(False), positions)
 
 
 @given(st.sets(st.integers(0, 399), max_size=4), st.integers(0, 40_000), st.integers(0, 255))
-def test_single_fields_of_damaged_texts_are_read_or_refused(chosen: set[int], place: int, byte: int) -> None:
+def test_single_fields_of_a_corrupt_schema_are_read_or_rejected(chosen: set[int], place: int, byte: int) -> None:
     message = bytearray(base64.b64decode(wide_text(True)))
     message[place % len(message)] = byte
     with suppress(Unreadable):
@@ -509,11 +509,11 @@ BASE64 = re.compile(f"([{DIGIT}]{{4}})*([{DIGIT}]{{2}}==|[{DIGIT}]{{3}}=)?")
 
 
 @given(st.binary().map(lambda raw: base64.b64encode(raw).decode()) | st.text("AZaz09+/=-_ \né", max_size=12))
-def test_base64_is_read_as_the_standard_library_reads_it(text: str) -> None:
+def test_base64_is_decoded_like_the_standard_library_does(text: str) -> None:
     assert from_base64(text) == (base64.b64decode(text) if BASE64.fullmatch(text) else None)
 
 
-def test_columns_of_a_wide_file_have_their_noted_types_one_by_one() -> None:
+def test_columns_of_a_wide_file_have_their_declared_types() -> None:
     names = [f"column {i}" for i in range(1200)]
     kinds = [pa.large_string() if i % 2 else pa.dictionary(pa.int16(), pa.string()) for i in range(1200)]
     table = pa.table([pa.array(["a", "b"], kind) for kind in kinds], names=names)

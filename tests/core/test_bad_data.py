@@ -56,7 +56,7 @@ def folder(parquet_testing: Path) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore::pqext.core.base.errors.AnnotationWarning")
-def test_a_file_that_is_not_listed_here_is_refused_or_read_as_pyarrow_reads_it(folder: Path) -> None:
+def test_unlisted_file_is_rejected_or_read_like_pyarrow(folder: Path) -> None:
     found = sorted(folder.rglob("*.parquet"))
     assert found, f"{folder} is empty"
     for path in found:
@@ -88,7 +88,7 @@ def _is_refused_by_value(path: Path) -> bool:
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault is not None])
 @pytest.mark.parametrize("options", [{}, {"checksums": False}, {"threads": 1}], ids=str)
-def test_a_bad_file_is_refused_with_its_error(folder: Path, name: str, options: dict[str, object]) -> None:
+def test_bad_file_raises_its_error(folder: Path, name: str, options: dict[str, object]) -> None:
     path, fault = folder / name, FAULTS[name]
     if not path.exists():
         pytest.skip(f"{name} is not in this copy of parquet-testing; a file with its fault is laid out below")
@@ -102,7 +102,7 @@ def test_a_bad_file_is_refused_with_its_error(folder: Path, name: str, options: 
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault is not None])
-def test_a_bad_file_gives_no_wrong_rows_when_damage_is_passed_over(folder: Path, name: str) -> None:
+def test_bad_file_returns_no_wrong_rows_on_skip(folder: Path, name: str) -> None:
     path, fault = folder / name, FAULTS[name]
     if not path.exists():
         pytest.skip(f"{name} is not in this copy of parquet-testing")
@@ -115,7 +115,7 @@ def test_a_bad_file_gives_no_wrong_rows_when_damage_is_passed_over(folder: Path,
         assert len(pqext.read_table(path, on_corrupt="skip")) == 0
 
 
-def test_runs_of_bit_width_0_are_a_column_of_the_first_dictionary_entry(folder: Path) -> None:
+def test_zero_width_runs_repeat_the_first_dictionary_entry(folder: Path) -> None:
     path = folder / "ARROW-GH-43605.parquet"
     if not path.exists():
         pytest.skip("ARROW-GH-43605.parquet is not in this copy of parquet-testing")
@@ -124,7 +124,7 @@ def test_runs_of_bit_width_0_are_a_column_of_the_first_dictionary_entry(folder: 
     assert table["min_fl"].to_pylist() == [0] * 21_186
 
 
-def test_the_good_columns_of_a_file_with_a_short_column_are_read(folder: Path) -> None:
+def test_intact_columns_next_to_a_short_column_are_read(folder: Path) -> None:
     path = folder / "ARROW-GH-41317.parquet"
     if not path.exists():
         pytest.skip("ARROW-GH-41317.parquet is not in this copy of parquet-testing")
@@ -195,7 +195,7 @@ LAID_OUT: dict[str, tuple[Callable[[], bytes], Fault]] = {
 
 
 @pytest.mark.parametrize("name", LAID_OUT)
-def test_a_file_laid_out_with_the_same_fault_is_refused(name: str) -> None:
+def test_file_with_the_same_defect_is_rejected(name: str) -> None:
     make, fault = LAID_OUT[name]
     data = make()
     with pytest.raises(fault.error) as caught:

@@ -13,7 +13,7 @@ import pqext
 from pqext.core.kernels.encodings import levels as level_kernel
 
 
-def test_batches_of_a_long_page_of_lists_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_a_long_list_page_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = pa.array([[row] * (row % 3) for row in range(20_000)], pa.list_(pa.int64()))
     out = io.BytesIO()
     pq.write_table(pa.table({"l": lists}), out, data_page_size=1 << 30, write_batch_size=1 << 20, store_schema=False)

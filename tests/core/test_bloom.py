@@ -67,7 +67,7 @@ def filter_of(array: pa.Array, **options: Any) -> SplitBlockFilter:
 
 @pytest.mark.spec("bloom.hash")
 @given(st.lists(st.binary(max_size=100), min_size=1, max_size=8))
-def test_byte_arrays_are_hashed_without_their_length(values: list[bytes]) -> None:
+def test_byte_arrays_are_hashed_without_length_prefix(values: list[bytes]) -> None:
     expected = [xxhash.xxh64_intdigest(value, seed=0) for value in values]
     assert bloom.hash_values(pa.array(values, pa.binary())).tolist() == expected
     padded = pa.array([b"front", *values, b"behind"], pa.binary())
@@ -85,7 +85,7 @@ def test_values_of_each_width_are_hashed_as_plain_bytes(width: int) -> None:
 
 @pytest.mark.spec("bloom.block", "bloom.insert", "bloom.check")
 @given(st.integers(1, 40), st.lists(HASHES, max_size=30), st.lists(HASHES, max_size=30))
-def test_the_filter_is_that_of_the_formats_text(blocks: int, inserted: list[int], asked: list[int]) -> None:
+def test_filter_matches_the_example_of_the_specification(blocks: int, inserted: list[int], asked: list[int]) -> None:
     slow = split_block.Filter(blocks)
     words = np.zeros(blocks * 8, np.uint32)
     xxh64.insert_hashes(np.array(inserted, np.uint64), words)
@@ -99,7 +99,7 @@ def test_the_filter_is_that_of_the_formats_text(blocks: int, inserted: list[int]
 
 @pytest.mark.spec("bloom.check")
 @pytest.mark.parametrize("hashed", [0, 1, 2**63 + 12345, 2**64 - 1])
-def test_a_hash_that_lacks_one_of_its_eight_bits_was_not_inserted(hashed: int) -> None:
+def test_hash_with_one_of_eight_bits_missing_is_absent(hashed: int) -> None:
     words = np.zeros(8, np.uint32)
     xxh64.insert_hashes(np.array([hashed], np.uint64), words)
     assert SplitBlockFilter(LeafType(Type.INT64), words).contains_hash(hashed)
@@ -111,7 +111,7 @@ def test_a_hash_that_lacks_one_of_its_eight_bits_was_not_inserted(hashed: int) -
 
 @pytest.mark.spec("bloom.false-positives")
 @pytest.mark.parametrize(("inserted", "percent"), [(13_107, 0.04), (26_214, 1.26), (52_428, 18.0)])
-def test_false_positives_are_as_frequent_as_the_format_says(inserted: int, percent: float) -> None:
+def test_false_positive_rate_matches_the_specification(inserted: int, percent: float) -> None:
     random = np.random.default_rng(1)
     words = np.zeros(1024 * 8, np.uint32)
     xxh64.insert_hashes(random.integers(0, 2**64, inserted, np.uint64), words)
@@ -121,7 +121,7 @@ def test_false_positives_are_as_frequent_as_the_format_says(inserted: int, perce
 
 
 @pytest.mark.spec("bloom.size")
-def test_filters_are_sized_for_their_distinct_values_and_false_positives() -> None:
+def test_filter_size_follows_distinct_values_and_false_positive_rate() -> None:
     for fpp, bits in [(0.1, 6.0), (0.01, 10.5), (0.001, 16.9), (0.0001, 26.4), (0.00001, 41)]:
         assert bloom.false_positives(bits) == pytest.approx(fpp, rel=0.06), "the table of the format's text"
         size = bloom.size_for(1_000_000, fpp, 1 << 30)
@@ -133,7 +133,7 @@ def test_filters_are_sized_for_their_distinct_values_and_false_positives() -> No
 
 @pytest.mark.spec("bloom.size")
 @given(st.lists(HASHES, max_size=200), st.integers(0, 5))
-def test_a_folded_filter_is_the_smaller_filter(hashes: list[int], power: int) -> None:
+def test_folded_filter_equals_a_smaller_filter(hashes: list[int], power: int) -> None:
     large, small = np.zeros(8 << (power + 1), np.uint32), np.zeros(8 << power, np.uint32)
     for words in (large, small):
         xxh64.insert_hashes(np.array(hashes, np.uint64), words)
@@ -142,7 +142,7 @@ def test_a_folded_filter_is_the_smaller_filter(hashes: list[int], power: int) ->
 
 @pytest.mark.spec("bloom.size")
 @pytest.mark.parametrize("distinct", [1, 1000, 30_000])
-def test_distinct_values_are_counted_when_nobody_gives_their_number(distinct: int) -> None:
+def test_distinct_values_are_counted_if_not_specified(distinct: int) -> None:
     values = pa.array(np.random.default_rng(2).permutation(np.arange(60_000) % distinct))
     for dictionary in (True, False):
         found = filter_of(values, dictionary=dictionary, bloom_filters={"c": {"fpp": 0.01}})
@@ -150,7 +150,7 @@ def test_distinct_values_are_counted_when_nobody_gives_their_number(distinct: in
         assert all(found.might_contain(value) for value in range(distinct))
 
 
-def test_options_set_the_size() -> None:
+def test_filter_size_options_apply() -> None:
     values = pa.array(range(1000))
     assert filter_of(values, bloom_filters={"c": {"ndv": 100_000, "fpp": 0.1}}).num_bytes == 131_072
     repeated = pa.array([1, 2] * 500)
@@ -176,7 +176,7 @@ def test_options_set_the_size() -> None:
         ({"bloom_filter_place": "somewhere"}, "bloom_filter_place"),
     ],
 )
-def test_wrong_choices_are_refused(options: dict[str, Any], error: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, Any], error: str) -> None:
     with pytest.raises((ValueError, TypeError), match=error):
         pqext.write_table(pa.table({"c": [1]}), io.BytesIO(), **options)
 
@@ -205,7 +205,7 @@ COLUMNS = {
 @pytest.mark.spec("bloom.hash", "bloom.per-chunk")
 @pytest.mark.parametrize("name", ["int32", "uint64", "float", "double", "text"])
 @pytest.mark.parametrize("place", ["file", "row_group"])
-def test_duckdb_probes_our_filters(tmp_path: Path, name: str, place: str) -> None:
+def test_duckdb_uses_our_filters(tmp_path: Path, name: str, place: str) -> None:
     path, values = tmp_path / "a.parquet", COLUMNS[name]
     half = len(values) // 2
     pqext.write_table(
@@ -229,7 +229,7 @@ def test_duckdb_probes_our_filters(tmp_path: Path, name: str, place: str) -> Non
 
 @pytest.mark.spec("bloom.hash")
 @pytest.mark.parametrize("name", sorted(COLUMNS))
-def test_we_find_all_values_in_the_filters_of_pyarrow(name: str) -> None:
+def test_pyarrow_filters_contain_all_values(name: str) -> None:
     out = io.BytesIO()
     path = "c.list.element" if name == "lists" else "c"
     options = {"ndv": 4000, "fpp": 0.001}
@@ -239,7 +239,7 @@ def test_we_find_all_values_in_the_filters_of_pyarrow(name: str) -> None:
 
 @pytest.mark.spec("bloom.hash")
 @pytest.mark.parametrize("name", sorted(COLUMNS))
-def test_we_find_all_values_in_our_own_filters(name: str) -> None:
+def test_our_filters_contain_all_values(name: str) -> None:
     _finds_all(written(pa.table({"c": COLUMNS[name]}), bloom_filters=True), COLUMNS[name])
 
 
@@ -265,7 +265,7 @@ def _finds_all(file: pqext.ParquetFile, values: pa.Array) -> None:
 
 
 @pytest.mark.spec("bloom.hash")
-def test_pyarrow_writes_the_filter_that_we_write() -> None:
+def test_filter_bytes_match_pyarrow() -> None:
     values = pa.array(range(1000))
     out = io.BytesIO()
     pq.write_table(pa.table({"c": values}), out, bloom_filter_options={"c": {"ndv": 1000, "fpp": 0.01}})
@@ -277,7 +277,7 @@ def test_pyarrow_writes_the_filter_that_we_write() -> None:
 
 @pytest.mark.spec("bloom.hash", "bloom.header")
 @needs_data
-def test_the_filters_of_the_public_test_files() -> None:
+def test_filters_of_public_test_files_contain_their_values() -> None:
     assert DATA is not None
     raw = Path(DATA, "data", "bloom_filter.xxhash.bin").read_bytes()
     found = bloom.read(MemorySource(raw), 0, None, LeafType(Type.BYTE_ARRAY), Limits())
@@ -295,7 +295,7 @@ def test_the_filters_of_the_public_test_files() -> None:
 
 
 @pytest.mark.spec("bloom.zeros")
-def test_both_zeros_are_one_value() -> None:
+def test_zeros_of_both_signs_are_one_value() -> None:
     for kind in (pa.float32(), pa.float64()):
         assert filter_of(pa.array([-0.0, 1.0], kind)).might_contain(0.0)
         assert filter_of(pa.array([0.0, 1.0], kind)).might_contain(-0.0)
@@ -305,14 +305,14 @@ def test_both_zeros_are_one_value() -> None:
 @pytest.mark.spec("bloom.zeros")
 @pytest.mark.parametrize(("kind", "code"), [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")])
 @pytest.mark.parametrize("zero", [0.0, -0.0])
-def test_a_filter_with_one_zero_has_both(kind: pa.DataType, code: str, zero: float) -> None:
+def test_filter_of_one_zero_contains_both(kind: pa.DataType, code: str, zero: float) -> None:
     found = filter_of(pa.array([zero, *range(1, 2000)], kind))
     for raw in (struct.pack(code, 0.0), struct.pack(code, -0.0)):
         assert found.contains_hash(xxhash.xxh64_intdigest(raw))
 
 
 @pytest.mark.spec("bloom.zeros")
-def test_zeros_of_half_floats() -> None:
+def test_zeros_of_half_floats_are_equal() -> None:
     half = LeafType(Type.FIXED_LEN_BYTE_ARRAY, 2, LogicalType(FLOAT16=Float16Type()))
     assert bloom.plain_forms(half, 0) == [struct.pack("<e", 0.0), struct.pack("<e", -0.0)]
     assert bloom.plain_forms(half, 1e9) == [struct.pack("<e", math.inf)]
@@ -333,13 +333,13 @@ def test_zeros_of_half_floats() -> None:
         (LeafType(Type.DOUBLE), 2**60 + 1),
     ],
 )
-def test_values_with_many_stored_forms_are_never_ruled_out(leaf: LeafType, value: Any) -> None:
+def test_values_with_several_encodings_are_never_excluded(leaf: LeafType, value: Any) -> None:
     assert bloom.plain_forms(leaf, value) is None
     assert SplitBlockFilter(leaf, np.zeros(8, np.uint32)).might_contain(value)
 
 
 @pytest.mark.spec("bloom.many-forms")
-def test_a_value_that_the_column_cannot_hold_is_ruled_out() -> None:
+def test_value_out_of_range_of_the_column_is_excluded() -> None:
     cents = LogicalType(DECIMAL=DecimalType(scale=2, precision=9))
     for leaf, value in [
         (LeafType(Type.INT32), 1 << 31),
@@ -372,7 +372,7 @@ def read(raw: bytes, length: int | None = None, limits: Limits | None = None) ->
 
 @pytest.mark.spec("bloom.header", "bloom.length", "bloom.per-chunk")
 @pytest.mark.parametrize("place", ["file", "row_group"])
-def test_a_written_filter_is_a_header_that_gives_its_bytes_and_they(place: str) -> None:
+def test_written_filter_is_a_header_followed_by_its_bytes(place: str) -> None:
     table = pa.table({"a": [f"value {i}" for i in range(40)]})
     out = io.BytesIO()
     options: Any = {"bloom_filters": True, "bloom_filter_place": place, "row_group_rows": 20}
@@ -391,7 +391,7 @@ def test_a_written_filter_is_a_header_that_gives_its_bytes_and_they(place: str) 
 
 
 @pytest.mark.spec("bloom.header", "bloom.length")
-def test_filters_are_read_with_and_without_a_length() -> None:
+def test_filters_are_read_with_and_without_a_stated_length() -> None:
     raw = stored() + bytes(range(32))
     for length in (None, len(raw)):
         found = read(raw + b"more" * (length is None), length)
@@ -402,7 +402,7 @@ def test_filters_are_read_with_and_without_a_length() -> None:
 
 
 @pytest.mark.spec("bloom.unknown")
-def test_filters_of_unknown_kinds_are_no_filters() -> None:
+def test_filters_of_unknown_types_are_ignored() -> None:
     for name, kind in (
         ("algorithm", BloomFilterAlgorithm), ("hash", BloomFilterHash), ("compression", BloomFilterCompression)
     ):
@@ -411,12 +411,12 @@ def test_filters_of_unknown_kinds_are_no_filters() -> None:
 
 @pytest.mark.spec("bloom.header")
 @pytest.mark.parametrize("size", [0, -32, 33, 31])
-def test_sizes_that_are_no_blocks_are_refused(size: int) -> None:
+def test_sizes_that_are_not_block_multiples_are_rejected(size: int) -> None:
     with pytest.raises(CorruptFileError, match="blocks"):
         read(stored(numBytes=size) + bytes(64))
 
 
-def test_huge_and_truncated_filters_are_refused() -> None:
+def test_huge_and_truncated_filters_are_rejected() -> None:
     with pytest.raises(LimitError, match="bloom_filter_bytes"):
         read(stored(numBytes=1 << 30) + bytes(64))
     with pytest.raises(CorruptFileError):
@@ -430,7 +430,7 @@ def test_huge_and_truncated_filters_are_refused() -> None:
 
 @pytest.mark.spec("bloom.place")
 @pytest.mark.parametrize("place", ["file", "row_group"])
-def test_filters_lie_behind_all_row_groups_or_behind_their_own(place: str) -> None:
+def test_filters_are_stored_after_all_row_groups_or_after_their_own(place: str) -> None:
     table = pa.table({"a": range(100), "b": [str(i) for i in range(100)]})
     file = written(table, bloom_filters=True, row_group_rows=50, bloom_filter_place=place)
     chunks = [chunk for group in file.row_groups for chunk in group.chunks()]
@@ -448,7 +448,7 @@ def test_filters_lie_behind_all_row_groups_or_behind_their_own(place: str) -> No
 
 
 @pytest.mark.spec("querying.bloom")
-def test_a_filter_rules_out_what_statistics_cannot() -> None:
+def test_filter_prunes_where_statistics_cannot() -> None:
     chunk = written(pa.table({"c": range(0, 100_000, 2)}), bloom_filters=True).row_groups[0].chunk(0)
     bounds, found = chunk.bounds(), chunk.bloom_filter
     absent = next(value for value in range(1, 99_999, 2) if found is not None and not found.might_contain(value))
@@ -460,7 +460,7 @@ def test_a_filter_rules_out_what_statistics_cannot() -> None:
     assert chunk.may_match(Comparison("<", absent))
 
 
-def test_a_damaged_filter_raises_when_asked_for_and_is_passed_over_in_pruning() -> None:
+def test_corrupt_filter_raises_on_access_and_is_ignored_in_pruning() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"c": [1, 3]}), out, bloom_filters=True, page_index=False)
     raw = bytearray(out.getvalue())

@@ -45,7 +45,7 @@ def measured() -> dict[tuple[str, str], tuple[str, float, int]]:
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the measurements are those of /proc")
 @pytest.mark.skipif(SANITIZED, reason="sanitizers take memory of their own")
-def test_no_small_file_takes_more_than_the_budget_or_ten_seconds(
+def test_small_file_stays_within_memory_budget_and_ten_seconds(
     measured: dict[tuple[str, str], tuple[str, float, int]],
 ) -> None:
     assert len(measured) == len(bombs.files()) * 6
@@ -56,7 +56,7 @@ def test_no_small_file_takes_more_than_the_budget_or_ten_seconds(
         assert taken < 2 * LIMITS.memory_bytes + OVERHEAD, (case, taken)  # a scan counts its table beside its batches
 
 
-def test_a_run_that_stands_for_gigabytes_is_read_in_batches() -> None:
+def test_run_of_gigabytes_is_read_in_batches() -> None:
     count = 1 << 25
     sevens = int.from_bytes(b"7" * 8, "little")
     for data, value in (
@@ -75,7 +75,7 @@ def test_a_run_that_stands_for_gigabytes_is_read_in_batches() -> None:
 
 @pytest.mark.parametrize("batch_rows", [1000, 40_000, 100_001])
 @pytest.mark.parametrize("codec", [0, 6])
-def test_a_page_cut_within_its_runs_holds_what_it_holds_whole(batch_rows: int, codec: int) -> None:
+def test_page_split_within_a_run_returns_the_same_values(batch_rows: int, codec: int) -> None:
     runs = bombs.run(70_000, 1) + bombs.run(40_000, 0) + bytes([0b11, 0b10110101]) + bombs.run(90_000, 1)
     entries = 200_008
     present = np.concatenate([np.ones(70_000), np.zeros(40_000), [1, 0, 1, 0, 1, 1, 0, 1], np.ones(90_000)]) == 1
@@ -94,7 +94,7 @@ def test_a_page_cut_within_its_runs_holds_what_it_holds_whole(batch_rows: int, c
     assert cut.to_pylist() == expected.tolist()
 
 
-def test_batches_have_fewer_rows_where_these_are_large() -> None:
+def test_batches_of_large_rows_are_smaller() -> None:
     table = pa.table({"s": [bytes([65 + i % 26]) * 20_000 for i in range(2000)], "i": range(2000)})
     out = io.BytesIO()
     pqext.write_table(table, out, page_rows=20, compression="zstd")
@@ -111,7 +111,7 @@ def test_batches_have_fewer_rows_where_these_are_large() -> None:
     assert kept.equals(table.slice(0, 3))
 
 
-def test_computed_columns_stand_beside_their_rows_where_batches_are_cut() -> None:
+def test_computed_columns_align_with_rows_of_split_batches() -> None:
     rows = 3000
     texts = [json.dumps({"n": i, "text": "x" * 9000}) for i in range(rows)]
     events = pqext.variant.parse_json(pa.array(texts))
@@ -131,7 +131,7 @@ def test_computed_columns_stand_beside_their_rows_where_batches_are_cut() -> Non
     bombs.LogicalType(GEOGRAPHY=GeographyType()),
     bombs.LogicalType(GEOGRAPHY=GeographyType(algorithm=EdgeInterpolationAlgorithm.KARNEY)),
 ])  # fmt: skip
-def test_one_geometry_in_thousands_of_rows_is_asked_once(logical: bombs.LogicalType) -> None:
+def test_repeated_geometry_is_evaluated_once(logical: bombs.LogicalType) -> None:
     rows = 4096
     data = bombs.geometries(logical, [(i % 7, i % 5) for i in range(500)], rows)
     assert len(data) < 10_000
@@ -147,7 +147,7 @@ def test_one_geometry_in_thousands_of_rows_is_asked_once(logical: bombs.LogicalT
     assert time.process_time() - begin < 10 * SLOWER
 
 
-def test_limits_for_strangers_can_be_changed_one_by_one() -> None:
+def test_limits_for_untrusted_files_can_be_overridden() -> None:
     assert Limits.untrusted().memory_for(1000) == 100 << 20
     assert Limits.untrusted().memory_for(1 << 30) == 16 << 30
     assert Limits.untrusted(memory_expansion=0, memory_bytes=5).memory_for(1 << 30) == 5

@@ -76,7 +76,7 @@ WHOLE = written()
 
 @pytest.mark.spec("recovery.checkpoint.ordinary")
 @pytest.mark.parametrize("options", [{}, {"footer": "thrift+index"}, {"bloom_filters": True}])
-def test_a_finished_file_is_an_ordinary_one(options: dict[str, Any], tmp_path: Path) -> None:
+def test_finished_file_with_checkpoints_is_ordinary_parquet(options: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(data := written(**options))
     assert len(checkpoints(data)) == 3
@@ -90,7 +90,7 @@ def test_a_finished_file_is_an_ordinary_one(options: dict[str, Any], tmp_path: P
 @pytest.mark.spec("layout.repeated-metadata")
 @pytest.mark.spec("recovery.checkpoint")
 @pytest.mark.spec("recovery.checkpoint.frame")
-def test_a_checkpoint_is_a_footer_complete_in_itself() -> None:
+def test_checkpoint_is_a_complete_footer() -> None:
     found = checkpoints(WHOLE)
     counts = []
     for one in found:
@@ -105,7 +105,7 @@ def test_a_checkpoint_is_a_footer_complete_in_itself() -> None:
 
 
 @pytest.mark.spec("recovery.checkpoint.chain")
-def test_each_checkpoint_leads_to_the_one_before() -> None:
+def test_each_checkpoint_points_to_the_previous_one() -> None:
     found = checkpoints(WHOLE)
     assert [one.before for one in found] == [(0, 0), *((one.start, one.stop - one.start) for one in found[:-1])]
     data = bytearray(WHOLE)
@@ -117,7 +117,7 @@ def test_each_checkpoint_leads_to_the_one_before() -> None:
 
 
 @pytest.mark.spec("recovery.checkpoint.open")
-def test_a_file_that_is_cut_anywhere_has_the_rows_before_its_last_checkpoint(tmp_path: Path) -> None:
+def test_file_truncated_anywhere_has_the_rows_of_its_last_checkpoint(tmp_path: Path) -> None:
     first = checkpoints(WHOLE)[0].stop
     cuts = sorted({first, len(WHOLE) - 1, *random.Random(5).sample(range(first, len(WHOLE)), share(0.4))})
     for cut in cuts:
@@ -132,7 +132,7 @@ def test_a_file_that_is_cut_anywhere_has_the_rows_before_its_last_checkpoint(tmp
 
 
 @pytest.mark.spec("recovery.checkpoint.open")
-def test_what_is_whole_or_has_no_checkpoint_is_opened_as_ever() -> None:
+def test_complete_file_or_file_without_checkpoint_opens_as_usual() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pqext.open(WHOLE, recover=True) as file:
@@ -147,7 +147,7 @@ def test_what_is_whole_or_has_no_checkpoint_is_opened_as_ever() -> None:
 
 
 @pytest.mark.spec("recovery.checkpoint")
-def test_flipped_bytes_of_checkpoints_lead_to_earlier_ones_or_to_none() -> None:
+def test_corrupt_checkpoint_falls_back_to_an_earlier_one() -> None:
     found = checkpoints(WHOLE)
     data = WHOLE[: found[1].stop]
     places = [*range(found[0].start, found[0].stop), *range(found[1].start, found[1].stop)]
@@ -160,7 +160,7 @@ def test_flipped_bytes_of_checkpoints_lead_to_earlier_ones_or_to_none() -> None:
 
 
 @pytest.mark.spec("recovery.checkpoint.place")
-def test_a_checkpoint_elsewhere_than_it_says_is_none() -> None:
+def test_checkpoint_at_another_offset_than_stated_is_ignored() -> None:
     held = written(pa.table({"blob": [WHOLE]}), compression="uncompressed", checkpoint=None, dictionary=False)
     assert held.count(OWNER) == 3
     with pytest.raises(pqext.CorruptFileError):
@@ -171,7 +171,7 @@ def test_a_checkpoint_elsewhere_than_it_says_is_none() -> None:
 
 @pytest.mark.spec("recovery.checkpoint")
 @pytest.mark.parametrize("place", ["row_group", "file"])
-def test_checkpoints_of_geometries_filters_and_variants(place: Any) -> None:
+def test_checkpoints_include_geometries_filters_and_variants(place: Any) -> None:
     events = pqext.variant.parse_json([f'{{"a": {i}}}' for i in range(180)])
     points = pqext.geo.from_points([float(i) for i in range(180)], [1.0] * 180)
     fields = [pqext.geo.geometry_field("g"), pa.field("v", events.type), pa.field("s", pa.string())]
@@ -191,7 +191,7 @@ def test_checkpoints_of_geometries_filters_and_variants(place: Any) -> None:
             assert recovered.row_groups[0].chunk("s").has_bloom_filter == (place == "row_group")
 
 
-def test_checkpoints_come_by_bytes_and_by_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_are_written_by_bytes_and_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     one = len(checkpoints(written(checkpoint=pqext.Checkpoint(bytes=1))))
     assert one == GROUPS
     assert not checkpoints(written(checkpoint=pqext.Checkpoint(bytes=1 << 30)))
@@ -212,7 +212,7 @@ def test_checkpoints_come_by_bytes_and_by_time_too(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.spec("recovery.checkpoint.plaintext")
-def test_files_with_keys_and_in_stores_have_none() -> None:
+def test_encrypted_and_remote_files_have_no_checkpoints() -> None:
     keys = pqext.encryption.FileEncryption(footer_key=b"0" * 16)
     with pytest.raises(ValueError, match="would expose encrypted data"):
         written(encryption=keys)
@@ -221,7 +221,7 @@ def test_files_with_keys_and_in_stores_have_none() -> None:
 
 
 @pytest.mark.spec("recovery.durable")
-def test_a_durable_file_is_on_the_disk_before_its_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_durable_file_is_synced_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str, str]] = []
     sync, replace = os.fsync, os.replace
 
@@ -319,18 +319,18 @@ def check_killed(folder: Path, times: int, seed: int) -> None:
 
 @pytest.mark.spec("recovery.checkpoint.open")
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_a_killed_writer_leaves_all_before_its_last_checkpoint(tmp_path: Path) -> None:
+def test_killed_writer_leaves_rows_of_its_last_checkpoint(tmp_path: Path) -> None:
     check_killed(tmp_path, 2, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_writers_killed_at_200_moments(tmp_path: Path) -> None:
+def test_writer_killed_at_200_moments_is_recoverable(tmp_path: Path) -> None:
     check_killed(tmp_path, 200, 2)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_whoever_recovers_the_file_that_was_to_be_is_told_what_is_left(tmp_path: Path) -> None:
+def test_recovery_of_the_target_path_reports_the_temporary_file(tmp_path: Path) -> None:
     with writers() as killed:
         left = killed(tmp_path, 0.0)
     with pytest.raises(FileNotFoundError, match=f"an interrupted writer left .*{left.name}: recover that"):
@@ -341,7 +341,7 @@ def test_whoever_recovers_the_file_that_was_to_be_is_told_what_is_left(tmp_path:
 
 
 @pytest.mark.spec("recovery.checkpoint.open")
-def test_a_footer_whose_schema_is_none_gives_way_to_the_checkpoint() -> None:
+def test_footer_with_an_invalid_schema_falls_back_to_the_checkpoint() -> None:
     data = bytearray(written())
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     name = data.index(b"id", footer)
@@ -351,7 +351,7 @@ def test_a_footer_whose_schema_is_none_gives_way_to_the_checkpoint() -> None:
     assert opened(bytes(data)) == TABLE.slice(0, ROWS * 9)
 
 
-def test_a_file_that_was_never_finished_is_named_where_it_is_to_be_recovered(tmp_path: Path) -> None:
+def test_error_for_an_unfinished_file_names_it_for_recovery(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     left = tmp_path / f"{temporary_prefix(str(path))}0123.tmp"
     left.write_bytes(written()[:-8])
@@ -362,7 +362,7 @@ def test_a_file_that_was_never_finished_is_named_where_it_is_to_be_recovered(tmp
     assert "recover" not in str(plain.value)
 
 
-def test_a_checkpoint_that_unpacks_to_far_more_than_footers_do_is_none() -> None:
+def test_checkpoint_that_decompresses_to_too_much_is_ignored() -> None:
     raw = bytes(compress(CompressionCodec.ZSTD, bytes(1 << 24)))
     about = struct.pack("<BIQQI", 1, 1 << 24, 4, 0, 0)
     made = b"PAR1" + frame(raw + about + zlib.crc32(about).to_bytes(4, "little"), CHECKPOINT)
@@ -383,7 +383,7 @@ def fail(writer: pqext.ParquetWriter, groups: int) -> None:
 
 
 @pytest.mark.spec("recovery.checkpoint.left")
-def test_an_exception_leaves_all_before_the_last_checkpoint_and_says_where(tmp_path: Path) -> None:
+def test_exception_leaves_rows_of_the_last_checkpoint_and_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(b"what was there before")
     with pytest.raises(KeyError) as raised:
@@ -396,7 +396,7 @@ def test_an_exception_leaves_all_before_the_last_checkpoint_and_says_where(tmp_p
 
 
 @pytest.mark.spec("recovery.checkpoint.left")
-def test_a_value_that_cannot_be_stored_costs_no_checkpoint(tmp_path: Path) -> None:
+def test_value_that_cannot_be_stored_loses_no_checkpoint(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
     writer = pqext.ParquetWriter(tmp_path / "a.parquet", schema, checkpoint=1, row_group_rows=2)
     writer.write_table(pa.table({"a": [1, 2]}))
@@ -409,7 +409,7 @@ def test_a_value_that_cannot_be_stored_costs_no_checkpoint(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("recovery.checkpoint.left")
-def test_a_script_that_ends_in_the_middle_leaves_its_checkpoints(tmp_path: Path) -> None:
+def test_script_that_exits_early_leaves_its_checkpoints(tmp_path: Path) -> None:
     writing = "w = pqext.ParquetWriter(sys.argv[1], t.schema, checkpoint=1); w.write_table(t); w.end_row_group(); 1 / 0"
     script = f"import sys, pqext, pyarrow as pa; t = pa.table({{'a': [1, 2]}}); {writing}"
     died = subprocess.run([sys.executable, "-c", script, tmp_path / "a.parquet"], check=False, capture_output=True)
@@ -420,7 +420,7 @@ def test_a_script_that_ends_in_the_middle_leaves_its_checkpoints(tmp_path: Path)
 
 
 @pytest.mark.spec("recovery.checkpoint.left")
-def test_nothing_is_left_without_a_checkpoint_nor_by_abort(tmp_path: Path) -> None:
+def test_abort_or_no_checkpoint_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     for options in ({}, {"checkpoint": 9}):
         with pytest.raises(KeyError) as raised:
@@ -435,7 +435,7 @@ def test_nothing_is_left_without_a_checkpoint_nor_by_abort(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("recovery.checkpoint.left")
-def test_a_file_that_cannot_take_its_place_is_left_where_it_has_a_checkpoint(
+def test_file_that_cannot_be_renamed_stays_if_it_has_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "t.parquet"
@@ -457,7 +457,7 @@ def test_a_file_that_cannot_take_its_place_is_left_where_it_has_a_checkpoint(
 
 
 @pytest.mark.spec("recovery.checkpoint.left")
-def test_nothing_is_left_where_the_first_checkpoint_cannot_be_written(
+def test_failure_of_the_first_checkpoint_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> int:

@@ -62,7 +62,7 @@ def rows_of(data: bytes, numbers: NDArray[np.int64], **options: Any) -> pa.Table
 
 @pytest.mark.spec("querying.in-page")
 @pytest.mark.parametrize("name", COLUMNS)
-def test_rows_are_those_that_pyarrow_has_there(name: str) -> None:
+def test_selected_rows_match_pyarrow(name: str) -> None:
     chance = np.random.default_rng(5)
     for form in some(FORMS, 4):
         data = written(COLUMNS[name], **form)
@@ -76,14 +76,14 @@ def test_rows_are_those_that_pyarrow_has_there(name: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["BYTE_STREAM_SPLIT", "PLAIN"])
 @pytest.mark.parametrize("name", ["int", "holes", "real", "fixed"])
-def test_bytes_that_lie_apart_come_together(name: str, encoding: str) -> None:
+def test_distant_byte_ranges_are_joined(name: str, encoding: str) -> None:
     form = {"use_dictionary": False, "column_encoding": {"c": encoding}, "compression": "zstd", "data_page_size": 900}
     numbers = np.arange(2, ROWS, 7)
     data = written(COLUMNS[name], **form)
     assert rows_of(data, numbers).to_pylist() == pq.read_table(io.BytesIO(data)).take(numbers).to_pylist()
 
 
-def test_a_page_is_checked_although_the_rows_asked_for_are_null() -> None:
+def test_page_is_checked_even_if_the_selected_rows_are_null() -> None:
     data = bytearray(written(COLUMNS["flag"], use_dictionary=False, compression="snappy", data_page_size=300))
     with pqext.open(bytes(data)) as file:
         assert rows_of(bytes(data), np.array([0]))["c"].to_pylist() == [None]
@@ -92,7 +92,7 @@ def test_a_page_is_checked_although_the_rows_asked_for_are_null() -> None:
         rows_of(bytes(data), np.array([0]), checksums=False)
 
 
-def test_values_that_a_dictionary_repeats_come_in_batches_within_the_limit() -> None:
+def test_repeated_dictionary_values_are_batched_within_the_limit() -> None:
     """Less than a byte a row stands for 60 MB."""
     entries = pa.DictionaryArray.from_arrays(pa.array([0] * ROWS, pa.int32()), ["x" * 100_000])
     data = written(entries, compression="zstd", store_schema=False)

@@ -53,7 +53,7 @@ FILES = {
     [((1, 2), (1, 3)), ((1, 3), (1, 2)), ((0, 0), (2, 1)), ((3, 5), (0, 0)), ((1, 0), (1, 5)), ((2, 2), (1, 2))],
 )
 @pytest.mark.spec("layout.chunks-apart")
-def test_a_chunk_that_lies_where_another_does_costs_its_row_group_alone(
+def test_chunk_that_overlaps_another_loses_its_row_group_only(
     name: str, place: tuple[int, int], other: tuple[int, int]
 ) -> None:
     with pqext.open(FILES[name]) as file:
@@ -77,7 +77,7 @@ def test_a_chunk_that_lies_where_another_does_costs_its_row_group_alone(
 @pytest.mark.parametrize("leaf", range(6))
 @pytest.mark.parametrize("more", [1, 14, 64, 1 << 12])
 @pytest.mark.spec("layout.chunks-apart")
-def test_chunks_that_say_to_be_longer_cost_none_of_their_neighbours(leaf: int, more: int) -> None:
+def test_chunks_with_inflated_lengths_do_not_affect_neighbours(leaf: int, more: int) -> None:
     def lengthened(metadata: FileMetaData) -> None:
         for group in range(4):
             chunk(metadata, group, leaf).total_compressed_size += more
@@ -95,7 +95,7 @@ def test_chunks_that_say_to_be_longer_cost_none_of_their_neighbours(leaf: int, m
 
 @pytest.mark.parametrize("statistics", [True, False])
 @pytest.mark.spec("layout.chunks-apart")
-def test_a_chunk_that_begins_within_another_costs_its_row_group(statistics: bool) -> None:
+def test_chunk_that_begins_within_another_loses_its_row_group(statistics: bool) -> None:
     table = pa.table({name: range(factor, factor + 512) for factor, name in enumerate("abcd")})
     sizes = {"data_page_size": 1024, "write_batch_size": 128}
     data = by_pyarrow(table, use_dictionary=False, compression="none", write_statistics=statistics, **sizes)
@@ -114,7 +114,7 @@ def test_a_chunk_that_begins_within_another_costs_its_row_group(statistics: bool
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.spec("layout.chunks-apart")
-def test_the_last_chunk_joins_what_lies_behind_it(name: str) -> None:
+def test_last_chunk_includes_bytes_after_it(name: str) -> None:
     data = moved(FILES[name], (3, 1), (3, 5))
     with pqext.open(data, on_corrupt="skip") as file:
         assert file.read(columns=["f"]) == TABLE.select(["f"])
@@ -122,7 +122,7 @@ def test_the_last_chunk_joins_what_lies_behind_it(name: str) -> None:
 
 
 @pytest.mark.spec("layout.chunks-apart")
-def test_many_row_groups_that_share_bytes_take_little_time() -> None:
+def test_many_row_groups_sharing_bytes_are_checked_quickly() -> None:
     def repeated(metadata: FileMetaData) -> None:
         groups = []
         for more in range(3_000):
@@ -145,7 +145,7 @@ def test_many_row_groups_that_share_bytes_take_little_time() -> None:
 
 @pytest.mark.parametrize("start", [-1, -2, -(1 << 40)])
 @pytest.mark.spec("layout.chunks-apart")
-def test_a_place_before_the_file_is_none(start: int) -> None:
+def test_offset_before_the_file_is_invalid(start: int) -> None:
     def changed(metadata: FileMetaData) -> None:
         chunk(metadata, 0, 0).data_page_offset = start
 

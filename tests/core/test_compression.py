@@ -56,7 +56,7 @@ def lz4_block(data: bytes) -> bytes:
     "compression.lz4-raw",
 )
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
-def test_pages_of_each_codec_are_read_by_others_and_theirs_by_us(codec: CompressionCodec, tmp_path: Path) -> None:
+def test_pages_of_each_codec_are_exchanged_with_other_libraries(codec: CompressionCodec, tmp_path: Path) -> None:
     name = codec.name.lower()
     table = pa.table({"a": list(range(5000)), "s": [f"text {n % 70}" if n % 9 else None for n in range(5000)]})
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
@@ -75,7 +75,7 @@ def test_pages_of_each_codec_are_read_by_others_and_theirs_by_us(codec: Compress
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(pages=st.lists(st.binary(max_size=60) | st.just(b"x" * (3 << 20)), max_size=5))
 @settings(max_examples=share(0.2))
-def test_pages_are_decompressed_together_like_one_by_one(codec: CompressionCodec, pages: list[bytes]) -> None:
+def test_pages_decompressed_together_equal_single_pages(codec: CompressionCodec, pages: list[bytes]) -> None:
     """Among them pages of nothing, and more than a thread keeps scratch for."""
     packed = [compression.compress(codec, page) for page in pages]
     opened = compression.decompress_all(codec, packed, list(map(len, pages)))
@@ -85,7 +85,7 @@ def test_pages_are_decompressed_together_like_one_by_one(codec: CompressionCodec
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @pytest.mark.parametrize("wrong", range(3))
 @pytest.mark.parametrize("difference", [-1, 1, -(1 << 31)])
-def test_one_page_of_another_size_among_several_is_damage(codec: CompressionCodec, wrong: int, difference: int) -> None:
+def test_page_of_a_wrong_size_among_several_is_corrupt(codec: CompressionCodec, wrong: int, difference: int) -> None:
     packed = [compression.compress(codec, TEXT)] * 3
     sizes = [len(TEXT) + (difference if place == wrong else 0) for place in range(3)]
     with pytest.raises(CorruptFileError):
@@ -96,7 +96,7 @@ def test_one_page_of_another_size_among_several_is_damage(codec: CompressionCode
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(data=st.binary(max_size=300) | st.binary(max_size=3).map(lambda part: part * 999), level=st.none() | st.just(1))
 @settings(max_examples=share(0.25))
-def test_what_is_compressed_comes_back_and_no_other_size_is_believed(
+def test_compression_round_trips_and_checks_the_size(
     codec: CompressionCodec, data: bytes, level: int | None
 ) -> None:
     level = level if compression.levels(codec.name.lower()) else None
@@ -109,7 +109,7 @@ def test_what_is_compressed_comes_back_and_no_other_size_is_believed(
 
 
 @pytest.mark.spec("compression.gzip.members")
-def test_a_gzip_page_may_have_many_members_and_padding() -> None:
+def test_gzip_page_may_have_many_members_and_padding() -> None:
     parts = [TEXT[at : at + 9] for at in range(0, len(TEXT), 9)]
     data = b"".join(gzip.compress(part, mtime=0) for part in parts)
     assert unpack(CompressionCodec.GZIP, data) == TEXT
@@ -121,7 +121,7 @@ def test_a_gzip_page_may_have_many_members_and_padding() -> None:
 
 
 @pytest.mark.spec("compression.gzip.members")
-def test_a_gzip_page_is_written_as_one_member() -> None:
+def test_gzip_page_is_written_as_a_single_member() -> None:
     packed = compression.compress(CompressionCodec.GZIP, TEXT).tobytes()
     assert packed.count(b"\x1f\x8b\x08") == 1
     assert gzip.decompress(packed) == TEXT
@@ -129,24 +129,24 @@ def test_a_gzip_page_is_written_as_one_member() -> None:
 
 @pytest.mark.spec("compression.lz4")
 @pytest.mark.parametrize(("block", "chunk"), [(len(TEXT), len(TEXT)), (1000, 1000), (7000, 1000), (7001, 333)])
-def test_lz4_is_read_in_the_framing_of_hadoop(block: int, chunk: int) -> None:
+def test_lz4_is_read_in_hadoop_framing(block: int, chunk: int) -> None:
     assert unpack(CompressionCodec.LZ4, twin.hadoop(TEXT, lz4_block, block, chunk)) == TEXT
 
 
 @pytest.mark.spec("compression.lz4")
-def test_lz4_is_read_bare_and_as_the_frame_of_old_arrow() -> None:
+def test_lz4_is_read_as_raw_blocks_and_arrow_frames() -> None:
     assert unpack(CompressionCodec.LZ4, lz4_block(TEXT)) == TEXT
     assert unpack(CompressionCodec.LZ4, bytes(pa.Codec("lz4").compress(TEXT))) == TEXT
 
 
 @pytest.mark.spec("compression.lz4")
-def test_the_deprecated_lz4_is_not_written() -> None:
+def test_deprecated_lz4_is_not_written() -> None:
     with pytest.raises(ValueError, match="use lz4_raw"):
         pqext.write_table(pa.table({"a": [1]}), io.BytesIO(), compression="lz4")
 
 
 @pytest.mark.parametrize(("name", "meant"), [("none", "uncompressed"), ("ZSTD", "zstd"), ("NONE", "uncompressed")])
-def test_names_of_codecs_in_other_libraries_are_explained(name: str, meant: str) -> None:
+def test_codec_names_of_other_libraries_are_explained(name: str, meant: str) -> None:
     with pytest.raises(ValueError, match=f"; use {meant}$"):
         pqext.write_table(pa.table({"a": [1]}), io.BytesIO(), compression=name)
     with pytest.raises(ValueError, match=r"'lzo'$"):
@@ -155,7 +155,7 @@ def test_names_of_codecs_in_other_libraries_are_explained(name: str, meant: str)
 
 @pytest.mark.spec("compression.lz4-raw")
 @given(st.binary(max_size=60) | st.binary(max_size=400).map(lz4_block))
-def test_the_size_of_an_lz4_block_is_that_of_what_it_unpacks_to(block: bytes) -> None:
+def test_lz4_block_size_equals_its_decompressed_size(block: bytes) -> None:
     found = lz4_size(np.frombuffer(block, np.uint8))
     try:
         expected = len(twin.unpack(block))
@@ -176,7 +176,7 @@ def lzo_block(data: bytes) -> bytes:
     | st.builds(lambda part, gap: part + bytes(gap) + part * 3, st.binary(max_size=60), st.integers(0, 50_000)),
     st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=3),
 )
-def test_the_size_of_an_lzo_block_is_that_of_what_it_unpacks_to(data: bytes, damage: list[tuple[int, int]]) -> None:
+def test_lzo_block_size_equals_its_decompressed_size(data: bytes, damage: list[tuple[int, int]]) -> None:
     from lzallright import LZOCompressor, LZOError
 
     block = bytearray(lzo_block(data))
@@ -191,7 +191,7 @@ def test_the_size_of_an_lzo_block_is_that_of_what_it_unpacks_to(data: bytes, dam
 
 
 @pytest.mark.spec("compression.lzo", "compression.bounded")
-def test_an_lzo_block_that_makes_more_than_its_header_says_is_never_unpacked() -> None:
+def test_lzo_block_larger_than_its_header_is_not_decompressed() -> None:
     bomb = lzo_block(bytes(64 << 20))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for claimed in (1, 1000, (64 << 20) - 1):
@@ -203,7 +203,7 @@ def test_an_lzo_block_that_makes_more_than_its_header_says_is_never_unpacked() -
 
 
 @pytest.mark.parametrize("codec", [CompressionCodec.LZ4, CompressionCodec.LZO])
-def test_empty_blocks_in_hadoops_framing_are_not_unpacked_one_by_one_without_end(codec: CompressionCodec) -> None:
+def test_empty_hadoop_blocks_are_not_decompressed_endlessly(codec: CompressionCodec) -> None:
     block = lz4_block if codec == CompressionCodec.LZ4 else lzo_block
     one, empty = block(b"a"), b"\0" if codec == CompressionCodec.LZ4 else lzo_block(b"")
     few, many = (
@@ -218,7 +218,7 @@ def test_empty_blocks_in_hadoops_framing_are_not_unpacked_one_by_one_without_end
 
 
 @pytest.mark.parametrize("codec", [CompressionCodec.LZ4, CompressionCodec.LZO])
-def test_empty_stretches_of_hadoops_framing_are_not_counted_one_by_one_without_end(codec: CompressionCodec) -> None:
+def test_empty_hadoop_frames_are_not_counted_endlessly(codec: CompressionCodec) -> None:
     begin = time.thread_time()
     with pytest.raises(CorruptFileError):
         unpack(codec, bytes(16 << 20), 32)
@@ -226,7 +226,7 @@ def test_empty_stretches_of_hadoops_framing_are_not_counted_one_by_one_without_e
 
 
 @pytest.mark.spec("compression.lzo")
-def test_lzo_is_read_in_hadoops_framing_and_bare() -> None:
+def test_lzo_is_read_with_and_without_hadoop_framing() -> None:
     assert unpack(CompressionCodec.LZO, twin.hadoop(TEXT, lzo_block, 64 << 10, 64 << 10)) == TEXT
     assert unpack(CompressionCodec.LZO, twin.hadoop(TEXT, lzo_block, 3000, 1000)) == TEXT
     assert unpack(CompressionCodec.LZO, lzo_block(TEXT)) == TEXT
@@ -235,7 +235,7 @@ def test_lzo_is_read_in_hadoops_framing_and_bare() -> None:
 
 
 @pytest.mark.spec("compression.lzo")
-def test_lzo_in_a_file_is_read_and_without_its_library_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lzo_file_is_read_and_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     values = int64(*range(1000))
     stored = twin.hadoop(values, lzo_block, 4096, 4096)
     columns = [Column(values, 1000, codec=CompressionCodec.LZO, stored=stored), Column(values, 1000)]
@@ -249,7 +249,7 @@ def test_lzo_in_a_file_is_read_and_without_its_library_the_error_names_it(monkey
 
 
 @pytest.mark.spec("compression.unknown")
-def test_an_unknown_codec_hinders_its_column_only() -> None:
+def test_unknown_codec_affects_its_column_only() -> None:
     values = int64(1, 2)
     columns = [Column(values, 2, codec=77), Column(values, 2)]
     data = write([leaf("odd", REQUIRED, Type.INT64), leaf("plain", REQUIRED, Type.INT64)], columns, 2)
@@ -261,7 +261,7 @@ def test_an_unknown_codec_hinders_its_column_only() -> None:
 
 @pytest.mark.spec("compression.bounded")
 @pytest.mark.parametrize("codec", [codec for codec in CompressionCodec if codec], ids=lambda codec: codec.name)
-def test_a_small_page_that_claims_two_gigabytes_costs_no_memory(codec: CompressionCodec) -> None:
+def test_small_page_that_claims_two_gigabytes_allocates_no_memory(codec: CompressionCodec) -> None:
     if codec == CompressionCodec.LZO:
         packed = lzo_block(b"x" * 64)
     elif codec == CompressionCodec.LZ4:
@@ -280,7 +280,7 @@ def test_a_small_page_that_claims_two_gigabytes_costs_no_memory(codec: Compressi
 
 @pytest.mark.spec("compression.bounded")
 @pytest.mark.parametrize("codec", CODECS[1:], ids=lambda codec: codec.name)
-def test_no_more_is_unpacked_than_the_header_says(codec: CompressionCodec) -> None:
+def test_decompression_stops_at_the_size_of_the_header(codec: CompressionCodec) -> None:
     packed = compression.compress(codec, bytes(16 << 20)).tobytes()
     with pytest.raises(CorruptFileError):
         unpack(codec, packed, 1000)
@@ -290,13 +290,13 @@ def test_no_more_is_unpacked_than_the_header_says(codec: CompressionCodec) -> No
 @pytest.mark.parametrize("codec", [codec for codec in CompressionCodec if codec], ids=lambda codec: codec.name)
 @given(data=st.binary(max_size=80), size=st.integers(0, 500))
 @settings(max_examples=share(0.4))
-def test_bytes_of_any_kind_are_unpacked_or_refused(codec: CompressionCodec, data: bytes, size: int) -> None:
+def test_arbitrary_bytes_are_decompressed_or_rejected(codec: CompressionCodec, data: bytes, size: int) -> None:
     with contextlib.suppress(CorruptFileError):
         assert len(unpack(codec, data, size)) == size
 
 
 @pytest.mark.parametrize("codec", ["gzip", "brotli", "zstd", "lz4_raw"])
-def test_a_level_trades_size_for_time_in_all_columns_or_in_one(codec: str) -> None:
+def test_compression_level_applies_to_all_columns_or_one(codec: str) -> None:
     rng = np.random.default_rng(1)
     words = np.array(["alpha", "beta", "gamma", "delta", "epsilon"])
     column = pa.array([" ".join(rng.choice(words, 12)) for _ in range(1000)])
@@ -328,7 +328,7 @@ def test_a_level_trades_size_for_time_in_all_columns_or_in_one(codec: str) -> No
         ({"compression": {"a": "gzip"}, "compression_level": 12}, ValueError, "levels 1 to 9"),
     ],
 )
-def test_levels_that_a_codec_does_not_have_are_refused_before_anything_is_written(
+def test_unsupported_compression_levels_are_rejected_before_writing(
     options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     out = io.BytesIO()
@@ -337,7 +337,7 @@ def test_levels_that_a_codec_does_not_have_are_refused_before_anything_is_writte
     assert not out.getvalue()
 
 
-def test_one_level_for_columns_of_several_codecs_is_for_those_that_have_levels() -> None:
+def test_compression_level_applies_to_codecs_that_have_levels() -> None:
     data = written(pa.table({"a": [1], "b": [2]}), compression={"a": "zstd", "b": "snappy"}, compression_level=5)
     assert pqext.open(data).read().to_pylist() == [{"a": 1, "b": 2}]
 
@@ -354,7 +354,7 @@ needs_files = pytest.mark.skipif(not os.environ.get("PARQUET_TEST_DATA"), reason
         "lz4_raw_compressed_larger", "alltypes_plain.snappy", "datapage_v1-snappy-compressed-checksum",
     ],
 )
-def test_compressed_files_of_other_writers_are_read_as_pyarrow_or_duckdb_reads_them(name: str) -> None:
+def test_compressed_files_of_other_writers_match_pyarrow_or_duckdb(name: str) -> None:
     path = Path(os.environ["PARQUET_TEST_DATA"]) / "data" / f"{name}.parquet"
     found = pqext.read_table(path)
     if name == "concatenated_gzip_members":

@@ -77,7 +77,7 @@ def edited(data: bytes, edit: Any) -> bytes:
 
 @pytest.mark.spec("layout.offsets", "layout.row-groups")
 @pytest.mark.parametrize("write", [by_pqext, by_pyarrow])
-def test_joined_files_hold_the_rows_of_all_for_every_reader(write: Any, tmp_path: Path) -> None:
+def test_concatenated_files_are_readable_by_every_reader(write: Any, tmp_path: Path) -> None:
     parts = [numbers(0), numbers(100, 0), numbers(100, 1), numbers(101, 59)]
     path = tmp_path / "joined.parquet"
     assert pqext.concatenate([write(part) for part in parts], path) == 160
@@ -96,7 +96,7 @@ def test_joined_files_hold_the_rows_of_all_for_every_reader(write: Any, tmp_path
 
 
 @pytest.mark.parametrize("write", [by_pqext, by_pyarrow])
-def test_pages_and_indexes_are_those_of_the_files(write: Any) -> None:
+def test_concatenation_preserves_pages_and_indexes(write: Any) -> None:
     files = [write(numbers(0)), write(numbers(100))]
     data = joined(*files)
     source = open_source(data)
@@ -128,7 +128,7 @@ def test_pages_and_indexes_are_those_of_the_files(write: Any) -> None:
 
 @settings(max_examples=share(0.3))
 @given(st.lists(tables.tables(), min_size=1, max_size=1), st.integers(1, 4))
-def test_any_table_joined_with_itself_is_read_so(drawn: list[pa.Table], times: int) -> None:
+def test_arbitrary_table_concatenated_with_itself_is_readable(drawn: list[pa.Table], times: int) -> None:
     (table,) = drawn
     single = by_pqext(table, bloom_filters=True)
     data = joined(*[single] * times)
@@ -136,7 +136,7 @@ def test_any_table_joined_with_itself_is_read_so(drawn: list[pa.Table], times: i
     assert pqext.open(data).read() == pa.concat_tables([pqext.open(single).read()] * times)
 
 
-def test_joining_copies_bytes_once() -> None:
+def test_concatenation_copies_bytes_once() -> None:
     files = [by_pqext(numbers(100 * i)) for i in range(5)]
     once = joined(*files)
     again = joined(once)
@@ -161,7 +161,7 @@ def _with_first(field: pa.Field) -> pa.Table:
         (_with_first(pa.field("i", pa.int64(), metadata={"PARQUET:field_id": "7"})), "'i' has field id 7 instead"),
     ],
 )
-def test_files_of_another_schema_are_refused_by_what_differs(other: pa.Table, message: str, tmp_path: Path) -> None:
+def test_schema_mismatch_error_names_the_difference(other: pa.Table, message: str, tmp_path: Path) -> None:
     dest = tmp_path / "joined.parquet"
     first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
     first.write_bytes(by_pqext(numbers(0)))
@@ -171,7 +171,7 @@ def test_files_of_another_schema_are_refused_by_what_differs(other: pa.Table, me
     assert sorted(tmp_path.iterdir()) == [first, second]
 
 
-def test_key_value_metadata_is_merged_as_asked() -> None:
+def test_key_value_metadata_is_merged_as_requested() -> None:
     one = by_pqext(numbers(0), key_value_metadata={"a": "1", "b": "2"})
     two = by_pqext(numbers(0), key_value_metadata={"b": "3", "c": "4"})
 
@@ -190,7 +190,7 @@ def test_key_value_metadata_is_merged_as_asked() -> None:
         pairs(key_value_metadata="all")
 
 
-def test_the_writer_is_named_when_there_is_one() -> None:
+def test_common_writer_name_is_preserved() -> None:
     ours, theirs = by_pqext(numbers(0), bloom_filters=False), by_pyarrow(numbers(0), store_schema=False)
     assert pqext.open(joined(theirs, theirs)).metadata.created_by == pqext.open(theirs).metadata.created_by
     created = pqext.open(joined(edited(ours, lambda m: setattr(m, "created_by", "x")), ours)).metadata.created_by
@@ -198,7 +198,7 @@ def test_the_writer_is_named_when_there_is_one() -> None:
 
 
 @pytest.mark.spec("layout.version")
-def test_bounds_of_another_order_are_left_out() -> None:
+def test_bounds_of_another_order_are_dropped() -> None:
     table = pa.table({"f": [1.5, 2.5], "i": [1, 2]})
 
     def ordered(*orders: ColumnOrder) -> bytes:
@@ -219,7 +219,7 @@ def test_bounds_of_another_order_are_left_out() -> None:
 
 
 @pytest.mark.spec("extension.kept")
-def test_extensions_and_unknown_fields_are_refused_dropped_or_kept() -> None:
+def test_extensions_and_unknown_fields_are_rejected_dropped_or_preserved() -> None:
     plain = by_pqext(numbers(0))
     extended = by_pqext(numbers(0), extensions={"i": b"mine", "file": b"of the file"})
     later = edited(plain, lambda m: setattr(m.row_groups[0].columns[0], "unknown", ((77, 6, b"\x02"),)))
@@ -235,7 +235,7 @@ def test_extensions_and_unknown_fields_are_refused_dropped_or_kept() -> None:
         joined(plain, extensions="maybe")
 
 
-def test_a_logical_type_of_a_later_version_does_not_hinder() -> None:
+def test_logical_type_of_a_later_version_is_concatenated() -> None:
     def later(metadata: FileMetaData) -> None:
         metadata.schema[2].logicalType = pqext.core.format.metadata.LogicalType(unknown=((99, 12, b"\x00"),))
 
@@ -244,7 +244,7 @@ def test_a_logical_type_of_a_later_version_does_not_hinder() -> None:
         assert file.metadata.schema[2].logicalType == pqext.open(data).metadata.schema[2].logicalType
 
 
-def test_row_groups_whose_chunks_have_no_page_are_joined() -> None:
+def test_row_groups_with_empty_chunks_are_concatenated() -> None:
     def hollow(metadata: FileMetaData) -> None:
         group = metadata.row_groups[0]
         group.num_rows = group.total_byte_size = metadata.num_rows = 0
@@ -263,7 +263,7 @@ def test_row_groups_whose_chunks_have_no_page_are_joined() -> None:
         assert read()["a"].to_pylist() == [1, 2, 3] * 2
 
 
-def test_nothing_is_left_of_what_cannot_be_joined(tmp_path: Path) -> None:
+def test_failed_concatenation_leaves_no_file(tmp_path: Path) -> None:
     dest = tmp_path / "joined.parquet"
     good = by_pqext(numbers(0))
 
@@ -289,7 +289,7 @@ def test_nothing_is_left_of_what_cannot_be_joined(tmp_path: Path) -> None:
             pqext.concatenate(one, dest)
 
 
-def test_a_file_may_be_joined_onto_itself(tmp_path: Path) -> None:
+def test_destination_may_be_one_of_the_inputs(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     path.write_bytes(by_pqext(numbers(0)))
     pqext.concatenate([path, path], path)
@@ -297,7 +297,7 @@ def test_a_file_may_be_joined_onto_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("layout.footer-after-data", "layout.extensible")
-def test_a_footer_is_rewritten_in_place_and_nothing_else(tmp_path: Path) -> None:
+def test_footer_rewrite_changes_only_the_footer(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     path.write_bytes(by_pqext(numbers(0)))
     os.chmod(path, 0o640)
@@ -323,7 +323,7 @@ def test_a_footer_is_rewritten_in_place_and_nothing_else(tmp_path: Path) -> None
     assert pqext.open(path).extensions == {}
 
 
-def test_a_change_may_return_other_metadata() -> None:
+def test_footer_callback_may_return_new_metadata() -> None:
     data = by_pqext(numbers(0))
 
     def without_first(metadata: FileMetaData) -> FileMetaData:
@@ -346,7 +346,7 @@ def test_a_change_may_return_other_metadata() -> None:
         (lambda m: setattr(m, "schema", [StringType()]), "expected SchemaElement"),
     ],
 )
-def test_a_footer_that_nobody_could_read_is_not_written(change: Any, message: str, tmp_path: Path) -> None:
+def test_unreadable_footer_is_not_written(change: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     data = by_pqext(numbers(0))
     path.write_bytes(data)
@@ -357,7 +357,7 @@ def test_a_footer_that_nobody_could_read_is_not_written(change: Any, message: st
 
 
 @pytest.mark.parametrize("change", [None, lambda metadata: None])
-def test_a_footer_that_contradicts_itself_is_damage_of_its_file(change: Any, tmp_path: Path) -> None:
+def test_inconsistent_footer_is_reported_as_corruption_of_its_file(change: Any, tmp_path: Path) -> None:
     data = by_pqext(numbers(0))
     with pqext.open(data) as file:
         footer, metadata = file.footer.offset, file.metadata
@@ -368,12 +368,12 @@ def test_a_footer_that_contradicts_itself_is_damage_of_its_file(change: Any, tmp
         pqext.rewrite_footer(tmp_path / "file.parquet", change, footer="thrift+index")
 
 
-def test_bytes_need_a_destination() -> None:
+def test_in_memory_source_requires_a_destination() -> None:
     with pytest.raises(TypeError, match="dest is required"):
         pqext.rewrite_footer(by_pqext(numbers(0)), lambda metadata: None)
 
 
-def test_encrypted_files_are_neither_joined_nor_rewritten(parquet_testing: Path) -> None:
+def test_encrypted_files_are_neither_concatenated_nor_rewritten(parquet_testing: Path) -> None:
     for name in ("encrypt_columns_plaintext_footer", "uniform_encryption"):
         path = parquet_testing / "data" / f"{name}.parquet.encrypted"
         with pytest.raises(pqext.UnsupportedError, match="encrypted parts"):
@@ -383,7 +383,7 @@ def test_encrypted_files_are_neither_joined_nor_rewritten(parquet_testing: Path)
 
 
 @pytest.mark.parametrize("name", ["dictionary_page_offset", "index_page_offset", "bloom_filter_offset"])
-def test_an_offset_that_leaves_its_file_does_not_come_to_point_into_another(name: str) -> None:
+def test_offset_beyond_its_file_does_not_point_into_another_file(name: str) -> None:
     data = by_pqext(numbers(0))
 
     def lie(offset: int) -> bytes:
@@ -398,7 +398,7 @@ def test_an_offset_that_leaves_its_file_does_not_come_to_point_into_another(name
         assert getattr(pqext.open(again).metadata.row_groups[groups].columns[0].meta_data, name) == -1
 
 
-def test_public_files_joined_with_themselves_are_read_twice_over(parquet_testing: Path) -> None:
+def test_public_files_concatenated_with_themselves_return_rows_twice(parquet_testing: Path) -> None:
     tried = 0
     for path in sorted((parquet_testing / "data").glob("*.parquet")):
         try:
@@ -414,7 +414,7 @@ def test_public_files_joined_with_themselves_are_read_twice_over(parquet_testing
     assert tried > 40
 
 
-def test_an_extension_appended_to_the_raw_footer_is_kept_when_it_is_rewritten() -> None:
+def test_footer_rewrite_preserves_an_appended_extension() -> None:
     data = by_pqext(numbers(0))
     with pqext.open(data) as file:
         raw = append_extension(bytes(file.footer.raw), b"raw", header="thrift")

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not FILES, reason="PARQUET_TEST_DATA does not na
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in LISTED])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_file_that_is_not_listed_has_the_values_of_a_judge_or_none_reads_it(name: str) -> None:
+def test_unlisted_file_matches_a_reference_reader_or_is_unreadable_by_all(name: str) -> None:
     try:
         verdict = conformance.judged(ROOT, name)
     except (UnsupportedError, EncryptionError):
@@ -37,21 +37,21 @@ def test_a_file_that_is_not_listed_has_the_values_of_a_judge_or_none_reads_it(na
 
 @pytest.mark.parametrize("name", [name for name in LISTED if name not in LARGE])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_file_has_the_values_that_its_judges_find(name: str) -> None:
+def test_file_has_the_values_of_its_reference_readers(name: str) -> None:
     verdict = conformance.judged(ROOT, name)
     assert verdict.agree, f"no judge agrees: {verdict}"
     assert verdict.unexplained == [], "a judge differs: find out who is right, fix it or say why in DIFFERENCES"
 
 
 @pytest.mark.parametrize("name", sorted(CORRUPT_CHECKSUMS & set(FILES)))
-def test_a_file_whose_checksums_do_not_match_is_refused_by_default(name: str) -> None:
+def test_file_with_a_checksum_mismatch_is_rejected_by_default(name: str) -> None:
     with pytest.raises(CorruptFileError, match="do not match its checksum"):
         pqext.read_table(ROOT / name)
 
 
 @pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 4 GB of memory")
 @pytest.mark.parametrize("name", sorted(LARGE & set(FILES)))
-def test_a_column_chunk_of_more_than_2_gb_is_read_row_by_row(name: str) -> None:
+def test_column_chunk_over_2_gb_is_read_row_by_row(name: str) -> None:
     rows = 0
     with pqext.open(ROOT / name) as file:
         for batch in file.iter_batches(1):
@@ -62,17 +62,17 @@ def test_a_column_chunk_of_more_than_2_gb_is_read_row_by_row(name: str) -> None:
     assert rows == 2
 
 
-def test_the_table_lists_what_was_judged() -> None:
+def test_conformance_table_lists_all_compared_files() -> None:
     table = conformance_table.TABLE.read_text("utf-8")
     missing = [name for name in LISTED if name in READABLE and f"`{name}`" not in table]
     assert missing == [], "run: python tests/conformance_table.py"
 
 
-def test_a_difference_is_of_a_file_that_is_listed() -> None:
+def test_recorded_differences_refer_to_listed_files() -> None:
     assert {name for name, _ in DIFFERENCES} <= set(READABLE)
 
 
-def test_the_comparison_tells_values_apart() -> None:
+def test_comparison_distinguishes_values() -> None:
     def columns(*found: pa.Array) -> conformance.Columns:
         return conformance.values.columns(pa.table(list(found), [f"c{at}" for at in range(len(found))]))
 

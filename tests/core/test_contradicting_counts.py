@@ -60,7 +60,7 @@ def assert_right_or_refused(data: bytes, condition: Expression) -> None:
 
 @pytest.mark.filterwarnings("ignore::pqext.core.indexes.reading.DamagedIndexWarning")
 @pytest.mark.parametrize("rows", [-(2**63), -10, -1, 0, 4, 11])
-def test_a_row_group_whose_chunks_hold_other_numbers_of_rows_is_never_left_out(rows: int) -> None:
+def test_row_group_with_inconsistent_row_counts_is_never_pruned(rows: int) -> None:
     data = altered(lambda footer: setattr(footer.row_groups[0], "num_rows", rows))
     with pytest.raises(CorruptFileError):
         pqext.read_table(data)
@@ -75,7 +75,7 @@ def test_a_row_group_whose_chunks_hold_other_numbers_of_rows_is_never_left_out(r
 
 @pytest.mark.filterwarnings("ignore::pqext.core.indexes.reading.DamagedIndexWarning")
 @pytest.mark.parametrize("number", [0, -1, 7])
-def test_a_chunk_that_claims_other_entries_proves_nothing(number: int) -> None:
+def test_chunk_with_a_wrong_value_count_is_not_pruned(number: int) -> None:
     for column, conditions in ((0, FILTERS[:4]), (1, FILTERS[4:])):
         data = altered(partial(claim, column, number))
         with pytest.raises(CorruptFileError):
@@ -85,7 +85,7 @@ def test_a_chunk_that_claims_other_entries_proves_nothing(number: int) -> None:
 
 
 @pytest.mark.parametrize("page_index", [True, False])
-def test_nulls_that_bounds_and_boxes_contradict_are_none(page_index: bool) -> None:
+def test_null_counts_contradicted_by_bounds_or_boxes_are_ignored(page_index: bool) -> None:
     def change(footer: metadata.FileMetaData) -> None:
         for column in (0, 1):
             statistics = leaf(footer, column).statistics
@@ -98,25 +98,25 @@ def test_nulls_that_bounds_and_boxes_contradict_are_none(page_index: bool) -> No
 
 
 @pytest.mark.parametrize("claimed", [19, 21])
-def test_a_footer_that_contradicts_its_row_groups_is_not_counted(claimed: int) -> None:
+def test_footer_row_count_that_contradicts_row_groups_is_not_used(claimed: int) -> None:
     data = altered(lambda footer: setattr(footer, "num_rows", claimed))
     with pytest.raises(CorruptFileError, match=f"the row groups have 20 rows, the footer counts {claimed}"):
         pqext.scan(data).count()
 
 
-def test_count_is_that_of_the_row_groups_if_the_footer_counts_none(tmp_path: Path) -> None:
+def test_count_uses_row_groups_if_the_footer_states_zero_rows(tmp_path: Path) -> None:
     path = tmp_path / "none.parquet"
     path.write_bytes(altered(lambda footer: setattr(footer, "num_rows", 0)))
     expected = duckdb.sql(f"select count(*) from (select * from '{path}' where i >= 0)").fetchall()
     assert expected == [(pqext.scan(path).count(),)] == [(pqext.read_table(path).num_rows,)]
 
 
-def test_a_column_that_is_not_there_is_not_counted() -> None:
+def test_count_rejects_a_missing_column() -> None:
     with pytest.raises(ValueError, match="nope"):
         pqext.scan(altered(lambda _: None), ["nope"]).count()
 
 
-def test_an_empty_bloom_filter_of_values_proves_nothing() -> None:
+def test_empty_bloom_filter_does_not_prune_rows() -> None:
     data = bytearray(altered(lambda _: None, bloom_filters={"i": True}, statistics=False))
     with pqext.open(bytes(data)) as file:
         chunks = [group.chunk(0) for group in file.row_groups]
@@ -131,7 +131,7 @@ def test_an_empty_bloom_filter_of_values_proves_nothing() -> None:
     assert pqext.read_table(bytes(data), ["i"], filter=pqext.col("i") == 3)["i"].to_pylist() == [3]
 
 
-def test_a_footer_that_counts_more_rows_than_its_row_groups_is_refused_or_warned_of() -> None:
+def test_footer_with_more_rows_than_its_row_groups_is_rejected() -> None:
     def lose(footer: metadata.FileMetaData) -> None:
         footer.row_groups = list(footer.row_groups)[:1]
 

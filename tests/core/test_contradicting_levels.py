@@ -46,7 +46,7 @@ def file_of(elements: list[SchemaElement], levels: list[tuple[int, int]]) -> byt
 
 @pytest.mark.parametrize(("elements", "levels", "is_sound"), CASES, ids=range(len(CASES)))
 @pytest.mark.spec("levels.lists")
-def test_an_entry_that_goes_on_with_a_list_is_an_element_of_it(
+def test_continued_list_without_an_element_is_corrupt(
     elements: list[SchemaElement], levels: list[tuple[int, int]], is_sound: bool
 ) -> None:
     data = file_of(elements, levels)
@@ -64,7 +64,7 @@ def test_an_entry_that_goes_on_with_a_list_is_an_element_of_it(
 
 
 @pytest.mark.spec("levels.lists")
-def test_chosen_rows_of_such_a_page_are_refused_too() -> None:
+def test_selected_rows_of_a_page_with_invalid_levels_are_rejected() -> None:
     made = io.BytesIO()
     lists = pa.array([[1, 2], [3], None, [], [4, 5]] * 20, pa.list_(pa.int32()))
     pqext.write_table(

@@ -79,7 +79,7 @@ def without(start: int, stop: int) -> pa.Table:
     ("version", "leaf"),
     [(1, "n"), (2, "n"), (1, "s"), (2, "s"), (2, "tags.list.element"), (2, "at.y.list.element")],
 )
-def test_a_damaged_page_costs_its_rows_in_every_column(version: int, leaf: str, batch_rows: int | None) -> None:
+def test_corrupt_page_loses_its_rows_in_every_column(version: int, leaf: str, batch_rows: int | None) -> None:
     data = written(version)
     _, body, _ = pages(data, 1, leaf)[2]
     damaged = flipped(data, body + 3)
@@ -91,7 +91,7 @@ def test_a_damaged_page_costs_its_rows_in_every_column(version: int, leaf: str, 
 
 
 @pytest.mark.spec("layout.page-lost")
-def test_a_damaged_dictionary_costs_the_rows_of_its_row_group_and_is_named() -> None:
+def test_corrupt_dictionary_loses_its_row_group_and_is_named() -> None:
     made = io.BytesIO()
     table = pa.table({"id": range(300), "name": [f"name {row % 9}" for row in range(300)]})
     pqext.write_table(table, made, row_group_rows=100)
@@ -107,7 +107,7 @@ def test_a_damaged_dictionary_costs_the_rows_of_its_row_group_and_is_named() -> 
 
 
 @pytest.mark.spec("layout.page-lost")
-def test_a_damaged_page_whose_rows_cannot_be_counted_costs_what_follows() -> None:
+def test_corrupt_page_with_unknown_row_count_loses_the_following_rows() -> None:
     data = written(1)
     _, body, _ = pages(data, 0, "tags.list.element")[2]
     table, damage = skipped(flipped(data, body + 3))
@@ -118,7 +118,7 @@ def test_a_damaged_page_whose_rows_cannot_be_counted_costs_what_follows() -> Non
 
 @pytest.mark.spec("layout.page-header-lost")
 @pytest.mark.parametrize("leaf", ["n", "s"])
-def test_a_damaged_page_header_costs_the_rest_of_its_chunk(leaf: str) -> None:
+def test_corrupt_page_header_loses_the_rest_of_its_chunk(leaf: str) -> None:
     data = written(1)
     header, _, _ = pages(data, 0, leaf)[3]
     table, damage = skipped(flipped(data, header))
@@ -127,7 +127,7 @@ def test_a_damaged_page_header_costs_the_rest_of_its_chunk(leaf: str) -> None:
 
 
 @pytest.mark.spec("layout.page-lost")
-def test_a_page_of_an_encoding_that_its_chunk_does_not_list_is_damaged() -> None:
+def test_page_with_an_encoding_unlisted_by_its_chunk_is_corrupt() -> None:
     data = written(1)
     header, body, _ = pages(data, 0, "n")[1]
     claim = bytes([0x15, 0x00, 0x15, 0x06, 0x15, 0x06])  # encoding PLAIN, and RLE for both kinds of levels
@@ -141,7 +141,7 @@ def test_a_page_of_an_encoding_that_its_chunk_does_not_list_is_damaged() -> None
 
 
 @pytest.mark.spec("layout.chunk-lost")
-def test_damaged_chunk_metadata_costs_its_row_group() -> None:
+def test_corrupt_chunk_metadata_loses_its_row_group() -> None:
     from pqext.core.footer.thrift_footer import serialise_footer
 
     data = written(1)
@@ -157,7 +157,7 @@ def test_damaged_chunk_metadata_costs_its_row_group() -> None:
     assert table.equals(TABLE.slice(0, 500))
 
 
-def test_damage_is_reported_as_a_warning_and_listed_once() -> None:
+def test_corruption_is_warned_of_and_listed_once() -> None:
     data = written(1)
     _, body, _ = pages(data, 0, "n")[0]
     damaged = flipped(data, body)
@@ -172,7 +172,7 @@ def test_damage_is_reported_as_a_warning_and_listed_once() -> None:
         assert "checksum" in str(file.damage[0].error)
 
 
-def test_columns_that_are_not_read_cost_nothing() -> None:
+def test_corruption_of_unselected_columns_loses_no_rows() -> None:
     data = written(1)
     _, body, _ = pages(data, 0, "s")[1]
     table, damage = skipped(flipped(data, body))
@@ -188,7 +188,7 @@ def everywhere(data: bytes, step: int) -> Iterator[bytes]:
         yield flipped(data, at)
 
 
-def test_whatever_is_damaged_every_row_that_is_read_is_a_row_of_the_table() -> None:
+def test_rows_returned_from_a_corrupt_file_are_rows_of_the_table() -> None:
     data = written(2)
     numbers = np.array(TABLE["n"])
     read = 0
@@ -201,13 +201,13 @@ def test_whatever_is_damaged_every_row_that_is_read_is_a_row_of_the_table() -> N
     assert read > 0
 
 
-def test_an_option_that_is_not_known_is_refused() -> None:
+def test_unknown_option_value_is_rejected() -> None:
     with pytest.raises(ValueError, match='"raise" or "skip"'):
         pqext.ReadOptions(on_corrupt="ignore")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_data_page_whose_type_is_damaged_moves_no_rows(version: int) -> None:
+def test_data_page_of_a_corrupt_type_shifts_no_rows(version: int) -> None:
     table = pa.table({"id": list(range(60)), "l": [[i] * (i % 3) for i in range(60)]})
     out = io.BytesIO()
     pqext.write_table(table, out, page_version=version, page_rows=20, page_index=True, dictionary=False)
@@ -232,7 +232,7 @@ def test_a_data_page_whose_type_is_damaged_moves_no_rows(version: int) -> None:
 )
 @pytest.mark.parametrize("options", [{}, {"data_page_version": "2.0"}, {"data_page_size": 500, "write_batch_size": 9}])
 @pytest.mark.spec("encoding.plain.whole")
-def test_values_that_do_not_fill_their_pages_are_not_believed(column: pa.Array, options: dict[str, Any]) -> None:
+def test_values_that_do_not_fill_their_page_are_corrupt(column: pa.Array, options: dict[str, Any]) -> None:
     made, changed = io.BytesIO(), io.BytesIO()
     table = pa.table({"a": column})
     pq.write_table(table, made, use_dictionary=False, compression="none", write_statistics=False, **options)
@@ -251,7 +251,7 @@ def test_values_that_do_not_fill_their_pages_are_not_believed(column: pa.Array, 
 
 
 @pytest.mark.spec("encoding.plain.whole")
-def test_booleans_may_be_filled_up_with_zeros() -> None:
+def test_boolean_pages_may_be_zero_padded() -> None:
     def behind(page: bytes, count: int) -> int:
         account = Account(Budget(DEFAULT_LIMITS, len(page)))
         return plain.bytes_behind(np.frombuffer(page, np.uint8), count, Type.BOOLEAN, None, account)
@@ -264,7 +264,7 @@ def test_booleans_may_be_filled_up_with_zeros() -> None:
 
 
 @pytest.mark.spec("layout.damage-limit")
-def test_damage_beyond_the_limit_is_an_error_that_names_it() -> None:
+def test_corruption_beyond_the_limit_is_an_error_that_names_the_limit() -> None:
     data, pieces = written(1), [(group, place) for group in (0, 1) for place in (0, 2, 4)]
     for group, place in pieces:
         _, _, end = pages(data, group, "n")[place]

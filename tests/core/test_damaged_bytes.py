@@ -51,7 +51,7 @@ def outcomes() -> Outcomes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_cut_at_any_byte_is_refused(name: str, outcomes: Outcomes) -> None:
+def test_file_truncated_at_any_byte_is_rejected(name: str, outcomes: Outcomes) -> None:
     found = outcomes[name, "cut"]
     assert found["unexpected"] == []
     assert set(found["counts"]) <= {"CorruptFileError"}
@@ -60,7 +60,7 @@ def test_a_file_cut_at_any_byte_is_refused(name: str, outcomes: Outcomes) -> Non
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_with_any_byte_changed_is_read_or_refused(name: str, outcomes: Outcomes) -> None:
+def test_file_with_any_byte_changed_is_read_or_rejected(name: str, outcomes: Outcomes) -> None:
     found = outcomes[name, "flip"]
     assert found["unexpected"] == []
     assert sum(found["counts"].values()) >= found["bytes"] // STRIDE
@@ -80,7 +80,7 @@ def bodies(data: bytes) -> Iterator[range]:
 
 
 @pytest.mark.parametrize("name", ["plain", "dictionary", "page index"])
-def test_a_changed_byte_of_a_page_with_a_checksum_is_always_found(name: str) -> None:
+def test_changed_byte_in_a_page_with_checksum_is_always_detected(name: str) -> None:
     data = written(name)
     places = [at for body in bodies(data) for at in body][:: max(STRIDE // 3, 1)]
     assert len(places) > 5
@@ -90,13 +90,13 @@ def test_a_changed_byte_of_a_page_with_a_checksum_is_always_found(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["encrypted", "encrypted, signed footer"])
-def test_no_changed_byte_of_an_encrypted_file_changes_what_is_read(name: str, outcomes: Outcomes) -> None:
+def test_changed_byte_in_an_encrypted_file_never_changes_values(name: str, outcomes: Outcomes) -> None:
     found = outcomes[name, "flip"]
     assert found["unexpected"] == []
     assert set(found["counts"]) <= {"EncryptionError", "CorruptFileError", "LimitError", "UnsupportedError", "equal"}
 
 
-def test_the_comparison_is_with_a_table_that_was_written() -> None:
+def test_comparison_table_was_written_to_the_file() -> None:
     for name, (table, _) in FILES.items():
         found = everything(written(name), encrypted="encrypted" in name)
         assert isinstance(found, pa.Table)

@@ -53,7 +53,7 @@ def left(data: bytes) -> list[pa.Table]:
 @pytest.mark.parametrize("count", [8, 9, 11, 30])
 @pytest.mark.parametrize("page", [0, 1, 4])
 @pytest.mark.spec("layout.page-header-lost")
-def test_a_damaged_count_of_values_moves_no_rows(page: int, count: int, version: int) -> None:
+def test_corrupt_value_count_shifts_no_rows(page: int, count: int, version: int) -> None:
     data = bytearray(written(PAIRS, page_version=version, row_group_rows=50))
     about = b"\x15\x14\x15\x00" if version == 1 else b"\x15\x14\x15\x00\x15\x14"  # ten values, rows
     at = [at for at in range(len(data)) if data.startswith(about, at)][page] + 1
@@ -69,7 +69,7 @@ def test_a_damaged_count_of_values_moves_no_rows(page: int, count: int, version:
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
 @pytest.mark.parametrize("index", [False, True])
 @pytest.mark.spec("layout.page-header-lost")
-def test_padding_of_levels_becomes_no_rows(index: bool) -> None:
+def test_level_padding_adds_no_rows(index: bool) -> None:
     """Five levels take a group of eight; with two more values in a page, two rows fall off the end unseen."""
     table = pa.table({"id": range(37), "v": range(1000, 1037)})
     data = bytearray(written(table, page_rows=5, page_index=index))
@@ -83,7 +83,7 @@ def test_padding_of_levels_becomes_no_rows(index: bool) -> None:
 
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
 @pytest.mark.spec("layout.page-header-lost")
-def test_a_data_page_that_calls_itself_a_dictionary_moves_no_rows() -> None:
+def test_data_page_marked_as_dictionary_shifts_no_rows() -> None:
     data = bytearray(written(PAIRS))
     assert data[4:6] == b"\x15\x00"
     data[5] = 4
@@ -116,7 +116,7 @@ def all_but_a_byte(header: DataPageHeaderV2) -> None:
     "column", [pa.array([*"abcdefghij"] * 10), pa.array([1, None] * 50), LISTS], ids=["text", "numbers", "lists"]
 )
 @pytest.mark.spec("page.v2.levels")
-def test_levels_that_are_not_as_long_as_their_header_says_become_no_values(
+def test_levels_of_a_wrong_length_return_no_values(
     column: pa.Array, dictionary: bool, checksums: bool, change: Callable[[DataPageHeaderV2], None]
 ) -> None:
     table = pa.table({"id": range(100), "c": column})
@@ -130,7 +130,7 @@ def test_levels_that_are_not_as_long_as_their_header_says_become_no_values(
 
 
 @pytest.mark.spec("page.v2.levels")
-def test_runs_of_no_bits_may_stand_where_no_levels_are() -> None:
+def test_zero_width_runs_are_accepted_in_place_of_levels() -> None:
     """So one of the public files has them: as many as there are entries."""
     data = with_header(written(PAIRS, page_version=2), lambda header: None, 0)
     with pqext.open(data) as file:
@@ -152,7 +152,7 @@ def test_runs_of_no_bits_may_stand_where_no_levels_are() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3, 9])
 @pytest.mark.spec("page.v2.levels")
-def test_runs_fill_their_bytes_or_do_not(width: int) -> None:
+def test_exact_length_of_hybrid_runs_is_checked(width: int) -> None:
     values = [0, 1] * 8 + [1] * 20
     packed, runs = hybrid.encode_packed(values[:16], width), hybrid.encode_runs([(1, 20), (0, 3)], width)
     for data, count in ((packed, 16), (packed, 9), (runs, 23), (runs, 22), (packed + runs, 39)):
@@ -167,7 +167,7 @@ def test_runs_fill_their_bytes_or_do_not(width: int) -> None:
 
 @pytest.mark.parametrize("rows", [10, 5000])
 @pytest.mark.spec("encoding.dictionary.width")
-def test_the_bit_width_of_a_page_of_nulls_is_checked_too(rows: int) -> None:
+def test_bit_width_of_an_all_null_page_is_checked(rows: int) -> None:
     """Arrow refuses it although there is nothing to read."""
     table = pa.table({"s": pa.array([None] * rows + ["ab", "cd"] * (rows // 2))})
     data = bytearray(written(table, dictionary=True, page_rows=rows, checksums=False))
@@ -182,7 +182,7 @@ def test_the_bit_width_of_a_page_of_nulls_is_checked_too(rows: int) -> None:
 
 
 @pytest.mark.spec("layout.compact-protocol")
-def test_ids_of_fields_that_are_passed_over_have_16_bits() -> None:
+def test_skipped_field_ids_are_limited_to_16_bits() -> None:
     for id, is_sound in ((32767, True), (65536 // 2, False)):
         encoded, number = b"", 2 * id
         while number >= 0x80:
@@ -200,7 +200,7 @@ def test_ids_of_fields_that_are_passed_over_have_16_bits() -> None:
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
 @pytest.mark.parametrize("name", ["repetition_levels_byte_length", "definition_levels_byte_length"])
 @pytest.mark.spec("page.v2.levels")
-def test_the_bit_width_of_indices_is_no_run_of_levels(name: str) -> None:
+def test_index_bit_width_is_not_mistaken_for_levels(name: str) -> None:
     """Two rows a page and indices of four bits: their width reads as a run of two levels of no bits."""
     values = [100 + row % 16 for row in range(64)]
     table = pa.table({"v": pa.array(values, pa.int64())}, schema=pa.schema([pa.field("v", pa.int64(), nullable=False)]))
@@ -218,7 +218,7 @@ def test_the_bit_width_of_indices_is_no_run_of_levels(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.spec("layout.page-lost")
-def test_a_page_in_an_encoding_that_its_chunk_has_not_is_lost(version: int) -> None:
+def test_page_with_an_encoding_unlisted_by_its_chunk_is_lost(version: int) -> None:
     """Two indices of six bits and their runs are as long as two numbers."""
     values = [row % 40 * 1000 for row in range(80)]
     table = pa.table({"v": pa.array(values, pa.int32())}, schema=pa.schema([pa.field("v", pa.int32(), nullable=False)]))

@@ -46,7 +46,7 @@ def detail(header: dict[int, Any]) -> dict[int, Any]:
 
 @pytest.mark.spec("page.order", "page.uncompressed-size", "page.v1.compressed-whole", "levels.definition")
 @pytest.mark.spec("levels.repetition", "levels.every-entry", "levels.width", "levels.encodings", "nulls.not-stored")
-def test_a_page_of_version_1_is_its_levels_and_values_and_nothing_else() -> None:
+def test_version_1_page_consists_of_levels_and_values() -> None:
     data = written(pa.table({"a": pa.array(LISTS, pa.list_(pa.int64()))}), page_version=1)
     header, body = header_of(data)
     assert header[2] == header[3] == len(body)
@@ -62,7 +62,7 @@ def test_a_page_of_version_1_is_its_levels_and_values_and_nothing_else() -> None
 
 @pytest.mark.spec("page.order", "page.uncompressed-size", "page.v2.levels", "page.v2.counts", "page.v2.is-compressed")
 @pytest.mark.parametrize("codec", ["uncompressed", "zstd"])
-def test_a_page_of_version_2_has_its_levels_in_front_uncompressed(codec: str) -> None:
+def test_version_2_page_begins_with_uncompressed_levels(codec: str) -> None:
     lists = LISTS * 50
     data = written(pa.table({"a": pa.array(lists, pa.list_(pa.int64()))}), page_version=2, compression=codec)
     header, body = header_of(data)
@@ -82,7 +82,7 @@ def test_a_page_of_version_2_has_its_levels_in_front_uncompressed(codec: str) ->
 
 @pytest.mark.spec("page.order", "page.v2.levels", "page.v2.is-compressed")
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_pages_of_version_2_from_pyarrow_are_read(codec: str) -> None:
+def test_version_2_pages_from_pyarrow_are_read(codec: str) -> None:
     table = pa.table({"a": pa.array(LISTS * 50, pa.list_(pa.int64()))})
     out = io.BytesIO()
     pq.write_table(table, out, data_page_version="2.0", compression=codec, use_dictionary=False, store_schema=False)
@@ -92,7 +92,7 @@ def test_pages_of_version_2_from_pyarrow_are_read(codec: str) -> None:
 
 
 @pytest.mark.spec("page.v2.is-compressed")
-def test_values_are_compressed_where_the_header_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_compressed_if_the_header_has_no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(**fields: Any) -> DataPageHeaderV2:
         return DataPageHeaderV2(**(fields | {"is_compressed": None}))
 
@@ -109,7 +109,7 @@ def test_values_are_compressed_where_the_header_does_not_say(monkeypatch: pytest
 
 
 @pytest.mark.spec("page.v2.is-compressed")
-def test_values_that_do_not_shrink_are_left_as_they_are() -> None:
+def test_incompressible_values_are_stored_uncompressed() -> None:
     data = written(pa.table({"a": [7]}), page_version=2, compression="zstd")
     header, body = header_of(data)
     assert detail(header)[7] is False
@@ -120,7 +120,7 @@ def test_values_that_do_not_shrink_are_left_as_they_are() -> None:
 
 @pytest.mark.spec("levels.width")
 @pytest.mark.parametrize("depth", range(1, 9))
-def test_levels_take_the_bits_that_the_deepest_needs(depth: int) -> None:
+def test_levels_use_the_bit_width_of_the_maximum_level(depth: int) -> None:
     kind: pa.DataType = pa.int64()
     value: Any = 7
     hollow: Any = None
@@ -134,7 +134,7 @@ def test_levels_take_the_bits_that_the_deepest_needs(depth: int) -> None:
 
 @pytest.mark.spec("nulls.not-stored")
 @pytest.mark.parametrize("version", [1, 2])
-def test_pages_hold_the_values_of_their_own_rows_where_others_are_null(version: int) -> None:
+def test_pages_contain_values_of_their_own_rows_next_to_nulls(version: int) -> None:
     values = [1, None, None, 2, 3, None, None, 4] * 5
     data = written(pa.table({"a": values}), page_version=version, page_rows=3)
     assert pq.read_table(pa.BufferReader(data))["a"].to_pylist() == values
@@ -143,7 +143,7 @@ def test_pages_hold_the_values_of_their_own_rows_where_others_are_null(version: 
 
 
 @pytest.mark.spec("page.no-repetition-levels", "page.no-definition-levels")
-def test_a_required_flat_column_has_nothing_but_values_in_its_pages() -> None:
+def test_pages_of_a_required_flat_column_contain_values_only() -> None:
     schema = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())])
     data = written(pa.table([[1, 2, 3], [4, None, 6]], schema=schema))
     assert header_of(data, 0)[1] == struct.pack("<3i", 1, 2, 3)
@@ -154,7 +154,7 @@ def test_a_required_flat_column_has_nothing_but_values_in_its_pages() -> None:
 
 
 @pytest.mark.spec("page.v1.compressed-whole")
-def test_levels_and_values_of_version_1_are_compressed_together() -> None:
+def test_version_1_levels_and_values_are_compressed_together() -> None:
     table = pa.table({"a": pa.array(LISTS * 50, pa.list_(pa.int64()))})
     plain = header_of(written(table))[1]
     header, body = header_of(written(table, compression="zstd"))
@@ -163,14 +163,14 @@ def test_levels_and_values_of_version_1_are_compressed_together() -> None:
 
 
 @pytest.mark.spec("nulls.one-run", "nulls.not-stored")
-def test_a_thousand_nulls_are_one_run_and_nothing_else() -> None:
+def test_thousand_nulls_are_stored_as_one_run() -> None:
     data = written(pa.table({"a": pa.array([None] * 1000, pa.int64())}))
     assert header_of(data)[1] == struct.pack("<I", 3) + bytes([0xD0, 0x0F, 0])  # 1000 << 1 in two bytes, and the 0
 
 
 @pytest.mark.spec("page.crc")
 @pytest.mark.parametrize("version", [1, 2])
-def test_the_checksum_is_that_of_the_stored_page_without_its_header(version: int) -> None:
+def test_checksum_covers_the_stored_page_without_its_header(version: int) -> None:
     table = pa.table({"a": ["x", "yy", None] * 100})
     data = written(table, compression="zstd", dictionary=True, page_version=version)
     header, body = header_of(data)
@@ -183,7 +183,7 @@ def test_the_checksum_is_that_of_the_stored_page_without_its_header(version: int
 
 
 @pytest.mark.spec("page.crc.optional")
-def test_checksums_can_be_left_out_and_left_unverified() -> None:
+def test_checksums_can_be_omitted_and_ignored() -> None:
     table = pa.table({"a": pa.array(range(100), pa.int64())})
     assert 4 not in header_of(written(table, checksums=False))[0]
     data = bytearray(written(table))
@@ -196,7 +196,7 @@ def test_checksums_can_be_left_out_and_left_unverified() -> None:
 
 @pytest.mark.spec("page.row-boundary", "page-index.row-boundary")
 @pytest.mark.parametrize("version", [1, 2])
-def test_every_page_starts_a_row(version: int) -> None:
+def test_every_page_starts_at_a_row(version: int) -> None:
     table = pa.table({"a": pa.array(LISTS * 40, pa.list_(pa.int64()))})
     data = written(table, page_rows=7, page_version=version)
     pages = page_headers.of_column(data, 0)
@@ -207,7 +207,7 @@ def test_every_page_starts_a_row(version: int) -> None:
 
 
 @pytest.mark.spec("types.physical", "types.small-integers")
-def test_arrow_types_are_stored_in_the_eight_physical_types() -> None:
+def test_arrow_types_are_stored_in_eight_physical_types() -> None:
     fields = [
         pa.field("a", pa.bool_()), pa.field("b", pa.int8()), pa.field("c", pa.uint16()), pa.field("d", pa.int64()),
         pa.field("e", pa.timestamp("ns"), metadata={"PARQUET:physical_type": "INT96"}), pa.field("f", pa.float32()),
@@ -247,7 +247,7 @@ def glued(files: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "zstd"])
-def test_pages_of_different_forms_follow_each_other(codec: str) -> None:
+def test_pages_of_different_versions_may_alternate(codec: str) -> None:
     """Pages are opened together; what differs in version or encoding, or has nulls where others have none, is not."""
     parts: list[tuple[list[int | None], dict[str, Any]]] = [
         ([1, 2, 3], {}),

@@ -13,7 +13,7 @@ from reference.decimals import stored
 
 
 @given(st.data(), st.sampled_from([16, 32]))
-def test_numbers_are_narrowed_as_the_twin_does(data: st.DataObject, width: int) -> None:
+def test_numbers_are_narrowed_like_in_the_reference(data: st.DataObject, width: int) -> None:
     length = data.draw(st.integers(1, 34))
     precision = min(max_precision(length), 38 if width == 16 else 76)
     limit = 10**precision - 1
@@ -26,7 +26,7 @@ def test_numbers_are_narrowed_as_the_twin_does(data: st.DataObject, width: int) 
 
 @pytest.mark.parametrize("width", [16, 32])
 @pytest.mark.parametrize("number", [100, -100, 1 << 100, -(1 << 127)])
-def test_numbers_beyond_their_precision_are_refused(width: int, number: int) -> None:
+def test_numbers_beyond_their_precision_are_rejected(width: int, number: int) -> None:
     words = number.to_bytes(width, "little", signed=True)
     with pytest.raises(ValueError, match="more digits than its type, which has 2"):
         narrow(words, width, 0, 2, np.empty(0, np.uint8))
@@ -34,13 +34,13 @@ def test_numbers_beyond_their_precision_are_refused(width: int, number: int) -> 
     narrow(both, width, 1, 2, np.empty(2, np.uint8))
 
 
-def test_an_output_of_another_size_is_refused() -> None:
+def test_output_of_a_wrong_size_is_rejected() -> None:
     with pytest.raises(ValueError, match="does not hold one number"):
         narrow(bytes(16), 16, 3, 5, np.empty(2, np.uint8))
 
 
 @given(st.data(), st.sampled_from([np.int32, np.int64]))
-def test_stored_integers_are_widened_and_those_beyond_are_told(data: st.DataObject, kind: type) -> None:
+def test_stored_integers_are_widened_and_overflow_is_reported(data: st.DataObject, kind: type) -> None:
     limits = np.iinfo(kind)
     numbers = data.draw(st.lists(st.integers(int(limits.min), int(limits.max))))
     most = data.draw(st.integers(0, int(limits.max)))
@@ -50,14 +50,14 @@ def test_stored_integers_are_widened_and_those_beyond_are_told(data: st.DataObje
 
 
 @given(st.lists(st.integers(-(2**60), 2**60)), st.integers(0, 2**60), st.integers(0, 22))
-def test_quotients_are_those_of_doubles(numbers: list[int], most: int, scale: int) -> None:
+def test_quotients_match_double_division(numbers: list[int], most: int, scale: int) -> None:
     words = np.array([half for number in numbers for half in (number, number >> 63)], np.int64)
     out = np.empty(len(numbers))
     assert quotients(words, most, 10.0**scale, out) == all(abs(number) <= most for number in numbers)
     assert out.tolist() == [float(number) / 10.0**scale for number in numbers]
 
 
-def test_words_and_numbers_must_be_as_many() -> None:
+def test_word_and_number_counts_must_match() -> None:
     with pytest.raises(ValueError, match="does not hold"):
         widen_integers(np.empty(2, np.int32), 9, np.empty(2, np.int64))
     with pytest.raises(ValueError, match="does not hold"):

@@ -18,7 +18,7 @@ LAYOUTS = [pa.string(), pa.large_string(), pa.string_view()]
 
 
 @given(st.integers(-(1 << 280), 1 << 280), st.integers(0, 12), st.sampled_from(TYPES), st.sampled_from(LAYOUTS))
-def test_text_is_cast_to_its_decimal_or_rejected(
+def test_text_is_cast_to_decimal_or_rejected(
     value: int, places: int, type: pa.DataType, layout: pa.DataType
 ) -> None:
     with localcontext(prec=100):
@@ -34,7 +34,7 @@ def test_text_is_cast_to_its_decimal_or_rejected(
 
 
 @pytest.mark.parametrize("text", [str((1 << 128) + 5), "34028236692093846346337460743176821146.1e1", str(1 << 256)])
-def test_text_beyond_the_decimal_is_an_error_of_schema(text: str, tmp_path: object) -> None:
+def test_text_out_of_decimal_range_is_an_error_of_the_schema(text: str, tmp_path: object) -> None:
     path = f"{tmp_path}/a.parquet"
     pqext.write_table(pa.table({"n": ["1", text]}), path)
     assert pa.array([text]).cast(pa.decimal128(38, 0))[0].as_py() < 10  # pyarrow wraps around

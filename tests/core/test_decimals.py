@@ -59,7 +59,7 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, str, list[int]]:
 )
 @given(decimals())
 @settings(max_examples=share(0.8))
-def test_every_decimal_comes_back_from_each_physical_type(drawn: tuple[int, int, str, list[int]]) -> None:
+def test_every_decimal_round_trips_on_each_physical_type(drawn: tuple[int, int, str, list[int]]) -> None:
     precision, scale, physical, unscaled = drawn
     kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
     values = [scaled(n, scale) for n in unscaled]
@@ -77,7 +77,7 @@ def test_every_decimal_comes_back_from_each_physical_type(drawn: tuple[int, int,
 
 @pytest.mark.spec("logical.decimal.byte-array", "logical.decimal.fixed")
 @given(st.integers(1, 76), st.data())
-def test_stored_bytes_are_as_few_as_hold_the_value(precision: int, data: st.DataObject) -> None:
+def test_decimals_use_the_fewest_bytes(precision: int, data: st.DataObject) -> None:
     most = 10**precision - 1
     unscaled = data.draw(st.lists(st.integers(-most, most), min_size=1, max_size=9))
     kind = pa.decimal256(precision, 0)
@@ -96,7 +96,7 @@ def test_stored_bytes_are_as_few_as_hold_the_value(precision: int, data: st.Data
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.integers(1, 76))
-def test_the_kernel_reads_what_python_reads_or_says_that_it_is_too_large(values: list[bytes], precision: int) -> None:
+def test_kernel_matches_python_or_reports_overflow(values: list[bytes], precision: int) -> None:
     width = 32 if precision > 38 else 16
     data = np.frombuffer(b"".join(values), np.uint8)
     offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
@@ -125,12 +125,12 @@ def test_the_kernel_reads_what_python_reads_or_says_that_it_is_too_large(values:
         file_of(Type.BYTE_ARRAY, byte_arrays(b"\x7f" * 40), 1, 76),
     ],
 )
-def test_a_stored_decimal_beyond_its_precision_is_an_error_that_names_the_column(data: bytes) -> None:
+def test_decimal_beyond_its_precision_is_an_error_with_column(data: bytes) -> None:
     with pytest.raises(CorruptFileError, match=r"more than the \d+ digits of its type.*column d"):
         pqext.open(data).read()
 
 
-def test_numbers_longer_than_they_need_be_are_read() -> None:
+def test_numbers_with_excess_leading_bytes_are_read() -> None:
     assert pqext.open(file_of(FIXED, (-7).to_bytes(40, "big", signed=True), 1, 3, type_length=40)).read()[
         "d"
     ].to_pylist() == [Decimal(-7)]
@@ -141,7 +141,7 @@ def test_numbers_longer_than_they_need_be_are_read() -> None:
 
 @pytest.mark.spec("logical.decimal.wide")
 @pytest.mark.parametrize("kind", [Type.BYTE_ARRAY, FIXED])
-def test_a_decimal_of_more_digits_than_arrow_has_is_read_as_binary_with_a_warning(kind: Type) -> None:
+def test_decimal_wider_than_arrow_warns_and_reads_as_binary(kind: Type) -> None:
     value = (10**90).to_bytes(40, "big")
     values = byte_arrays(value) if kind == Type.BYTE_ARRAY else value
     data = file_of(kind, values, 1, 91, **({} if kind == Type.BYTE_ARRAY else {"type_length": 40}))
@@ -150,7 +150,7 @@ def test_a_decimal_of_more_digits_than_arrow_has_is_read_as_binary_with_a_warnin
 
 
 @pytest.mark.spec("logical.decimal.metadata")
-def test_precision_and_scale_stand_in_the_schema_element_too_and_are_understood_there_alone() -> None:
+def test_precision_and_scale_are_also_stored_in_the_schema_element() -> None:
     data = written(pa.table({"d": pa.array([Decimal("1.25")], pa.decimal128(7, 2))}))
     element = pqext.open(data).metadata.schema[1]
     assert (element.converted_type, element.precision, element.scale) == (ConvertedType.DECIMAL, 7, 2)
@@ -165,7 +165,7 @@ def test_precision_and_scale_stand_in_the_schema_element_too_and_are_understood_
     assert pqext.open(scaleless).read()["d"].to_pylist() == [Decimal(125)]
 
 
-def test_a_decimal_with_more_digits_than_its_type_is_not_written() -> None:
+def test_decimal_with_too_many_digits_is_not_written() -> None:
     wide = pa.array([Decimal(123456)], pa.decimal128(20, 0))
     lying = pa.Array.from_buffers(pa.decimal128(5, 0), 1, wide.buffers())
     with pytest.raises(ValueError, match="more digits than its type"):

@@ -33,7 +33,7 @@ def twin(values: list[bytes], limit: int, overhead: int) -> tuple[list[int], lis
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"", b"a", b"ab" * 9]), max_size=60), st.integers(0, 600))
-def test_byte_arrays_are_numbered_as_they_first_occur(values: list[bytes], limit: int) -> None:
+def test_byte_arrays_are_numbered_in_order_of_occurrence(values: list[bytes], limit: int) -> None:
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int32)
     indices = np.empty(len(values), np.int32)
     done, starts, data = index_array(offsets, b"".join(values), 0, 0, limit, indices)
@@ -43,7 +43,7 @@ def test_byte_arrays_are_numbered_as_they_first_occur(values: list[bytes], limit
 
 
 @given(st.sampled_from([1, 2, 4, 7, 8, 12, 16, 33]), st.lists(st.integers(0, 12), max_size=60), st.integers(0, 200))
-def test_fixed_values_are_numbered_as_they_first_occur(width: int, numbers: list[int], limit: int) -> None:
+def test_fixed_size_values_are_numbered_in_order_of_occurrence(width: int, numbers: list[int], limit: int) -> None:
     values = [(bytes([number]) * width) for number in numbers]
     indices = np.empty(len(values), np.int32)
     done, _, data = index_array(b"".join(values), None, 0, width, limit, indices)
@@ -51,7 +51,7 @@ def test_fixed_values_are_numbered_as_they_first_occur(width: int, numbers: list
     assert (indices[:done].tolist(), entries) == twin(values, limit, 0)
 
 
-def test_many_entries_outgrow_the_first_table() -> None:
+def test_many_entries_grow_the_hash_table() -> None:
     values = np.random.default_rng(0).integers(0, 2**62, 50_000)
     twice = np.concatenate([values, values[::-1]])
     indices = np.empty(len(twice), np.int32)
@@ -60,7 +60,7 @@ def test_many_entries_outgrow_the_first_table() -> None:
     assert np.array_equal(np.frombuffer(data, np.int64)[indices], twice)
 
 
-def test_arguments_that_do_not_agree_are_refused() -> None:
+def test_inconsistent_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="shorter than its values"):
         index_array(b"12345", None, 1, 4, 10, np.empty(1, np.int32))
     with pytest.raises(ValueError, match="ascend"):
@@ -69,7 +69,7 @@ def test_arguments_that_do_not_agree_are_refused() -> None:
         index_array(np.array([0, 6], np.int32), b"12345", 0, 0, 10, np.empty(1, np.int32))
 
 
-def test_values_that_hardly_repeat_have_no_dictionary() -> None:
+def test_mostly_distinct_values_have_no_dictionary() -> None:
     assert dictionary_builder.index(pa.array(range(20_000), pa.int64())) is None
     assert dictionary_builder.index(pa.array([], pa.int64())) is None
     found = dictionary_builder.index(pa.array([7, 8, 7, 7] * 5000, pa.int64()))
@@ -83,7 +83,7 @@ def test_values_that_hardly_repeat_have_no_dictionary() -> None:
     (12_000, 20_000, False),  # entries and indices would take almost as much
     (100_000, 200_000, False),
 ])
-def test_the_first_values_tell_whether_a_dictionary_may_pay(distinct_values: int, rows: int, kept: bool) -> None:
+def test_first_values_decide_whether_a_dictionary_is_worthwhile(distinct_values: int, rows: int, kept: bool) -> None:
     values = np.random.default_rng(0).integers(0, distinct_values, rows)
     found = dictionary_builder.index(pa.array(values))
     assert (found is not None) == kept
@@ -92,7 +92,7 @@ def test_the_first_values_tell_whether_a_dictionary_may_pay(distinct_values: int
 
 
 @pytest.mark.spec("encoding.dictionary.fallback")
-def test_a_dictionary_that_grows_too_big_serves_the_pages_before_and_the_rest_are_plain() -> None:
+def test_oversized_dictionary_falls_back_to_plain_pages() -> None:
     few = [f"{i % 100:040d}" for i in range(100_000)]
     many = [f"{i:040d}" for i in range(1000, 101_000)]
     table = pa.table({"s": few + many})
@@ -113,7 +113,7 @@ def test_a_dictionary_that_grows_too_big_serves_the_pages_before_and_the_rest_ar
     pa.array([b"a", b"bc", b"", b"def"]), pa.array(range(4)), pa.array([b"abcde"] * 4, pa.binary(5)),
     pa.array([True, False, True, True]), pa.array([None, 1, 2, 3, 4])[1:], pa.array([None, b"a", b"", b"bc", b"d"])[1:],
 ])
-def test_sizes_of_values_are_those_that_arrow_counts(values: pa.Array) -> None:
+def test_value_sizes_match_arrow(values: pa.Array) -> None:
     for start in range(4):
         for stop in range(start, 5):
             part = values[start:stop]

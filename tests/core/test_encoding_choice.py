@@ -36,24 +36,24 @@ def used(values: pa.Array, **options: Any) -> list[str]:
     return list(dict.fromkeys(page.encoding for page in page_headers.of_column(data, 0)))
 
 
-def test_every_name_stands_for_an_encoding_of_some_type() -> None:
+def test_every_encoding_name_is_valid_for_some_type() -> None:
     assert set(ENCODINGS) == {*encoding_choice.NAMES, "auto"}
     assert set(encoding_choice.NAMES.values()) == set(encoding_choice.SUITABLE)
 
 
 @pytest.mark.parametrize("encodings", ["DELTA", "rle_dictionary", {"a": "zip"}, {"a": None}])
-def test_a_name_that_is_no_encoding_is_refused(encodings: Any) -> None:
+def test_unknown_encoding_name_is_rejected(encodings: Any) -> None:
     with pytest.raises(ValueError, match="encodings must be one of plain, rle, "):
         WriteOptions(encodings=encodings)
 
 
 @pytest.mark.parametrize("encodings", [None, 5, ["plain"]])
-def test_encodings_of_the_wrong_type_are_refused(encodings: Any) -> None:
+def test_encoding_of_the_wrong_type_is_rejected(encodings: Any) -> None:
     with pytest.raises(TypeError, match="encodings must not be"):
         WriteOptions(encodings=encodings)
 
 
-def test_a_column_that_is_not_there_is_refused() -> None:
+def test_missing_column_is_rejected() -> None:
     with pytest.raises(ValueError, match="encodings names column 'b'; the columns are a"):
         written(pa.table({"a": [1]}), encodings={"b": "plain"})
 
@@ -63,7 +63,7 @@ def test_a_column_that_is_not_there_is_refused() -> None:
     "encoding.split.types", "encoding.alp.types", "encoding.hybrid.only-for", "encoding.bit-packed.levels-only",
 )
 @pytest.mark.parametrize("name", encoding_choice.NAMES)
-def test_an_encoding_is_refused_for_a_physical_type_that_it_is_not_defined_for(name: str) -> None:
+def test_encoding_undefined_for_the_physical_type_is_rejected(name: str) -> None:
     arrays = {
         Type.BOOLEAN: pa.array([True]), Type.INT32: pa.array([1], pa.int32()), Type.INT64: pa.array([1]),
         Type.FLOAT: pa.array([1.0], pa.float32()), Type.DOUBLE: pa.array([1.0]), Type.BYTE_ARRAY: pa.array(["a"]),
@@ -122,12 +122,12 @@ def words() -> pa.Array:
         (lambda: pa.array([b"x" * 200_000] * 3), "snappy", "PLAIN"),
     ],
 )
-def test_auto_picks_what_suits_the_values(values: Any, compression: str, expected: str) -> None:
+def test_auto_chooses_an_encoding_that_fits_the_values(values: Any, compression: str, expected: str) -> None:
     assert used(values(), encodings="auto", dictionary=False, compression=compression) == [expected]
 
 
 @pytest.mark.parametrize("rows", [1, 4 * 4096, 4 * 4096 + 1, 100_000, 1_000_003])
-def test_sample_is_whole_of_a_short_chunk_and_some_runs_of_a_long_one(rows: int) -> None:
+def test_sample_covers_a_short_chunk_and_runs_of_a_long_one(rows: int) -> None:
     runs = [range(rows)[run] for run in encoding_choice._sample(pa.nulls(rows, pa.int32()))]
     assert all(one.stop <= other.start for one, other in itertools.pairwise(runs))
     assert sum(map(len, runs)) == min(rows, 4 * 4096)
@@ -135,7 +135,7 @@ def test_sample_is_whole_of_a_short_chunk_and_some_runs_of_a_long_one(rows: int)
 
 
 @pytest.mark.spec("encoding.alp.opt-in")
-def test_auto_never_picks_alp_though_it_would_be_the_smallest() -> None:
+def test_auto_never_chooses_alp() -> None:
     prices = pa.array(np.round(GENERATOR.random(ROWS) * 100, 2))
     sizes = {
         name: len(written(pa.table({"a": prices}), encodings=name, dictionary=False, compression="zstd"))
@@ -146,7 +146,7 @@ def test_auto_never_picks_alp_though_it_would_be_the_smallest() -> None:
     assert used(prices, dictionary=False) == ["PLAIN"]
 
 
-def test_the_profile_of_spark_keeps_to_encodings_that_spark_reads() -> None:
+def test_spark_profile_uses_encodings_supported_by_spark() -> None:
     for name in ("alp", "byte_stream_split"):
         for encodings in (name, {"a": name}):
             with pytest.raises(ValueError, match=f"Spark does not read encoding '{name}'"):
@@ -167,14 +167,14 @@ def test_auto_is_not_larger_than_plain(values: Any, compression: str) -> None:
 FEW = pa.array(["red", "green", "blue"] * 1000)
 
 
-def test_the_dictionary_comes_first_where_it_pays() -> None:
+def test_dictionary_is_preferred_if_worthwhile() -> None:
     dictionary = ["PLAIN", "RLE_DICTIONARY"]
     assert used(FEW, encodings="delta_byte_array") == dictionary
     assert used(FEW, encodings="auto") == dictionary
     assert used(FEW, encodings={"a": "auto"}) == dictionary
 
 
-def test_an_encoding_named_for_a_column_takes_the_place_of_its_dictionary() -> None:
+def test_explicit_column_encoding_replaces_the_dictionary() -> None:
     assert used(FEW, encodings={"a": "delta_byte_array"}) == ["DELTA_BYTE_ARRAY"]
     assert used(FEW, encodings={"a": "plain"}) == ["PLAIN"]
     assert used(FEW, encodings={"a": "plain"}, dictionary={"a": True}) == ["PLAIN", "RLE_DICTIONARY"]
@@ -182,7 +182,7 @@ def test_an_encoding_named_for_a_column_takes_the_place_of_its_dictionary() -> N
     assert used(FEW, encodings="delta_byte_array", dictionary={"a": False}) == ["DELTA_BYTE_ARRAY"]
 
 
-def test_auto_gives_up_a_dictionary_that_is_much_larger_than_differences() -> None:
+def test_auto_drops_a_dictionary_much_larger_than_deltas() -> None:
     values = pa.array(np.arange(ROWS) // 4 * 1000)
     assert used(values, encodings="auto", compression="uncompressed") == ["DELTA_BINARY_PACKED"]
     assert "RLE_DICTIONARY" in used(values, encodings="plain", compression="uncompressed")
@@ -190,7 +190,7 @@ def test_auto_gives_up_a_dictionary_that_is_much_larger_than_differences() -> No
 
 @pytest.mark.spec("encoding.dictionary.fallback", "encoding.claimed")
 @pytest.mark.parametrize("name", ["plain", "delta_binary_packed"])
-def test_pages_behind_a_dictionary_that_grew_too_big_are_in_the_chosen_encoding(name: str) -> None:
+def test_pages_after_an_oversized_dictionary_use_the_chosen_encoding(name: str) -> None:
     values = pa.array(np.concatenate([np.arange(100_000) % 100, np.arange(300_000) // 2]) * 12345)
     data = written(pa.table({"a": values}), encodings={"a": name}, dictionary={"a": True})
     pages = page_headers.of_column(data, 0)
@@ -211,7 +211,7 @@ def test_pages_behind_a_dictionary_that_grew_too_big_are_in_the_chosen_encoding(
     assert pq.read_table(io.BytesIO(data))["a"].combine_chunks().equals(values)
 
 
-def test_encodings_are_chosen_for_leaves_within_nested_columns() -> None:
+def test_encodings_are_chosen_for_nested_leaves() -> None:
     table = pa.table({"s": [{"x": [1, 2, None], "y": "a"}, None, {"x": [], "y": "b"}]})
     data = written(table, encodings={"s.x.list.element": "delta_binary_packed", "s.y": "delta_length_byte_array"})
     assert {page.encoding for page in page_headers.of_column(data, 0)} == {"DELTA_BINARY_PACKED"}

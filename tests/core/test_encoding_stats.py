@@ -64,7 +64,7 @@ def misnamed(data: bytes) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.spec("layout.chunk-encoding")
-def test_a_page_that_names_another_encoding_is_not_believed(name: str) -> None:
+def test_page_with_an_inconsistent_encoding_is_rejected(name: str) -> None:
     table, data = FILES[name]
     flips = list(misnamed(data))
     assert len(flips) >= 2
@@ -111,7 +111,7 @@ DELTA = Encoding.DELTA_BYTE_ARRAY
     ],
 )
 @pytest.mark.spec("layout.chunk-encoding")
-def test_the_list_of_encodings_decides_whether_pages_or_counts_are_wrong(
+def test_encoding_list_decides_whether_pages_or_counts_are_wrong(
     encodings: list[Encoding], counts: dict[Encoding, int], found: dict[Encoding, int], odd: set[Encoding]
 ) -> None:
     assert uncounted(chunk(encodings, counts), found) == odd

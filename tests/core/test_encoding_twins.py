@@ -67,7 +67,7 @@ def strings(page: bytes, count: int, module: Any, present: Any = EMPTY, slots: i
 @given(integers())
 @example((32, [0, (1 << 31) - 1, -(1 << 31), 5, -(1 << 31), (1 << 31) - 1] * 9))
 @example((64, [0, (1 << 63) - 1, -(1 << 63), 5, -(1 << 63), (1 << 63) - 1] * 9))
-def test_delta_numbers_that_the_kernel_writes_are_those_of_the_twin(case: tuple[int, list[int]]) -> None:
+def test_delta_kernel_matches_the_reference_encoder(case: tuple[int, list[int]]) -> None:
     bits, values = case
     encoded = bytes(delta_kernel.encode(np.array(values, DTYPES[bits])))
     assert delta.decode(encoded, bits) == (values, len(encoded))
@@ -79,7 +79,7 @@ def test_delta_numbers_that_the_kernel_writes_are_those_of_the_twin(case: tuple[
     "encoding.delta.header", "encoding.delta.padding", "encoding.delta.unneeded", "encoding.delta.overflow"
 )
 @given(integers(), BLOCKS, st.sampled_from([0, 1, 9]), st.sampled_from([0, 0xFF, 0x5A]), st.binary(max_size=9))
-def test_delta_numbers_in_blocks_of_any_size_with_any_padding_are_read(
+def test_delta_blocks_of_any_size_and_padding_are_read(
     case: tuple[int, list[int]], block: tuple[int, int], wider: int, junk: int, behind: bytes
 ) -> None:
     bits, values = case
@@ -88,7 +88,7 @@ def test_delta_numbers_in_blocks_of_any_size_with_any_padding_are_read(
 
 
 @pytest.mark.spec("encoding.delta.count")
-def test_fewer_delta_numbers_than_the_page_has_values_are_refused_and_more_are_not_read() -> None:
+def test_too_few_delta_values_are_rejected_and_extra_values_ignored() -> None:
     encoded = delta.encode(list(range(100)), 32)
     with pytest.raises(CorruptFileError, match="holds 100 values instead of 101"):
         decoded(encoded, 32, 101)
@@ -105,14 +105,14 @@ def test_fewer_delta_numbers_than_the_page_has_values_are_refused_and_more_are_n
         (384, 5, "32"),
     ],
 )
-def test_a_delta_header_with_impossible_blocks_is_refused(block: int, miniblocks: int, message: str) -> None:
+def test_delta_header_with_invalid_blocks_is_rejected(block: int, miniblocks: int, message: str) -> None:
     header = delta.varint(block) + delta.varint(miniblocks) + delta.varint(3) + delta.zigzag(1)
     with pytest.raises(CorruptFileError, match=message):
         decoded(header + bytes(50), 32, 3)
 
 
 @pytest.mark.spec("encoding.delta.width")
-def test_more_bits_than_the_type_has_are_read_up_to_64() -> None:
+def test_bit_widths_beyond_the_type_are_read_up_to_64() -> None:
     start = delta.varint(128) + delta.varint(4) + delta.varint(40) + delta.zigzag(1) + delta.zigzag(0)
     for bits in (32, 64):
         for width in (33, 63, 64):
@@ -128,13 +128,13 @@ def test_more_bits_than_the_type_has_are_read_up_to_64() -> None:
 
 
 @pytest.mark.spec("encoding.delta.padding")
-def test_a_last_miniblock_without_its_padding_is_read() -> None:
+def test_last_miniblock_without_padding_is_read() -> None:
     encoded = delta.encode([1, 5, 2], 32, junk=0xFF)
     assert decoded(encoded[:-11], 32, 3)[0] == [1, 5, 2]
 
 
 @given(st.binary(max_size=80), st.integers(0, 200), st.sampled_from([32, 64]))
-def test_any_bytes_as_delta_numbers_are_values_or_a_typed_error(data: bytes, count: int, bits: int) -> None:
+def test_arbitrary_delta_bytes_return_values_or_a_typed_error(data: bytes, count: int, bits: int) -> None:
     with suppress(CorruptFileError):
         decoded(data, bits, count)
 
@@ -144,7 +144,7 @@ WORDS = st.lists(st.one_of(st.text("ab", max_size=12).map(str.encode), st.binary
 
 @pytest.mark.spec("encoding.delta-length.layout")
 @given(WORDS)
-def test_byte_arrays_behind_their_lengths_agree_with_the_twin(words: list[bytes]) -> None:
+def test_delta_length_byte_arrays_match_the_reference(words: list[bytes]) -> None:
     encoded = delta_length_byte_array.encode(pa.array([b"skipped", *words], pa.binary())[1:]).tobytes()
     assert encoded == delta.encode_lengths(words)
     assert delta.decode_lengths(encoded) == words
@@ -153,7 +153,7 @@ def test_byte_arrays_behind_their_lengths_agree_with_the_twin(words: list[bytes]
 
 @pytest.mark.spec("encoding.delta-strings.layout")
 @given(WORDS)
-def test_byte_arrays_with_shared_prefixes_agree_with_the_twin(words: list[bytes]) -> None:
+def test_byte_arrays_with_shared_prefixes_match_the_reference(words: list[bytes]) -> None:
     encoded = delta_byte_array.encode(pa.array([b"skipped", *words], pa.binary())[1:]).tobytes()
     assert encoded == delta.encode_strings(words)
     assert delta.decode_strings(encoded) == words
@@ -162,7 +162,7 @@ def test_byte_arrays_with_shared_prefixes_agree_with_the_twin(words: list[bytes]
 
 @pytest.mark.spec("encoding.delta-strings.fixed")
 @given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.binary(min_size=n, max_size=n)))))
-def test_fixed_length_values_with_shared_prefixes_agree_with_the_twin(case: tuple[int, list[bytes]]) -> None:
+def test_fixed_length_values_with_shared_prefixes_match_the_reference(case: tuple[int, list[bytes]]) -> None:
     width, values = case
     encoded = delta_byte_array.encode(pa.array(values, pa.binary(width))).tobytes()
     assert encoded == delta.encode_strings(values)
@@ -172,14 +172,14 @@ def test_fixed_length_values_with_shared_prefixes_agree_with_the_twin(case: tupl
 
 
 @pytest.mark.spec("encoding.delta-strings.fixed")
-def test_a_value_of_another_length_than_its_type_is_refused() -> None:
+def test_fixed_length_value_of_a_wrong_length_is_rejected() -> None:
     encoded = delta.encode_strings([b"abc", b"ab"])
     with pytest.raises(CorruptFileError, match="another length"):
         delta_byte_array.fixed(PageRun([view(encoded)], [2]), Type.FIXED_LEN_BYTE_ARRAY, 3, None, np.empty(6, np.uint8))
 
 
 @given(WORDS, st.data())
-def test_null_slots_between_encoded_byte_arrays_stay_empty(words: list[bytes], data: st.DataObject) -> None:
+def test_null_slots_between_encoded_byte_arrays_are_empty(words: list[bytes], data: st.DataObject) -> None:
     flags = data.draw(st.permutations([1] * len(words) + [0] * data.draw(st.integers(1, 5))))
     expected = iter(words)
     slots = [next(expected) if flag else b"" for flag in flags]
@@ -199,7 +199,7 @@ def test_null_slots_between_encoded_byte_arrays_stay_empty(words: list[bytes], d
         ([0, 1], [2, 2], b"abc", "end before"),
     ],
 )
-def test_prefixes_and_suffixes_that_cannot_be_are_refused(
+def test_invalid_prefixes_and_suffixes_are_rejected(
     prefixes: list[int], suffixes: list[int], data: bytes, message: str
 ) -> None:
     page = delta.encode(prefixes, 32) + delta.encode(suffixes, 32) + data
@@ -208,12 +208,12 @@ def test_prefixes_and_suffixes_that_cannot_be_are_refused(
 
 
 @pytest.mark.parametrize("lengths", [[3, -1], [3, 1 << 30], [4, 0]])
-def test_lengths_that_leave_the_page_are_refused(lengths: list[int]) -> None:
+def test_lengths_beyond_the_page_are_rejected(lengths: list[int]) -> None:
     with pytest.raises(CorruptFileError):
         strings(delta.encode(lengths, 32) + b"abc", 2, delta_length_byte_array)
 
 
-def test_a_prefix_repeated_beyond_the_limit_is_refused_before_memory_is_taken() -> None:
+def test_repeated_prefix_beyond_the_limit_is_rejected_before_allocation() -> None:
     count = 1 << 20
     page = delta.encode([0] + [5000] * (count - 1), 32, 1 << 20, 1) + delta.encode([5000] + [0] * (count - 1), 32)
     with pytest.raises(LimitError, match="shared prefixes stand for more"):
@@ -230,7 +230,7 @@ def test_a_prefix_repeated_beyond_the_limit_is_refused_before_memory_is_taken() 
 @example((4, [bytes(range(i, i + 4)) for i in range(0, 80, 4)]))
 @example((8, [bytes(range(i, i + 8)) for i in range(0, 160, 8)]))
 @example((16, [bytes(range(i, i + 16)) for i in range(0, 160, 16)]))
-def test_split_bytes_agree_with_the_twin(case: tuple[int, list[bytes]]) -> None:
+def test_split_bytes_match_the_reference(case: tuple[int, list[bytes]]) -> None:
     width, values = case
     encoded = byte_stream_split.encode(pa.array(values, pa.binary(width))).tobytes()
     assert encoded == fixed_layouts.split(values)
@@ -248,7 +248,7 @@ def test_split_streams_end_with_the_page(size: int) -> None:
 
 @pytest.mark.spec("encoding.bit-packed.order")
 @given(st.integers(1, 300).flatmap(lambda top: st.tuples(st.just(top), st.lists(st.integers(0, top), max_size=99))))
-def test_bit_packed_levels_agree_with_the_twin(case: tuple[int, list[int]]) -> None:
+def test_bit_packed_levels_match_the_reference(case: tuple[int, list[int]]) -> None:
     highest, levels = case
     data = fixed_layouts.bit_packed(levels, highest.bit_length())
     assert len(data) == bit_packed.size(len(levels), highest)
@@ -256,7 +256,7 @@ def test_bit_packed_levels_agree_with_the_twin(case: tuple[int, list[int]]) -> N
 
 
 @pytest.mark.spec("encoding.bit-packed.order", "encoding.hybrid.bit-order")
-def test_the_two_packings_of_the_specification_differ_as_it_shows() -> None:
+def test_both_bit_packings_match_the_examples_of_the_specification() -> None:
     numbers = list(range(8))
     old = bytes([0b00000101, 0b00111001, 0b01110111])
     new = bytes([0b10001000, 0b11000110, 0b11111010])
@@ -267,7 +267,7 @@ def test_the_two_packings_of_the_specification_differ_as_it_shows() -> None:
     assert out.tolist() == numbers
 
 
-def test_bit_packed_levels_beyond_the_page_or_the_highest_are_refused() -> None:
+def test_bit_packed_levels_beyond_the_page_or_maximum_are_rejected() -> None:
     with pytest.raises(CorruptFileError, match="exceed their page"):
         bit_packed.decode_levels(view(b"\0"), 5, 3)
     with pytest.raises(CorruptFileError, match="a level above 2"):
@@ -276,7 +276,7 @@ def test_bit_packed_levels_beyond_the_page_or_the_highest_are_refused() -> None:
 
 @given(st.lists(st.booleans()), st.integers(0, 3))
 @pytest.mark.spec("encoding.hybrid.booleans")
-def test_booleans_in_runs_come_back(values: list[bool], skipped: int) -> None:
+def test_run_length_booleans_round_trip(values: list[bool], skipped: int) -> None:
     encoded = rle.encode(pa.array([True] * skipped + values, pa.bool_())[skipped:]).tobytes()
     assert int.from_bytes(encoded[:4], "little") == len(encoded) - 4
     assert hybrid.decode(encoded[4:], 1, len(values)) == [int(value) for value in values]
@@ -288,7 +288,7 @@ def test_booleans_in_runs_come_back(values: list[bool], skipped: int) -> None:
 @pytest.mark.spec(
     "encoding.plain.boolean", "encoding.plain.numbers", "encoding.plain.byte-array", "encoding.plain.fixed"
 )
-def test_plain_values_are_laid_out_as_the_specification_says() -> None:
+def test_plain_values_follow_the_layout_of_the_specification() -> None:
     assert plain.encode(pa.array([True, False, True] + [False] * 6 + [True])).tolist() == [0b101, 0b10]
     assert plain.encode(pa.array([1, -2], pa.int32())).tobytes() == b"\1\0\0\0\xfe\xff\xff\xff"
     assert plain.encode(pa.array([-2], pa.int64())).tobytes() == b"\xfe" + b"\xff" * 7
@@ -299,7 +299,7 @@ def test_plain_values_are_laid_out_as_the_specification_says() -> None:
 
 
 @pytest.mark.spec("encoding.plain.boolean")
-def test_plain_booleans_are_read_from_the_least_significant_bit_on() -> None:
+def test_plain_booleans_are_read_from_the_least_significant_bit() -> None:
     out = np.empty(10, np.uint8)
     plain.fixed(PageRun([np.array([0b101, 0b10], np.uint8)], [10]), Type.BOOLEAN, 1, None, out)
     assert out.tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0, 1]
@@ -329,7 +329,7 @@ def numbers(draw: st.DrawFn) -> tuple[Any, Any]:
 @given(numbers())
 @example((np.float64, np.array([1.5, -0.0, 0.0, np.nan, np.inf, -1.5, 2.25] * 5)))
 @example((np.float32, np.array([1.5, -0.0, 0.0, np.nan, np.inf, -1.5, 2.25] * 5, np.float32)))
-def test_alp_numbers_come_back_to_the_bit_by_the_twin_and_by_the_kernel(case: tuple[Any, Any]) -> None:
+def test_alp_numbers_round_trip_bit_for_bit(case: tuple[Any, Any]) -> None:
     kind, values = case
     encoded = bytes(alp_kernel.encode(values))
     with np.errstate(all="ignore"):
@@ -355,7 +355,7 @@ def test_alp_vectors_of_any_size_and_scale_are_read(
 
 @pytest.mark.spec("encoding.alp.decode")
 @pytest.mark.parametrize(("kind", "most", "highest"), [(np.float64, 18, 1 << 50), (np.float32, 10, 1 << 22)])
-def test_alp_integers_are_multiplied_twice_in_the_precision_of_the_values(kind: Any, most: int, highest: int) -> None:
+def test_alp_decoding_uses_the_precision_of_the_values(kind: Any, most: int, highest: int) -> None:
     numbers = np.random.default_rng(7).integers(-highest, highest, 64)
     differ = 0
     for exponent in range(most + 1):
@@ -382,7 +382,7 @@ def test_alp_powers_of_ten_are_correctly_rounded() -> None:
 
 
 @pytest.mark.spec("encoding.alp.vector")
-def test_the_worked_example_of_the_alp_document_has_31_bytes_and_is_read() -> None:
+def test_worked_example_of_the_alp_specification_is_read() -> None:
     values = np.array([1500.0, np.nan, 2500.0, 333.5])
     vector = alp.encode_vector(np.float64, values, 4, 3)
     assert len(vector) == 31
@@ -392,7 +392,7 @@ def test_the_worked_example_of_the_alp_document_has_31_bytes_and_is_read() -> No
     assert out.tobytes() == values.tobytes()
 
 
-def test_numbers_that_are_no_decimals_cost_alp_no_more_than_their_exceptions() -> None:
+def test_incompressible_numbers_cost_alp_only_their_exceptions() -> None:
     values = np.random.default_rng(5).random(5000)
     assert len(alp_kernel.encode(values)) < 5000 * 10 + 200
     assert len(alp_kernel.encode(np.round(values, 2))) < 5000 * 1.5
@@ -420,7 +420,7 @@ ALP_PAGE = alp.encode(np.float64, np.array([1.5, np.nan, 2.25] * 5), 4, 2, 3)
         (27, 64, CorruptFileError, "leave"),
     ],
 )
-def test_an_alp_page_that_contradicts_itself_is_refused(at: int, value: int, error: type, message: str) -> None:
+def test_inconsistent_alp_page_is_rejected(at: int, value: int, error: type, message: str) -> None:
     page = bytearray(ALP_PAGE)
     page[at] = value
     with pytest.raises(error, match=message):
@@ -443,7 +443,7 @@ PAGES: dict[str, tuple[bytes, Any]] = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_cut_at_any_byte_are_refused_unless_only_padding_is_missing(name: str) -> None:
+def test_truncated_pages_are_rejected_unless_only_padding_is_missing(name: str) -> None:
     page, decode = PAGES[name]
     decode(view(page))
     for cut in range(len(page)):
@@ -455,7 +455,7 @@ def test_pages_cut_at_any_byte_are_refused_unless_only_padding_is_missing(name: 
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_with_a_changed_byte_are_values_or_a_typed_error(name: str) -> None:
+def test_pages_with_a_changed_byte_return_values_or_a_typed_error(name: str) -> None:
     page, decode = PAGES[name]
     for at in range(len(page)):
         for flip in (0xFF, 0x80, 0x01):
@@ -466,7 +466,7 @@ def test_pages_with_a_changed_byte_are_values_or_a_typed_error(name: str) -> Non
 
 
 @given(st.binary(max_size=120), st.integers(0, 40))
-def test_any_bytes_as_any_page_are_values_or_a_typed_error(data: bytes, count: int) -> None:
+def test_arbitrary_pages_return_values_or_a_typed_error(data: bytes, count: int) -> None:
     for decode in (
         lambda: strings(data, count, delta_byte_array),
         lambda: strings(data, count, delta_length_byte_array),

@@ -67,7 +67,7 @@ def assert_same(found: pa.Table, expected: pa.Table) -> None:
 
 
 @given(tables.tables(), FORMAT_OPTIONS, st.data())
-def test_any_table_in_any_encodings_comes_back_equal(
+def test_arbitrary_table_round_trips_in_any_encoding(
     table: pa.Table, options: dict[str, Any], data: st.DataObject
 ) -> None:
     chosen = {
@@ -82,7 +82,7 @@ def test_any_table_in_any_encodings_comes_back_equal(
 
 @given(tables.tables(), FORMAT_OPTIONS, st.booleans())
 @settings(max_examples=share(0.5))
-def test_any_table_in_automatic_encodings_is_read_by_pyarrow(
+def test_pyarrow_reads_arbitrary_tables_in_automatic_encodings(
     table: pa.Table, options: dict[str, Any], dictionary: bool
 ) -> None:
     encoded = written(table, encodings="auto", dictionary=dictionary, **options)
@@ -91,7 +91,7 @@ def test_any_table_in_automatic_encodings_is_read_by_pyarrow(
 
 
 @given(tables.tables(), st.sampled_from(["1.0", "2.0"]), st.sampled_from([16, 100_000]), st.data())
-def test_we_read_every_encoding_that_pyarrow_writes(
+def test_every_encoding_written_by_pyarrow_is_read(
     table: pa.Table, version: str, page_size: int, data: st.DataObject
 ) -> None:
     chosen = {
@@ -142,7 +142,7 @@ PAIRS = [(name, kind) for name, kinds in SUITED.items() for kind in kinds if kin
 @pytest.mark.spec("encoding.claimed", "encoding.levels", "encoding.hybrid.booleans", "encoding.hybrid.prefix")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
-def test_page_headers_and_metadata_tell_the_encoding_that_was_used(name: str, kind: str, version: int) -> None:
+def test_page_headers_and_metadata_record_the_encoding(name: str, kind: str, version: int) -> None:
     table = sample().select([kind])
     data = written(table, encodings={kind: name}, page_version=version, page_rows=500)
     found = page_headers.of_column(data, 0)
@@ -178,7 +178,7 @@ def test_pyarrow_duckdb_and_polars_read_each_encoding(name: str, kind: str, tmp_
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_we_read_delta_encodings_of_duckdb_and_polars(version: str, tmp_path: Path) -> None:
+def test_delta_encodings_of_duckdb_and_polars_are_read(version: str, tmp_path: Path) -> None:
     table = sample().drop_columns(["FIXED_LEN_BYTE_ARRAY"])
     path = tmp_path / "duckdb.parquet"
     duckdb.from_arrow(table).query(
@@ -196,7 +196,7 @@ def test_we_read_delta_encodings_of_duckdb_and_polars(version: str, tmp_path: Pa
 
 @pytest.mark.spec("encoding.delta.header", "encoding.delta-strings.layout")
 @pytest.mark.parametrize("name", ["delta_binary_packed", "delta_byte_array", "delta_encoding_optional_column"])
-def test_public_delta_files_hold_what_they_are_said_to(name: str, parquet_testing: Path) -> None:
+def test_public_delta_files_have_the_documented_values(name: str, parquet_testing: Path) -> None:
     with (parquet_testing / "data" / f"{name}_expect.csv").open() as lines:
         head, *rows = csv.reader(lines)
     with pqext.open(parquet_testing / "data" / f"{name}.parquet") as file:
@@ -212,21 +212,21 @@ def test_public_delta_files_hold_what_they_are_said_to(name: str, parquet_testin
     "name",
     ["delta_length_byte_array", "byte_stream_split.zstd", "rle_boolean_encoding", "delta_encoding_optional_column"],
 )
-def test_public_files_in_rarer_encodings_read_as_pyarrow_reads_them(name: str, parquet_testing: Path) -> None:
+def test_public_files_with_rare_encodings_match_pyarrow(name: str, parquet_testing: Path) -> None:
     path = parquet_testing / "data" / f"{name}.parquet"
     expected = pq.read_table(path)
     assert_same(read(path.read_bytes()), expected)
 
 
 @pytest.mark.spec("encoding.split.types")
-def test_the_split_column_of_the_public_file_equals_its_plain_twin(parquet_testing: Path) -> None:
+def test_byte_stream_split_column_of_the_public_file_equals_plain(parquet_testing: Path) -> None:
     table = read((parquet_testing / "data" / "byte_stream_split.zstd.parquet").read_bytes())
     generator = np.random.RandomState(0)
     assert np.allclose(table.columns[0].to_numpy(), generator.normal(size=300).astype(np.float32), atol=1e-6)
 
 
 @pytest.mark.spec("encoding.delta.padding")
-def test_pages_of_nulls_only_hold_no_values_in_any_encoding() -> None:
+def test_all_null_pages_contain_no_values_in_any_encoding() -> None:
     for name, kind in PAIRS:
         column = pa.nulls(10, sample().schema.field(kind).type)
         table = pa.table({kind: column})
@@ -238,7 +238,7 @@ def test_pages_of_nulls_only_hold_no_values_in_any_encoding() -> None:
 
 
 @pytest.mark.parametrize("name", ["delta_binary_packed", "delta_byte_array", "byte_stream_split", "alp"])
-def test_a_flipped_byte_in_an_encoded_file_gives_a_table_or_a_typed_error(name: str) -> None:
+def test_changed_byte_in_an_encoded_file_returns_a_table_or_a_typed_error(name: str) -> None:
     kinds = SUITED[name]
     table = sample().select([kind for kind in kinds if kind != "INT96"]).slice(0, 40)
     data = written(
@@ -251,7 +251,7 @@ def test_a_flipped_byte_in_an_encoded_file_gives_a_table_or_a_typed_error(name: 
             read(bytes(damaged)).validate(full=True)
 
 
-def test_byte_arrays_beyond_their_limit_are_refused() -> None:
+def test_byte_arrays_beyond_the_limit_are_rejected() -> None:
     table = pa.table({"s": ["x" * 1000] * 100})
     data = written(table, encodings={"s": "delta_byte_array"})
     assert read(data, limits=Limits(memory_bytes=1 << 20)).equals(table)

@@ -66,7 +66,7 @@ def test_extensions_of_encrypted_columns_are_not_plaintext() -> None:
     written(encryption=keys, extensions={"row_groups[0].columns[1]": b"x", "schema[2]": b"x"})
 
 
-def test_a_file_with_a_plaintext_footer_is_inspected_without_keys() -> None:
+def test_file_with_a_plaintext_footer_is_inspected_without_keys() -> None:
     data = encrypted(column_keys=KEYS, plaintext_footer=True)
     columns = {column.path[0]: column for column in pqext.inspect(data).row_groups[0].columns}
     assert [columns[name].encrypted for name in "abc"] == [True, False, True]
@@ -101,7 +101,7 @@ def test_bounding_boxes_of_encrypted_columns_are_not_plaintext() -> None:
     assert struct.pack("<d", 8.25) not in data
 
 
-def test_a_shredded_variant_is_encrypted_by_the_key_of_its_group() -> None:
+def test_shredded_variant_is_encrypted_with_the_key_of_its_group() -> None:
     values = pqext.variant.parse_json(pa.array(['{"user": "somebody", "n": 1}', '{"n": "hidden text"}', None]))
     table = pa.table({"v": values, "plain": [1, 2, 3]})
     encryption = FileEncryption(FOOTER_KEY, column_keys={"v": KEYS["a"]}, plaintext_footer=True)
@@ -116,7 +116,7 @@ def test_a_shredded_variant_is_encrypted_by_the_key_of_its_group() -> None:
     ]
 
 
-def test_files_of_a_data_set_are_decrypted_each_with_its_prefix(tmp_path: Path) -> None:
+def test_dataset_files_are_decrypted_with_their_own_prefix(tmp_path: Path) -> None:
     for n in range(3):
         encryption = FileEncryption(
             FOOTER_KEY, column_keys={"a": KEYS["a"]}, aad_prefix=f"t.part{n}", store_aad_prefix=False
@@ -140,5 +140,5 @@ def test_files_of_a_data_set_are_decrypted_each_with_its_prefix(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("table", [pa.table({"a": pa.array([], pa.int32())}), pa.table({})])
-def test_files_without_rows_or_columns_are_encrypted(table: pa.Table) -> None:
+def test_files_without_rows_or_columns_can_be_encrypted(table: pa.Table) -> None:
     assert read(written(table, encryption=FileEncryption(FOOTER_KEY))).equals(table)

@@ -68,7 +68,7 @@ def read(data: Any, decryption: FileDecryption | None = DECRYPTION, **selection:
     "encryption.algorithm.gcm", "encryption.algorithm.gcm-ctr", "encryption.footer.encrypted",
     "encryption.footer.signed", "encryption.modules.all", "encryption.aad.module-types", "encryption.columns.plaintext",
 )
-def test_a_file_in_any_mode_comes_back_and_its_modules_are_those_of_the_format(
+def test_file_in_any_encryption_mode_round_trips_with_format_modules(
     mode: str, plaintext_footer: bool, algorithm: str
 ) -> None:
     data = encrypted(**MODES[mode], plaintext_footer=plaintext_footer, algorithm=algorithm)
@@ -90,7 +90,7 @@ def test_a_file_in_any_mode_comes_back_and_its_modules_are_those_of_the_format(
     "plaintext_footer": st.booleans(), "algorithm": st.sampled_from(["AES_GCM_V1", "AES_GCM_CTR_V1"]),
     "aad_prefix": st.sampled_from([None, "p"]),
 }), dictionary=st.booleans())
-def test_any_table_comes_back_encrypted(
+def test_arbitrary_table_round_trips_encrypted(
     page_version: int, table: pa.Table, choices: dict[str, Any], dictionary: bool
 ) -> None:
     data = written(
@@ -103,7 +103,7 @@ def test_any_table_comes_back_encrypted(
 @pytest.mark.spec("encryption.crc")
 @pytest.mark.parametrize("page_version", [1, 2])
 @pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
-def test_a_pages_checksum_is_that_of_its_encrypted_bytes(algorithm: str, page_version: int) -> None:
+def test_page_checksum_covers_the_encrypted_bytes(algorithm: str, page_version: int) -> None:
     import zlib
 
     encryption = FileEncryption(FOOTER_KEY, algorithm=algorithm)
@@ -120,7 +120,7 @@ def test_a_pages_checksum_is_that_of_its_encrypted_bytes(algorithm: str, page_ve
 
 
 @pytest.mark.spec("encryption.ctr.unauthenticated")
-def test_a_ctr_page_is_still_covered_by_its_checksum() -> None:
+def test_ctr_page_is_covered_by_its_checksum() -> None:
     data = bytearray(encrypted(algorithm="AES_GCM_CTR_V1"))
     page = next(one for one in reference.modules(data, FOOTER_KEY, KEYS) if one.kind == reference.DATA_PAGE)
     data[page.offset + page.length - 1] ^= 1
@@ -132,7 +132,7 @@ def test_a_ctr_page_is_still_covered_by_its_checksum() -> None:
 
 
 @pytest.mark.spec("encryption.keys.missing", "encryption.columns.plaintext")
-def test_without_a_column_key_the_other_columns_are_read() -> None:
+def test_other_columns_are_read_without_a_column_key() -> None:
     for plaintext_footer in (False, True):
         data = encrypted(column_keys=KEYS, plaintext_footer=plaintext_footer)
         some = FileDecryption(FOOTER_KEY, {"a": KEYS["a"]})
@@ -146,7 +146,7 @@ def test_without_a_column_key_the_other_columns_are_read() -> None:
 
 
 @pytest.mark.spec("encryption.footer.plaintext-readable")
-def test_with_a_plaintext_footer_plaintext_columns_are_read_without_any_key() -> None:
+def test_plaintext_columns_are_read_without_keys_with_a_plaintext_footer() -> None:
     data = encrypted(column_keys=KEYS, plaintext_footer=True)
     assert read(data, None, columns=["b"]).equals(TABLE.select(["b"]))
     assert pq.read_table(io.BytesIO(data), columns=["b"]).equals(TABLE.select(["b"]))
@@ -163,7 +163,7 @@ def test_with_a_plaintext_footer_plaintext_columns_are_read_without_any_key() ->
 
 
 @pytest.mark.spec("encryption.footer.encrypted")
-def test_an_encrypted_footer_needs_its_key() -> None:
+def test_encrypted_footer_requires_its_key() -> None:
     data = encrypted(column_keys=KEYS)
     with pytest.raises(MissingKeyError, match="footer_key") as caught:
         read(data, None)
@@ -180,7 +180,7 @@ def test_an_encrypted_footer_needs_its_key() -> None:
 
 @pytest.mark.spec("encryption.metadata.column-key", "encryption.metadata.footer-key", "encryption.metadata.redacted")
 @pytest.mark.parametrize("plaintext_footer", [False, True])
-def test_column_metadata_is_where_the_format_wants_it(plaintext_footer: bool) -> None:
+def test_column_metadata_is_stored_where_the_format_requires(plaintext_footer: bool) -> None:
     data = encrypted(column_keys={**KEYS, "b": None}, plaintext_footer=plaintext_footer)
     metadata, _, _ = reference.footer_of(data, FOOTER_KEY)
     for group in metadata.row_groups:
@@ -212,7 +212,7 @@ def test_column_metadata_is_where_the_format_wants_it(plaintext_footer: bool) ->
 
 
 @pytest.mark.spec("encryption.metadata.key-metadata", "encryption.key-metadata")
-def test_key_metadata_lets_a_reader_find_the_keys() -> None:
+def test_key_metadata_identifies_the_keys_for_a_reader() -> None:
     keys = {b"kf": FOOTER_KEY, b"ka": KEYS["a"], b"kc": KEYS["c.list.element"]}
     asked: list[bytes] = []
 
@@ -244,7 +244,7 @@ def test_key_metadata_lets_a_reader_find_the_keys() -> None:
 
 
 @pytest.mark.spec("encryption.footer.verified")
-def test_a_plaintext_footer_is_verified_when_its_key_is_known() -> None:
+def test_plaintext_footer_is_verified_if_its_key_is_available() -> None:
     data = bytearray(encrypted(column_keys=KEYS, plaintext_footer=True))
     at = data.rindex(b"pqext")
     data[at] ^= 1
@@ -261,7 +261,7 @@ def test_a_plaintext_footer_is_verified_when_its_key_is_known() -> None:
 
 @pytest.mark.spec("encryption.aad.stored", "encryption.aad.supplied", "encryption.aad.verify")
 @pytest.mark.parametrize("plaintext_footer", [False, True])
-def test_the_expected_aad_prefix_is_checked(plaintext_footer: bool) -> None:
+def test_expected_aad_prefix_is_checked(plaintext_footer: bool) -> None:
     def reading(prefix: Any) -> FileDecryption:
         return FileDecryption(FOOTER_KEY, KEYS, aad_prefix=prefix)
 
@@ -283,7 +283,7 @@ def test_the_expected_aad_prefix_is_checked(plaintext_footer: bool) -> None:
 
 
 @pytest.mark.spec("encryption.aad.file-set")
-def test_a_set_of_files_is_verified_by_its_prefixes(tmp_path: Path) -> None:
+def test_set_of_files_is_verified_by_its_prefixes(tmp_path: Path) -> None:
     def part(prefix: str, name: str, **choices: Any) -> str:
         path = tmp_path / name
         path.write_bytes(encrypted(aad_prefix=prefix, **choices))
@@ -315,13 +315,13 @@ def test_a_set_of_files_is_verified_by_its_prefixes(tmp_path: Path) -> None:
         verify_file_set(files, [prefixes[0]] * 2, keys)
 
 
-def test_a_plaintext_file_in_the_place_of_an_encrypted_one_is_refused() -> None:
+def test_plaintext_file_in_place_of_an_encrypted_one_is_rejected() -> None:
     with pytest.raises(EncryptionError, match="not encrypted"):
         read(written())
     assert read(written(), FileDecryption(FOOTER_KEY, plaintext_files_allowed=True)).equals(TABLE)
 
 
-def test_a_plaintext_column_in_the_place_of_an_encrypted_one_needs_a_verified_footer() -> None:
+def test_plaintext_column_in_place_of_an_encrypted_one_needs_a_verified_footer() -> None:
     data = encrypted(column_keys={"a": KEYS["a"]}, plaintext_footer=True)
     expecting = {"a": KEYS["a"], "b": KEYS["a"]}
     with pytest.raises(EncryptionError, match="a key was passed for a column that is plaintext"):
@@ -333,7 +333,7 @@ def test_a_plaintext_column_in_the_place_of_an_encrypted_one_needs_a_verified_fo
 
 
 @pytest.mark.spec("encryption.page-limit")
-def test_a_chunk_of_many_pages_is_paged_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_of_many_pages_is_repaginated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 30)
     data = written(encryption=FileEncryption(FOOTER_KEY), page_rows=1)
     pages = [one.page for one in reference.modules(data, FOOTER_KEY, KEYS) if one.kind == reference.DATA_PAGE]
@@ -342,7 +342,7 @@ def test_a_chunk_of_many_pages_is_paged_anew(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.spec("encryption.ordinal-limit")
-def test_more_row_groups_or_columns_than_ordinals_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_groups_or_columns_beyond_the_ordinal_range_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 2)
     encryption = FileEncryption(FOOTER_KEY)
     with pytest.raises(EncryptionError, match="2 row groups; write larger ones"):
@@ -353,7 +353,7 @@ def test_more_row_groups_or_columns_than_ordinals_are_refused(monkeypatch: pytes
         written(encryption=encryption)
 
 
-def test_keys_for_columns_that_are_not_there_are_refused() -> None:
+def test_keys_of_missing_columns_are_rejected() -> None:
     with pytest.raises(ValueError, match="encryption names column 'nothing'"):
         encrypted(column_keys={"nothing": KEYS["a"]})
     with pytest.raises(TypeError, match="encryption"):

@@ -25,7 +25,7 @@ AAD = FileAad(b"employees.part0", b"uniqueid")
 
 
 @pytest.mark.spec("encryption.aad.suffix", "encryption.aad.module-types", "encryption.aad.prefix-first")
-def test_the_aad_is_prefix_file_module_and_ordinals() -> None:
+def test_aad_consists_of_prefix_file_module_and_ordinals() -> None:
     numbers = [module.value for module in Module]
     assert numbers == list(range(10))
     assert AAD.footer() == b"employees.part0uniqueid\x00"
@@ -38,12 +38,12 @@ def test_the_aad_is_prefix_file_module_and_ordinals() -> None:
 
 
 @pytest.mark.spec("encryption.aad.ordinals-16-bit")
-def test_ordinals_are_two_bytes_each_the_low_one_first() -> None:
+def test_ordinals_are_two_little_endian_bytes() -> None:
     assert AAD.chunk(Module.DATA_PAGE, 0x0102, 0x0304, 0x0506)[-6:] == b"\x02\x01\x04\x03\x06\x05"
 
 
 @pytest.mark.spec("encryption.aad.ordinals-16-bit")
-def test_ordinals_beyond_16_bits_are_refused() -> None:
+def test_ordinals_beyond_16_bits_are_rejected() -> None:
     AAD.chunk(Module.DATA_PAGE, 32767, 32767, 32767)
     for place in range(3):
         ordinals = [0, 0, 0]
@@ -56,7 +56,7 @@ def test_ordinals_beyond_16_bits_are_refused() -> None:
 
 
 @pytest.mark.spec("encryption.page-limit")
-def test_pages_grow_so_that_ordinals_suffice() -> None:
+def test_pages_grow_to_stay_within_the_ordinals() -> None:
     assert page_rows_for(100, 7) == 7
     assert page_rows_for(32767, 1) == 1
     assert page_rows_for(32768, 1) == 2
@@ -66,7 +66,7 @@ def test_pages_grow_so_that_ordinals_suffice() -> None:
 
 @pytest.mark.parametrize("length", [16, 24, 32])
 @pytest.mark.spec("encryption.key-sizes", "encryption.gcm.module", "encryption.nonce")
-def test_a_gcm_module_is_length_nonce_ciphertext_and_tag(length: int) -> None:
+def test_gcm_module_consists_of_length_nonce_ciphertext_and_tag(length: int) -> None:
     raw = os.urandom(length)
     key = AesKey(raw)
     for size in (0, 1, 15, 16, 17, 1000):
@@ -81,7 +81,7 @@ def test_a_gcm_module_is_length_nonce_ciphertext_and_tag(length: int) -> None:
 
 
 @pytest.mark.spec("encryption.key-sizes")
-def test_keys_of_three_lengths_are_taken_and_no_others() -> None:
+def test_only_keys_of_16_24_and_32_bytes_are_accepted() -> None:
     for length in (16, 24, 32):
         assert FileEncryption(bytes(length), column_keys={"a": bytes(length)}).footer_key == bytes(length)
     for length in (0, 15, 17, 31, 33, 64):
@@ -91,7 +91,7 @@ def test_keys_of_three_lengths_are_taken_and_no_others() -> None:
 
 @pytest.mark.parametrize("length", [16, 24, 32])
 @pytest.mark.spec("encryption.ctr.module", "encryption.ctr.iv")
-def test_a_ctr_module_is_length_nonce_and_ciphertext(length: int) -> None:
+def test_ctr_module_consists_of_length_nonce_and_ciphertext(length: int) -> None:
     raw = os.urandom(length)
     key = AesKey(raw)
     for size in (0, 1, 16, 1000):
@@ -104,7 +104,7 @@ def test_a_ctr_module_is_length_nonce_and_ciphertext(length: int) -> None:
 
 
 @pytest.mark.spec("encryption.algorithm.gcm", "encryption.algorithm.gcm-ctr")
-def test_gcm_seals_every_module_and_ctr_only_the_pages() -> None:
+def test_gcm_encrypts_every_module_and_ctr_only_pages() -> None:
     for authenticate in (True, False):
         encryptor = ChunkEncryptor(AesKey(KEY), AAD, 0, 1, authenticate)
         decryptor = ChunkDecryptor(AesKey(KEY), AAD, 0, 1, authenticate)
@@ -116,7 +116,7 @@ def test_gcm_seals_every_module_and_ctr_only_the_pages() -> None:
 
 
 @pytest.mark.spec("encryption.aad.suffix", "encryption.gcm.detects")
-def test_a_module_opens_in_its_own_place_only() -> None:
+def test_module_decrypts_only_at_its_own_position() -> None:
     def cipher_at(prefix: bytes, unique: bytes, row_group: int, column: int) -> ChunkDecryptor:
         return ChunkDecryptor(AesKey(KEY), FileAad(prefix, unique), row_group, column, True)
 
@@ -139,7 +139,7 @@ def test_a_module_opens_in_its_own_place_only() -> None:
 
 
 @pytest.mark.spec("encryption.module-length")
-def test_lengths_are_checked_before_they_are_used() -> None:
+def test_lengths_are_checked_before_use() -> None:
     key = AesKey(KEY)
     module = view(key.seal(b"text", b""))
     for broken in (module[:-1], np.append(module, np.uint8(0)), module[:20], module[:3], module[:0]):
@@ -157,7 +157,7 @@ def test_lengths_are_checked_before_they_are_used() -> None:
 
 
 @pytest.mark.spec("encryption.invocations")
-def test_a_key_that_has_encrypted_its_fill_encrypts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_that_reached_its_usage_limit_encrypts_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cipher.INVOCATIONS_MAX == 2**32
     key = AesKey(KEY)
     key._invocations = itertools.count(2**32)
@@ -170,7 +170,7 @@ def test_a_key_that_has_encrypted_its_fill_encrypts_no_more(monkeypatch: pytest.
 
 
 @pytest.mark.spec("encryption.footer.signature")
-def test_a_signature_is_nonce_and_tag_and_fits_one_text() -> None:
+def test_signature_is_nonce_and_tag_and_fits_one_text() -> None:
     key = AesKey(KEY)
     signature = key.sign(b"footer", AAD.footer())
     assert len(signature) == 28
@@ -187,7 +187,7 @@ SECRET = b"top secret key.!"
 
 
 @pytest.mark.spec("encryption.no-key-material")
-def test_no_key_is_ever_shown() -> None:
+def test_keys_are_never_displayed() -> None:
     encryption = FileEncryption(SECRET, b"meta", {"a": SECRET, "b": ColumnKey(SECRET, b"meta"), "c": None})
     decryption = FileDecryption(SECRET, {"a": SECRET}, key_retriever=lambda _: SECRET)
     for shown in (encryption, decryption, ColumnKey(SECRET), AesKey(SECRET), [encryption.column_keys]):
@@ -201,7 +201,7 @@ def test_no_key_is_ever_shown() -> None:
     assert again.footer_key == SECRET
 
 
-def test_bad_keys_and_options_are_refused_without_showing_them() -> None:
+def test_invalid_keys_and_options_are_rejected_without_displaying_keys() -> None:
     bad = b"fifteen secrets"
     for make in (
         lambda: FileEncryption(bad), lambda: FileEncryption(SECRET, column_keys={"a": bad}),
@@ -227,7 +227,7 @@ def test_bad_keys_and_options_are_refused_without_showing_them() -> None:
         FileDecryption(key_retriever=SECRET)  # type: ignore[arg-type]
 
 
-def test_a_leaf_takes_the_key_of_the_nearest_group() -> None:
+def test_leaf_uses_the_key_of_its_nearest_group() -> None:
     keys = {"a": 1, "a.b": 2, "x.list.element": 3}
     assert [key_for(path, keys) for path in ("a", "a.b", "a.b.c", "a.c", "x", "x.list.element", "ab")] == [
         1, 2, 2, 1, None, 3, None,

@@ -23,7 +23,7 @@ from reference import modular_encryption as reference
 @pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 @pytest.mark.parametrize(("prefix", "stored", "length"), [(None, True, 16), (b"p", True, 24), (b"p", False, 32)])
-def test_pyarrow_reads_ours_and_we_read_pyarrows(
+def test_encrypted_files_are_exchanged_with_pyarrow(
     algorithm: str, plaintext_footer: bool, prefix: bytes | None, stored: bool, length: int
 ) -> None:
     key = bytes(range(length))
@@ -77,7 +77,7 @@ def check_public_values(table: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_public_files_have_the_values_they_were_made_of(parquet_testing: Path, name: str) -> None:
+def test_public_encrypted_files_have_the_documented_values(parquet_testing: Path, name: str) -> None:
     path = parquet_testing / "data" / f"{name}.parquet.encrypted"
     choices: dict[str, Any] = dict(PUBLIC[name])
     if choices.pop("column_keys", False):
@@ -92,7 +92,7 @@ def test_public_files_have_the_values_they_were_made_of(parquet_testing: Path, n
         read(path, pqext.encryption.FileDecryption(FOOTER_KEY, **{**choices, "aad_prefix": "other"}), columns=columns)
 
 
-def test_public_files_give_up_their_other_columns_without_column_keys(parquet_testing: Path) -> None:
+def test_other_columns_of_public_files_are_read_without_column_keys(parquet_testing: Path) -> None:
     for name in PUBLIC:
         path = parquet_testing / "data" / f"{name}.parquet.encrypted"
         decryption = pqext.encryption.FileDecryption(FOOTER_KEY) if name != "encrypt_columns_plaintext_footer" else None
@@ -100,7 +100,7 @@ def test_public_files_give_up_their_other_columns_without_column_keys(parquet_te
         assert pc.cast(table["int32_field"], pa.int32()).to_pylist() == list(range(50))
 
 
-def test_duckdb_reads_ours_and_its_own_files_without_identity_are_refused(tmp_path: Path) -> None:
+def test_duckdb_reads_our_encrypted_files_and_we_reject_its_anonymous_ones(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
     table = pa.table({"i": list(range(1000)), "s": [f"text {n % 7}" for n in range(1000)]})
     pqext.write_table(table, ours, encryption=pqext.encryption.FileEncryption(FOOTER_KEY), row_group_rows=300)

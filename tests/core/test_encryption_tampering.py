@@ -77,7 +77,7 @@ def stored(name: str) -> list[reference.Stored]:
 
 @pytest.mark.spec("encryption.gcm.detects")
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_byte_in_any_module_is_detected(name: str) -> None:
+def test_changed_byte_in_any_module_is_detected(name: str) -> None:
     data = FILES[name]
     assert read_everything(data).equals(TABLE)
     seen = set()
@@ -94,7 +94,7 @@ def test_a_flipped_byte_in_any_module_is_detected(name: str) -> None:
 
 
 @pytest.mark.spec("encryption.modules.all")
-def test_an_encrypted_file_is_made_of_modules_and_nothing_else() -> None:
+def test_encrypted_file_consists_of_modules_only() -> None:
     data = FILES["encrypted footer"]
     at = 4
     for module in sorted(stored("encrypted footer"), key=lambda one: one.offset):
@@ -112,7 +112,7 @@ def swaps(name: str) -> Iterator[tuple[reference.Stored, reference.Stored]]:
 
 @pytest.mark.spec("encryption.gcm.swaps")
 @pytest.mark.parametrize("name", FILES)
-def test_modules_that_change_places_are_detected(name: str) -> None:
+def test_swapped_modules_are_detected(name: str) -> None:
     data = FILES[name]
     moves = set()
     for one, other in swaps(name):
@@ -126,7 +126,7 @@ def test_modules_that_change_places_are_detected(name: str) -> None:
 
 
 @pytest.mark.spec("encryption.gcm.swaps")
-def test_a_module_of_another_file_with_the_same_keys_is_detected() -> None:
+def test_module_of_another_file_with_equal_keys_is_detected() -> None:
     data, other = FILES["encrypted footer"], ours()
     mine, theirs = stored("encrypted footer"), list(reference.modules(other, KEY, KEYS))
     for one, two in zip(mine, [one for one in theirs if one.offset >= 0], strict=True):
@@ -139,7 +139,7 @@ def test_a_module_of_another_file_with_the_same_keys_is_detected() -> None:
 
 
 @pytest.mark.spec("encryption.gcm.swaps")
-def test_whole_column_chunks_and_row_groups_that_change_places_are_detected() -> None:
+def test_swapped_column_chunks_and_row_groups_are_detected() -> None:
     data = FILES["encrypted footer"]
     chunks: dict[tuple[int, int], list[reference.Stored]] = {}
     for one in stored("encrypted footer"):
@@ -156,7 +156,7 @@ def test_whole_column_chunks_and_row_groups_that_change_places_are_detected() ->
 
 
 @pytest.mark.spec("encryption.row-group.ordinal")
-def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() -> None:
+def test_swapped_row_groups_in_an_unverified_footer_are_detected() -> None:
     from pqext.core.footer.reading import read_footer
     from pqext.core.footer.thrift_footer import serialise_footer
     from pqext.core.format.thrift import encode
@@ -179,7 +179,7 @@ def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() ->
 
 
 @pytest.mark.spec("encryption.row-group.ordinal")
-def test_row_groups_of_a_signed_footer_are_decrypted_by_the_ordinals_that_it_gives_them() -> None:
+def test_row_groups_are_decrypted_by_the_ordinals_of_a_signed_footer() -> None:
     from pqext.core.encryption.cipher import AesKey
     from pqext.core.encryption.modules import FileAad
     from pqext.core.footer.reading import read_footer
@@ -205,7 +205,7 @@ def test_row_groups_of_a_signed_footer_are_decrypted_by_the_ordinals_that_it_giv
 
 @pytest.mark.spec("encryption.footer.tampered")
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_byte_anywhere_in_the_footer_is_a_typed_error(name: str) -> None:
+def test_changed_byte_in_the_footer_is_a_typed_error(name: str) -> None:
     data = FILES[name]
     length = int.from_bytes(data[-8:-4], "little")
     for at in range(len(data) - 8 - length, len(data)):
@@ -216,14 +216,14 @@ def test_a_flipped_byte_anywhere_in_the_footer_is_a_typed_error(name: str) -> No
 
 
 @pytest.mark.spec("encryption.footer.tampered")
-def test_a_truncated_encrypted_file_is_a_typed_error() -> None:
+def test_truncated_encrypted_file_is_a_typed_error() -> None:
     data = FILES["encrypted footer"]
     for size in range(0, len(data), 7):
         with pytest.raises(ParquetError):
             read_everything(data[:size])
 
 
-def test_an_encrypted_column_in_a_file_without_an_algorithm_is_corrupt() -> None:
+def test_encrypted_column_without_an_algorithm_is_corrupt() -> None:
     from pqext.core.footer.reading import read_footer
     from pqext.core.footer.thrift_footer import serialise_footer
 
@@ -238,7 +238,7 @@ def test_an_encrypted_column_in_a_file_without_an_algorithm_is_corrupt() -> None
 
 
 @pytest.mark.spec("encryption.v2.plaintext-levels")
-def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
+def test_version_2_pages_with_plaintext_levels_are_read() -> None:
     """parquet-java encrypts only the values of such a page; here one of its pages is made from one of ours."""
     from pqext.core.encryption.cipher import AesKey
     from pqext.core.encryption.modules import FileAad
@@ -271,7 +271,7 @@ def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
 
 
 @pytest.mark.parametrize("form", ["thrift", "thrift+index", "thrift+flatbuffers", "flatbuffers"])
-def test_a_plaintext_file_in_the_place_of_an_encrypted_one_is_detected_whatever_its_footer(
+def test_plaintext_replacement_of_an_encrypted_file_is_detected(
     form: FooterFormat, tmp_path: Path
 ) -> None:
     path = tmp_path / "another.parquet"

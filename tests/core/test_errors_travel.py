@@ -19,7 +19,7 @@ from pqext.core.base.errors import GeometryError, ParquetError, SourceError, Uns
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_a_pickled_error_keeps_its_class_its_message_and_its_place(error: ParquetError) -> None:
+def test_pickled_error_preserves_class_message_and_location(error: ParquetError) -> None:
     error.locate(path="file.parquet")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)

@@ -45,7 +45,7 @@ def appended_by_the_text(thrift: bytes, extension: bytes) -> bytes:
 
 @pytest.mark.spec("extension.layout", "extension.append")
 @given(st.binary(max_size=300))
-def test_the_bytes_are_those_of_the_text(payload: bytes) -> None:
+def test_extension_bytes_match_the_specification(payload: bytes) -> None:
     serialised = encode(PAIR)
     extended = append_extension(serialised, payload)
     assert extended == appended_by_the_text(serialised, payload)
@@ -54,7 +54,7 @@ def test_the_bytes_are_those_of_the_text(payload: bytes) -> None:
 
 @pytest.mark.spec("extension.header-forms")
 @pytest.mark.parametrize("form", FORMS)
-def test_both_forms_of_the_header_are_read(form: Literal["spec", "thrift"]) -> None:
+def test_both_header_formats_are_read(form: Literal["spec", "thrift"]) -> None:
     extended = append_extension(encode(PAIR), b"payload", header=form)
     pair, end = decode(KeyValue, extended)
     assert end == len(extended)
@@ -63,7 +63,7 @@ def test_both_forms_of_the_header_are_read(form: Literal["spec", "thrift"]) -> N
 
 
 @pytest.mark.spec("extension.header-forms")
-def test_the_other_form_is_the_one_that_thrift_itself_writes() -> None:
+def test_long_form_header_is_the_one_that_thrift_writes() -> None:
     id, wire, value = 32767, compact.BINARY, b"payload"
     written = compact.write_struct([(1, compact.BINARY, b"k"), (id, wire, value)])
     assert append_extension(encode(KeyValue(key="k")), value, header="thrift") == written
@@ -71,14 +71,14 @@ def test_the_other_form_is_the_one_that_thrift_itself_writes() -> None:
 
 @pytest.mark.spec("extension.ignored")
 @pytest.mark.parametrize("form", FORMS)
-def test_readers_that_know_nothing_of_it_read_the_same_fields(form: Literal["spec", "thrift"]) -> None:
+def test_readers_without_extension_support_read_the_same_fields(form: Literal["spec", "thrift"]) -> None:
     extended = append_extension(encode(PAIR), b"payload" * 100, header=form)
     assert thrift_package.same(PAIR, thrift_package.read("KeyValue", extended))
 
 
 @pytest.mark.spec("extension.ignored")
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_with_extensions_in_its_footer_is_read_by_pyarrow(form: Literal["spec", "thrift"]) -> None:
+def test_pyarrow_reads_a_file_with_footer_extensions(form: Literal["spec", "thrift"]) -> None:
     table = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
     out = io.BytesIO()
     pq.write_table(table, out)
@@ -95,13 +95,13 @@ def test_a_file_with_extensions_in_its_footer_is_read_by_pyarrow(form: Literal["
 
 @pytest.mark.spec("extension.kept")
 @given(st.binary(max_size=300), st.sampled_from(FORMS))
-def test_an_extension_is_written_back_as_it_was_read(payload: bytes, form: Literal["spec", "thrift"]) -> None:
+def test_extension_round_trips_unchanged(payload: bytes, form: Literal["spec", "thrift"]) -> None:
     extended = append_extension(encode(PAIR), payload, header=form)
     assert encode(decode(KeyValue, extended)[0]) == extended
 
 
 @pytest.mark.spec("extension.any-structure")
-def test_any_structure_takes_an_extension() -> None:
+def test_any_structure_accepts_an_extension() -> None:
     for struct in (LogicalType(STRING=StringType()), StringType(), PAIR):
         extended = append_extension(encode(struct), b"x")
         again, _ = decode(type(struct), extended)
@@ -112,7 +112,7 @@ def test_any_structure_takes_an_extension() -> None:
 @pytest.mark.spec("extension.single")
 @pytest.mark.parametrize("first", FORMS)
 @pytest.mark.parametrize("second", FORMS)
-def test_a_second_extension_is_refused_unless_it_replaces_the_first(
+def test_second_extension_is_rejected_unless_replace_is_set(
     first: Literal["spec", "thrift"], second: Literal["spec", "thrift"]
 ) -> None:
     extended = append_extension(encode(PAIR), b"first", header=first)
@@ -125,7 +125,7 @@ def test_a_second_extension_is_refused_unless_it_replaces_the_first(
 
 
 @pytest.mark.spec("extension.single")
-def test_a_structure_that_has_an_extension_takes_no_other_unless_it_replaces_it() -> None:
+def test_structure_with_an_extension_rejects_another_unless_replaced() -> None:
     pair, _ = decode(KeyValue, append_extension(encode(PAIR), b"first"))
     with pytest.raises(ValueError, match="has an extension already"):
         set_extension(pair, b"second")
@@ -135,7 +135,7 @@ def test_a_structure_that_has_an_extension_takes_no_other_unless_it_replaces_it(
 
 
 @pytest.mark.spec("extension.single")
-def test_of_two_extensions_the_last_counts_and_both_are_replaced() -> None:
+def test_last_of_two_extensions_is_used_and_both_are_replaced() -> None:
     extended = compact.write_struct(
         [(1, compact.BINARY, b"k"), (32767, compact.BINARY, b"one"), (-16384, compact.BINARY, b"two")]
     )
@@ -146,7 +146,7 @@ def test_of_two_extensions_the_last_counts_and_both_are_replaced() -> None:
 
 
 @pytest.mark.spec("extension.append")
-def test_fields_behind_the_one_that_is_replaced_keep_their_ids() -> None:
+def test_fields_after_a_replaced_extension_preserve_their_ids() -> None:
     extended = compact.write_struct(
         [
             (-16384, compact.BINARY, b"first"),
@@ -166,7 +166,7 @@ def test_fields_behind_the_one_that_is_replaced_keep_their_ids() -> None:
 
 @pytest.mark.spec("extension.layout")
 @pytest.mark.parametrize("wire", [(compact.I64, 5), (compact.STRUCT, []), (compact.LIST, ("list", compact.I32, [1]))])
-def test_the_reserved_field_in_another_type_is_no_extension(wire: tuple[int, object]) -> None:
+def test_reserved_field_of_another_type_is_not_an_extension(wire: tuple[int, object]) -> None:
     data = compact.write_struct([(1, compact.BINARY, b"k"), (32767, *wire)])
     pair, _ = decode(KeyValue, data)
     assert extensions(pair) is None
@@ -174,7 +174,7 @@ def test_the_reserved_field_in_another_type_is_no_extension(wire: tuple[int, obj
 
 
 @pytest.mark.spec("extension.ignored")
-def test_arrow_reads_a_footer_whose_extension_is_as_long_as_is_written() -> None:
+def test_arrow_reads_the_longest_footer_extension_that_is_written() -> None:
     made = io.BytesIO()
     pqext.write_table(pa.table({"id": [1, 2]}), made)
     with pqext.open(made.getvalue()) as file:
@@ -188,7 +188,7 @@ def test_arrow_reads_a_footer_whose_extension_is_as_long_as_is_written() -> None
 
 @pytest.mark.spec("extension.ignored")
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
-def test_a_second_footer_that_arrow_would_refuse_is_left_out_with_a_warning(
+def test_second_footer_unreadable_by_arrow_is_omitted_with_a_warning(
     form: FooterFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(structure, "MOST_READ", 1000)
@@ -203,7 +203,7 @@ def test_a_second_footer_that_arrow_would_refuse_is_left_out_with_a_warning(
 
 @pytest.mark.spec("extension.ignored")
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
-def test_where_that_warning_is_an_error_the_file_is_whole(
+def test_file_is_complete_if_the_warning_is_raised_as_an_error(
     form: FooterFormat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(structure, "MOST_READ", 1000)
@@ -222,25 +222,25 @@ def test_where_that_warning_is_an_error_the_file_is_whole(
 
 @pytest.mark.spec("extension.append")
 @pytest.mark.parametrize("serialised", [b"", b"\x18\x01k", b"\x18\x05k\x00"])
-def test_only_a_whole_structure_is_extended(serialised: bytes) -> None:
+def test_only_a_complete_structure_is_extended(serialised: bytes) -> None:
     with pytest.raises(CorruptFileError):
         append_extension(serialised, b"x")
 
 
 @pytest.mark.spec("extension.append")
-def test_a_structure_of_any_size_is_extended() -> None:
+def test_structure_of_any_size_is_extended() -> None:
     elements = Limits().metadata_elements
     serialised = b"\x19\xf1" + uleb(elements) + bytes(elements) + b"\x00"
     assert len(append_extension(serialised, b"x")) == len(serialised) + 6
 
 
 @pytest.mark.spec("extension.append")
-def test_bytes_behind_the_structure_are_refused() -> None:
+def test_bytes_after_the_structure_are_rejected() -> None:
     with pytest.raises(ValueError, match="3 bytes follow"):
         append_extension(encode(PAIR) + b"PAR", b"x")
 
 
-def test_a_structure_without_an_extension_has_none() -> None:
+def test_structure_without_an_extension_returns_none() -> None:
     assert extensions(PAIR) is None
     empty = FileMetaData(version=1, schema=[], num_rows=0, row_groups=[], key_value_metadata=[PAIR])
     assert list(walk_extensions(empty)) == []

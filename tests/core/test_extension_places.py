@@ -45,7 +45,7 @@ def same_everywhere(data: bytes, table: pa.Table, tmp_path: Any) -> None:
 
 
 @pytest.mark.spec("extension.any-structure", "extension.ignored")
-def test_extensions_are_written_where_they_are_wanted_and_listed_from_there(tmp_path: Any) -> None:
+def test_extensions_are_written_and_listed_by_path(tmp_path: Any) -> None:
     extensions = {
         "file": b"of the file",
         "n.x": b"of the column",
@@ -71,12 +71,12 @@ def test_extensions_are_written_where_they_are_wanted_and_listed_from_there(tmp_
     assert thrift_package.read("FileMetaData", raw).num_rows == 1000
 
 
-def test_a_file_without_extensions_lists_none() -> None:
+def test_file_without_extensions_lists_none() -> None:
     assert pqext.open(written()).extensions == {}
 
 
 @pytest.mark.spec("extension.container")
-def test_several_extensions_in_one_place_become_a_container() -> None:
+def test_several_extensions_at_one_path_form_a_container() -> None:
     data = written(extensions={"file": {MINE: b"one", UUID(int=5): b"two"}})
     stored = pqext.open(data).extensions["file"]
     assert dict(ExtensionContainer.decode(stored) or {}) == {MINE: b"one", UUID(int=5): b"two"}
@@ -96,7 +96,7 @@ def test_several_extensions_in_one_place_become_a_container() -> None:
         ({"file": b"", "row_groups[0].fields[0]": b""}, "the file has no structure 'fields'"),
     ],
 )
-def test_a_place_that_is_not_there_is_refused_by_name(
+def test_missing_extension_path_is_rejected_by_name(
     extensions: dict[str, bytes], message: str, tmp_path: Any
 ) -> None:
     path = tmp_path / "file.parquet"
@@ -106,14 +106,14 @@ def test_a_place_that_is_not_there_is_refused_by_name(
 
 
 @pytest.mark.parametrize("payload", ["text", 5, {MINE: "text"}, {"name": b""}])
-def test_a_payload_is_bytes(payload: Any) -> None:
+def test_payload_must_be_bytes(payload: Any) -> None:
     with pytest.raises(TypeError):
         written(extensions={"file": payload})
 
 
 @pytest.mark.spec("extension.second-copy", "extension.disambiguation")
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_column_is_stored_twice_and_only_those_who_know_read_the_second_copy(version: int, tmp_path: Any) -> None:
+def test_only_readers_that_support_it_use_the_second_copy_of_a_column(version: int, tmp_path: Any) -> None:
     table = TABLE.append_column("c", pa.array([None if i % 5 else [i / 3, None] for i in range(1000)]))
     options: dict[str, Any] = {"dictionary": False, "page_version": version}
     plain = written(table, **options)
@@ -156,7 +156,7 @@ def test_a_column_is_stored_twice_and_only_those_who_know_read_the_second_copy(v
 
 
 @pytest.mark.spec("extension.second-copy")
-def test_small_second_copies_are_read_and_not_passed_by() -> None:
+def test_small_second_copies_are_read() -> None:
     data = bytearray(written(second_encodings={"b": "byte_stream_split"}, dictionary=False))
     with pqext.open(bytes(data)) as file:
         for group in file.row_groups:
@@ -169,7 +169,7 @@ def test_small_second_copies_are_read_and_not_passed_by() -> None:
 
 
 @pytest.mark.spec("extension.second-copy")
-def test_second_copies_stay_true_when_files_are_joined(tmp_path: Any) -> None:
+def test_second_copies_remain_valid_after_concatenation(tmp_path: Any) -> None:
     data = written(second_encodings={"b": "byte_stream_split"}, dictionary=False)
     joined = io.BytesIO()
     pqext.concatenate([data, data], joined, extensions="keep")
@@ -188,12 +188,12 @@ def test_second_copies_stay_true_when_files_are_joined(tmp_path: Any) -> None:
         ({"second_encodings": {"b": "plain"}, "extensions": {"b": b"raw"}}, "pass the bytes in a mapping by UUID"),
     ],
 )
-def test_second_copies_that_cannot_be_written_are_refused(options: dict[str, Any], message: str) -> None:
+def test_unwritable_second_copies_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         written(**options)
 
 
-def test_a_second_copy_of_another_column_is_refused() -> None:
+def test_second_copy_of_another_column_is_rejected() -> None:
     data = written(second_encodings={"a": "plain", "b": "plain"}, dictionary=False)
     with pqext.open(data) as file:
         stored = ExtensionContainer.decode(file.extensions["row_groups[0].columns[0].meta_data"])

@@ -91,7 +91,7 @@ def footers(draw: st.DrawFn) -> FileMetaData:
 @pytest.mark.spec("extension.flatbuffers.equal")
 @settings(max_examples=share(0.5))
 @given(footers())
-def test_any_footer_says_the_same_in_both_forms(footer: FileMetaData) -> None:
+def test_arbitrary_footer_is_equal_in_both_formats(footer: FileMetaData) -> None:
     serialised = encode(footer)
     payload = tables_of(serialised)
     assert said(payload) == thrift(serialised)
@@ -100,7 +100,7 @@ def test_any_footer_says_the_same_in_both_forms(footer: FileMetaData) -> None:
 
 @pytest.mark.spec("extension.flatbuffers")
 @given(tables(width=(1, 4)))
-def test_a_footer_is_framed_and_built_as_its_description_says(table: pa.Table) -> None:
+def test_framed_footer_follows_its_specification(table: pa.Table) -> None:
     plain = footer_of(written(table, "thrift"))
     payload, fields = slowly.payload_of(footer_of(written(table, "thrift+flatbuffers")))
     assert fields == plain
@@ -110,7 +110,7 @@ def test_a_footer_is_framed_and_built_as_its_description_says(table: pa.Table) -
 @pytest.mark.spec("extension.flatbuffers.alone")
 @settings(max_examples=share(0.5))
 @given(tables(width=(1, 4)))
-def test_a_footer_alone_is_built_as_its_description_says(table: pa.Table) -> None:
+def test_standalone_footer_follows_its_specification(table: pa.Table) -> None:
     file = written(table, "flatbuffers")
     assert slowly.read(slowly.payload_alone(file)) == slowly.plain(
         Reader(footer_of(written(table, "thrift"))).struct()
@@ -122,7 +122,7 @@ def test_a_footer_alone_is_built_as_its_description_says(table: pa.Table) -> Non
 
 
 @pytest.mark.spec("extension.flatbuffers.equal")
-def test_every_fact_of_a_wide_file_is_the_same_however_it_is_asked_for() -> None:
+def test_wide_file_returns_the_same_facts_on_every_access_path() -> None:
     table = pa.table({f"c{i}": np.arange(i, i + 8) for i in range(150)})
     plain = pqext.open(written(table, "thrift", row_group_rows=1))
     file = written(table, "flatbuffers", row_group_rows=1)
@@ -175,7 +175,7 @@ def in_the_tables(payload: bytes) -> Statistics:
 @pytest.mark.spec("extension.flatbuffers.bounds")
 @pytest.mark.parametrize("type", [6, 7])
 @given(data=st.data())
-def test_bounds_in_the_tables_hold_all_values_that_the_exact_ones_hold(type: int, data: st.DataObject) -> None:
+def test_flatbuffers_bounds_contain_all_values_of_exact_bounds(type: int, data: st.DataObject) -> None:
     some = st.binary(max_size=20) | st.binary(max_size=20).map(lambda tail: b"\xff" * 17 + tail)
     low, high = sorted(data.draw(st.tuples(some, some).map(lambda pair: [b"ab" + pair[0], b"ab" + pair[1]])))
     serialised, payload = stated(type, low, high)
@@ -190,7 +190,7 @@ def test_bounds_in_the_tables_hold_all_values_that_the_exact_ones_hold(type: int
 
 @pytest.mark.spec("extension.flatbuffers.bounds")
 @given(low=st.text(max_size=24), high=st.text(max_size=24))
-def test_bounds_of_text_are_text(low: str, high: str) -> None:
+def test_text_bounds_are_valid_text(low: str, high: str) -> None:
     least, most = sorted([("ab" + low).encode(), ("ab" + high).encode()])
     serialised, payload = stated("text", least, most)
     found = in_the_tables(payload)
@@ -202,7 +202,7 @@ def test_bounds_of_text_are_text(low: str, high: str) -> None:
 
 
 @pytest.mark.spec("extension.flatbuffers.bounds")
-def test_bounds_are_not_called_exact_by_those_who_do_not_know() -> None:
+def test_bounds_of_unknown_exactness_are_not_marked_exact() -> None:
     unknown: Any = {"is_min_value_exact": None, "is_max_value_exact": None}
     for type in (6, "text"):
         serialised, payload = stated(type, b"a", b"b", **unknown)
@@ -216,7 +216,7 @@ def test_bounds_are_not_called_exact_by_those_who_do_not_know() -> None:
 
 
 @pytest.mark.spec("extension.flatbuffers.bounds")
-def test_bounds_are_left_out_of_the_tables_where_they_might_be_misread() -> None:
+def test_bounds_that_could_be_misread_are_omitted() -> None:
     assert in_the_tables(stated(6, b"", b"b" * 30)[1]).min_value == b""
     none_above = "\U0010ffff".encode() * 8
     assert in_the_tables(stated("text", b"a", none_above)[1]).max_value is None
@@ -270,7 +270,7 @@ def foreign(file: bytes, statistics: slowly.Slots | None = None) -> bytes:
 
 
 @pytest.mark.spec("extension.flatbuffers.foreign")
-def test_what_others_leave_out_because_it_is_empty_is_empty() -> None:
+def test_empty_fields_omitted_by_other_writers_are_read_as_empty() -> None:
     schema: list[slowly.Slots] = [{4: ("Int32", 1)}, {0: ("Int8", 2), 2: ("Int8", 0)}]  # neither has a name
     payload = slowly.build({0: ("Int32", 1), 1: ("tables", schema), 4: ("tables", [{1: ("string", "of no key")}])})
     with pqext.open(b"PAR1" + alone(payload)) as file:
@@ -283,7 +283,7 @@ TWO = pa.table({"n": [1, 2, 3, None], "s": ["a", None, "ccc", "d"]})
 
 
 @pytest.mark.spec("extension.flatbuffers.foreign")
-def test_a_footer_that_knows_nothing_of_ours_is_read() -> None:
+def test_footer_without_pqext_fields_is_read() -> None:
     file = foreign(written(TWO, "thrift", arrow_schema=False))
     with pqext.open(file) as opened:
         assert opened.read().equals(TWO)
@@ -297,7 +297,7 @@ def test_a_footer_that_knows_nothing_of_ours_is_read() -> None:
 @pytest.mark.parametrize(
     ("length", "believed"), [(16, True), (-16, True), (0, True), (3, False), (-3, False), (17, False)]
 )
-def test_bounds_of_others_count_where_their_bytes_mean_one_thing(length: int, believed: bool) -> None:
+def test_bounds_of_other_writers_are_used_if_their_bytes_are_unambiguous(length: int, believed: bool) -> None:
     about: slowly.Slots = {3: ("Uint64", 7), 4: ("Uint64", 9), 5: ("Int8", length), 10: ("bytes", b"pre")}
     with pqext.open(foreign(written(TWO, "thrift"), about)) as opened:
         found = opened.row_groups[0].chunk("s").metadata.statistics
@@ -313,7 +313,7 @@ def test_bounds_of_others_count_where_their_bytes_mean_one_thing(length: int, be
 
 @pytest.mark.spec("extension.flatbuffers.foreign")
 @pytest.mark.parametrize(("logical", "believed"), [(12, True), (13, True), (5, False), (14, False)])
-def test_bounds_of_others_count_where_values_are_in_the_order_of_their_bytes(logical: int, believed: bool) -> None:
+def test_bounds_of_other_writers_are_used_if_values_sort_by_bytes(logical: int, believed: bool) -> None:
     about: slowly.Slots = {3: ("Uint64", 7), 4: ("Uint64", 9), 5: ("Int8", -16)}
     member: slowly.Slots = {0: ("Int32", 0), 1: ("Int32", 30)} if logical == 5 else {}
     leaf: slowly.Slots = {
@@ -331,7 +331,7 @@ def test_bounds_of_others_count_where_values_are_in_the_order_of_their_bytes(log
 
 
 @pytest.mark.spec("extension.flatbuffers.ignored")
-def test_others_read_each_form_but_that_alone(tmp_path: Path) -> None:
+def test_other_readers_read_every_format_except_pure_flatbuffers(tmp_path: Path) -> None:
     for form in FORMATS:
         path = tmp_path / f"{form}.parquet"
         path.write_bytes(written(SMALL, form))
@@ -351,7 +351,7 @@ def test_others_read_each_form_but_that_alone(tmp_path: Path) -> None:
 
 @pytest.mark.spec("extension.flatbuffers.rules")
 @pytest.mark.spec("extension.flatbuffers.verified")
-def test_the_thrift_footer_rules_and_both_say_where_they_disagree() -> None:
+def test_thrift_footer_takes_precedence_and_differences_are_reported() -> None:
     file = written(SMALL, "thrift+flatbuffers")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -379,7 +379,7 @@ def test_the_thrift_footer_rules_and_both_say_where_they_disagree() -> None:
 
 
 @pytest.mark.spec("extension.flatbuffers.rules")
-def test_thrift_footer_rules_when_the_last_chunk_ends_at_the_footer() -> None:
+def test_thrift_footer_takes_precedence_if_the_last_chunk_ends_at_the_footer() -> None:
     file = written(SMALL, "thrift+flatbuffers", page_index=False)
     fields = slowly.payload_of(footer_of(file))[1][:-1]
     changed = with_footer(file, fields.replace(b"number", b"nUmber") + footer_of(file)[len(fields) :])
@@ -390,7 +390,7 @@ def test_thrift_footer_rules_when_the_last_chunk_ends_at_the_footer() -> None:
 
 
 @pytest.mark.spec("extension.flatbuffers.instead")
-def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damaged(tmp_path: Path) -> None:
+def test_file_opens_by_its_flatbuffers_footer_if_thrift_is_corrupt(tmp_path: Path) -> None:
     file = written(SMALL, "thrift+flatbuffers")
     start = len(file) - 8 - len(footer_of(file))
     damaged = bytearray(file)
@@ -415,7 +415,7 @@ def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damag
 
 @pytest.mark.spec("extension.flatbuffers.verified")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_verification_tells_of_tables_that_say_otherwise_to_others(form: FooterFormat) -> None:
+def test_verify_reports_tables_that_differ_from_the_footer(form: FooterFormat) -> None:
     file = written(pa.table({"s": ["a" * 40, "b" * 40]}), "flatbuffers")
     payload = bytearray(slowly.payload_alone(file))
     view = slowly.View(bytes(payload), int.from_bytes(payload[:4], "little"))
@@ -435,7 +435,7 @@ def test_verification_tells_of_tables_that_say_otherwise_to_others(form: FooterF
 
 
 @pytest.mark.spec("extension.flatbuffers.instead")
-def test_a_thrift_footer_with_one_damaged_byte_is_not_read() -> None:
+def test_thrift_footer_with_a_corrupt_byte_is_not_read() -> None:
     file = written(SMALL, "thrift+flatbuffers")
     start = len(file) - 8 - len(footer_of(file))
     stride = 1 if os.environ.get("PQEXT_EVERY_BYTE") else 5
@@ -448,7 +448,7 @@ def test_a_thrift_footer_with_one_damaged_byte_is_not_read() -> None:
 
 
 @pytest.mark.spec("extension.flatbuffers.instead")
-def test_a_thrift_footer_that_contradicts_itself_is_not_read() -> None:
+def test_inconsistent_thrift_footer_is_not_read() -> None:
     file = written(SMALL, "thrift+flatbuffers")
     fields = slowly.payload_of(footer_of(file))[1][:-1]
     for edit in (  # of a tool that knows nothing of the other footer, and makes mistakes
@@ -484,7 +484,7 @@ def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterFor
 
 
 @pytest.mark.spec("extension.flatbuffers.unchanged")
-def test_a_footer_is_rewritten_from_each_form_to_each(tmp_path: Path) -> None:
+def test_footer_is_converted_between_all_formats(tmp_path: Path) -> None:
     files = {form: written(SMALL, form) for form in FORMATS}
     for old in FORMATS:
         for new in FORMATS:
@@ -505,7 +505,7 @@ def test_a_footer_is_rewritten_from_each_form_to_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_what_is_appended_keeps_the_form(form: FooterFormat, tmp_path: Path) -> None:
+def test_append_preserves_the_footer_format(form: FooterFormat, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(written(SMALL, form))
     pqext.write_table(SMALL, path, append=True)
@@ -518,7 +518,7 @@ def test_what_is_appended_keeps_the_form(form: FooterFormat, tmp_path: Path) -> 
     assert (footer.flatbuffers is not None) == (form == "thrift+flatbuffers")
 
 
-def test_other_metadata_is_kept_and_extensions_too() -> None:
+def test_other_metadata_and_extensions_are_preserved() -> None:
     uuid = FLATBUFFERS.__class__(int=7)
     options: dict[str, Any] = {"extensions": {"number": {uuid: b"mine"}}, "key_value_metadata": {"k": "v\u00e9"}}
     for form in FORMATS:
@@ -538,12 +538,12 @@ def test_other_metadata_is_kept_and_extensions_too() -> None:
         ({"footer": "flatbuffers", "encryption": pqext.encryption.FileEncryption(b"0" * 16)}, "cannot be encrypted"),
     ],
 )
-def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: str) -> None:
+def test_incompatible_options_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         pqext.WriteOptions(**options)
 
 
-def test_footers_that_have_no_place_in_flatbuffers_are_refused_when_they_are_written() -> None:
+def test_footers_that_flatbuffers_cannot_represent_are_rejected_on_write() -> None:
     footer = thrift(footer_of(written(TWO, "thrift")))
     short = [*footer.row_groups]
     short[0].columns = list(short[0].columns)[:1]

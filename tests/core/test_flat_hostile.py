@@ -25,7 +25,7 @@ from reference.effort import share, some
 
 @pytest.mark.spec("extension.flatbuffers.checked")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_every_byte_flipped_or_cut_is_right_or_told(form: FooterFormat) -> None:
+def test_every_changed_or_truncated_byte_is_harmless_or_reported(form: FooterFormat) -> None:
     file = written(TWO, form)
     start = len(file) - 8 - len(footer_of(file)) if form != "flatbuffers" else file.index(slowly.payload_alone(file))
     draw = random.Random(7)
@@ -61,7 +61,7 @@ def hostile(payload: bytes, draw: random.Random) -> Iterator[bytes]:
 
 
 @pytest.mark.spec("extension.flatbuffers.checked")
-def test_hostile_tables_are_read_or_refused() -> None:
+def test_hostile_tables_are_read_or_rejected() -> None:
     file = written(TWO, "flatbuffers")
     payload, draw = slowly.payload_alone(file), random.Random(3)
     body = file[: file.index(payload)]
@@ -98,14 +98,14 @@ def vector_of_one_table(count: int) -> bytes:
 
 
 @pytest.mark.spec("extension.flatbuffers.checked")
-def test_shared_tables_do_not_make_a_small_footer_a_large_one() -> None:
+def test_shared_tables_do_not_inflate_a_small_footer() -> None:
     with pytest.raises(CorruptFileError, match="many times as large"):
         verify(vector_of_one_table(100_000))
     verify(vector_of_one_table(3))
 
 
 @pytest.mark.spec("extension.flatbuffers.checked")
-def test_what_a_footer_must_have_is_missed() -> None:
+def test_missing_required_fields_are_reported() -> None:
     element: slowly.Slots = {3: ("string", "x")}
     for root, message in (
         ({1: ("tables", [element]), 3: ("tables", [{0: ("tables", [{}])}])}, "lacks a field"),
@@ -121,7 +121,7 @@ def test_what_a_footer_must_have_is_missed() -> None:
 
 
 @pytest.mark.spec("extension.flatbuffers.checked")
-def test_limits_hold_before_anything_is_allocated() -> None:
+def test_limits_apply_before_allocation() -> None:
     file = written(TWO, "flatbuffers")
     with pytest.raises(LimitError, match="footer_bytes"):
         pqext.open(file, limits=Limits(footer_bytes=100))
@@ -141,14 +141,14 @@ def test_limits_hold_before_anything_is_allocated() -> None:
 
 
 @pytest.mark.spec("extension.flatbuffers.checked")
-def test_tables_that_unpack_to_far_more_than_tables_do_are_refused() -> None:
+def test_tables_that_expand_too_far_are_rejected() -> None:
     packed = compress(7, bytes(1 << 20)).tobytes()
     with pytest.raises(CorruptFileError, match=f"{len(packed)} bytes .* state a size of 1048576"):
         parse(view(struct.pack("<BIII", 7, 1 << 20, 0, 0) + packed)).tables(DEFAULT_LIMITS)
     assert parse(view(framed(bytes(1 << 20), b"")[:-28])).codec == 0
 
 
-def test_a_footer_that_stands_for_far_more_thrift_is_refused() -> None:
+def test_footer_that_expands_to_too_much_thrift_is_rejected() -> None:
     name = "x" * 100_000
     schema = [{3: ("string", "root"), 4: ("Int32", 1)}, {0: ("Int8", 1), 3: ("string", name)}]
     group: slowly.Slots = {0: ("tables", [{0: ("table", {})}])}
@@ -158,7 +158,7 @@ def test_a_footer_that_stands_for_far_more_thrift_is_refused() -> None:
         lookup.complete()
 
 
-def test_encrypted_footers_of_others_are_refused() -> None:
+def test_encrypted_footers_of_other_writers_are_rejected() -> None:
     payload = slowly.build(
         {1: ("tables", [{3: ("string", "x")}]), 3: ("tables", []), 6: ("Uint8", 1), 7: ("table", {2: ("Uint8", 0)})}
     )

@@ -77,7 +77,7 @@ def compare_with_pyarrow(ours: FileMetaData, theirs: pq.FileMetaData) -> None:
                 assert mine.statistics.null_count == peer.statistics.null_count
 
 
-def test_a_footer_is_read_with_its_place() -> None:
+def test_footer_is_read_with_its_offset() -> None:
     source = open_source(FILE)
     footer = read_footer(source)
     assert footer.length == LENGTH
@@ -87,7 +87,7 @@ def test_a_footer_is_read_with_its_place() -> None:
     compare_with_pyarrow(footer.metadata, pq.read_metadata(io.BytesIO(FILE)))
 
 
-def test_the_end_of_a_stream_is_fetched_with_the_first_read() -> None:
+def test_tail_of_a_stream_is_fetched_with_the_first_read() -> None:
     class Requests(StreamSource):
         count = 0
 
@@ -104,14 +104,14 @@ def test_the_end_of_a_stream_is_fetched_with_the_first_read() -> None:
         assert source.count == expected
 
 
-def test_a_footer_is_written_as_it_was_read() -> None:
+def test_footer_round_trips_unchanged() -> None:
     footer = read_footer(open_source(FILE))
     assert serialise_footer(footer.metadata) == FILE[footer.offset :]
     assert serialise_footer(everything(footer.metadata)) == FILE[footer.offset :]
     assert serialise_footer(bytes(footer.raw)) == FILE[footer.offset :]
 
 
-def test_a_changed_footer_is_read_by_pyarrow() -> None:
+def test_pyarrow_reads_a_modified_footer() -> None:
     footer = read_footer(open_source(FILE))
     footer.metadata.created_by = "changed"
     footer.metadata.row_groups = footer.metadata.row_groups[:1]
@@ -139,7 +139,7 @@ def test_a_changed_footer_is_read_by_pyarrow() -> None:
         (b"PAR1\x00\x01\x00\x00\x00PAR1", "a required field is missing", 5),
     ],
 )
-def test_what_is_not_a_whole_parquet_file_is_refused_with_the_reason(
+def test_incomplete_parquet_file_is_rejected_with_the_reason(
     file: bytes, message: str, offset: int | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "file.parquet"
@@ -150,12 +150,12 @@ def test_what_is_not_a_whole_parquet_file_is_refused_with_the_reason(
     assert caught.value.offset == offset
 
 
-def test_an_encrypted_footer_of_nothing_is_corrupt() -> None:
+def test_empty_encrypted_footer_is_corrupt() -> None:
     with pytest.raises(CorruptFileError):
         read_footer(open_source(b"PARE" + bytes(100) + b"\x64\x00\x00\x00PARE"))
 
 
-def test_a_footer_beyond_the_limit_is_refused() -> None:
+def test_footer_beyond_the_limit_is_rejected() -> None:
     with pytest.raises(LimitError, match="footer_bytes=100"):
         read_footer(open_source(FILE), Limits(footer_bytes=100))
     assert read_footer(open_source(FILE), Limits(footer_bytes=LENGTH))
@@ -170,7 +170,7 @@ def damaged() -> Iterator[bytes]:
             yield footer[:position] + bytes([changed]) + footer[position + 1 :]
 
 
-def test_a_damaged_footer_gives_a_value_or_a_typed_error() -> None:
+def test_corrupt_footer_returns_a_value_or_a_typed_error() -> None:
     offsets = []
     read = 0
     for footer in damaged():
@@ -191,7 +191,7 @@ def public_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.parquet*") if path.suffix in (".parquet", ".encrypted"))
 
 
-def test_footers_of_the_public_files_agree_with_pyarrow_and_are_written_back_as_they_were(
+def test_footers_of_public_files_match_pyarrow_and_round_trip(
     parquet_testing: Path,
 ) -> None:
     files = [path for path in public_files(parquet_testing) if "bad_data" not in path.parts]
@@ -213,7 +213,7 @@ def test_footers_of_the_public_files_agree_with_pyarrow_and_are_written_back_as_
             compare_with_pyarrow(footer.metadata, pq.read_metadata(path))
 
 
-def test_footers_of_the_public_bad_files_give_a_value_or_a_typed_error(parquet_testing: Path) -> None:
+def test_footers_of_public_bad_files_return_a_value_or_a_typed_error(parquet_testing: Path) -> None:
     refused = {}
     for path in public_files(parquet_testing / "bad_data"):
         with open_source(path) as source:

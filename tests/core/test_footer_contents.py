@@ -47,13 +47,13 @@ def check_metadata(found: Any, expected: Any) -> None:
             assert column.meta_data.total_compressed_size == expected_column.total_compressed_size
 
 
-def test_schema_and_metadata_of_a_path_are_those_of_pyarrow(plain: str) -> None:
+def test_schema_and_metadata_of_a_path_match_pyarrow(plain: str) -> None:
     assert pqext.read_schema(plain).equals(pq.read_schema(plain), check_metadata=True)
     check_metadata(pqext.read_metadata(plain), pq.read_metadata(plain))
 
 
 @pytest.mark.parametrize("footer", ["thrift", "thrift+index", "thrift+flatbuffers"])
-def test_metadata_outlive_the_file_in_every_footer_format(tmp_path: Path, footer: Any) -> None:
+def test_metadata_outlives_the_file_in_every_footer_format(tmp_path: Path, footer: Any) -> None:
     path = tmp_path / "file.parquet"
     pqext.write_table(PLAIN, path, row_group_rows=4, footer=footer)
     expected = pq.read_metadata(path)
@@ -63,7 +63,7 @@ def test_metadata_outlive_the_file_in_every_footer_format(tmp_path: Path, footer
     assert [element.name for element in found.schema][1:4] == ["id", "place", "at"]
 
 
-def test_metadata_of_a_flatbuffers_footer_are_complete(tmp_path: Path) -> None:
+def test_metadata_of_a_flatbuffers_footer_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     pqext.write_table(PLAIN, path, row_group_rows=4, footer="flatbuffers")
     found = pqext.read_metadata(path)
@@ -72,7 +72,7 @@ def test_metadata_of_a_flatbuffers_footer_are_complete(tmp_path: Path) -> None:
     assert [column.meta_data.path_in_schema[0] for column in found.row_groups[2].columns][:3] == ["id", "place", "at"]
 
 
-def test_sources_are_those_of_open(plain: str) -> None:
+def test_accepted_sources_are_those_of_open(plain: str) -> None:
     data = Path(plain).read_bytes()
     memory = fsspec.filesystem("memory")
     memory.pipe_file("/footers/plain.parquet", data)
@@ -90,7 +90,7 @@ def test_sources_are_those_of_open(plain: str) -> None:
     memory.rm("/footers", recursive=True)
 
 
-def test_schema_has_the_types_that_tables_have(tmp_path: Path) -> None:
+def test_schema_has_the_types_of_tables(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
     table = pa.table(
         {"event": variant.parse_json(['{"n": 1}', '{"n": "x"}']), "at": geo.from_points([2.5, 2.4], [48.5, 48.6])}
@@ -104,7 +104,7 @@ def test_schema_has_the_types_that_tables_have(tmp_path: Path) -> None:
     assert "typed_value" in str(pqext.read_schema(path, pqext.ReadOptions(shredded=True)).field("event").type)
 
 
-def test_encrypted_footers_need_keys() -> None:
+def test_encrypted_footers_require_keys() -> None:
     data = encrypted()
     assert pqext.read_schema(data, decryption=DECRYPTION).names == TABLE.schema.names
     assert pqext.read_metadata(data, decryption=DECRYPTION).num_rows == len(TABLE)
@@ -113,7 +113,7 @@ def test_encrypted_footers_need_keys() -> None:
             read(data)
 
 
-def test_errors_are_those_of_open(tmp_path: Path) -> None:
+def test_errors_match_those_of_open(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("no Parquet")
     for read in (pqext.read_schema, pqext.read_metadata):
         with pytest.raises(FileNotFoundError):

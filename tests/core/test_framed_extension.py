@@ -44,7 +44,7 @@ def written(**extensions: Any) -> bytes:
 
 @pytest.mark.spec("extension.framed")
 @given(st.binary(max_size=300), st.uuids())
-def test_a_frame_has_the_layout_of_the_text(payload: bytes, uuid: UUID) -> None:
+def test_frame_has_the_layout_of_the_specification(payload: bytes, uuid: UUID) -> None:
     framed = frame(payload, uuid)
     assert framed == framed_by_the_text(payload, uuid)
     assert unframe(framed, uuid) == payload
@@ -52,14 +52,14 @@ def test_a_frame_has_the_layout_of_the_text(payload: bytes, uuid: UUID) -> None:
 
 
 @pytest.mark.spec("extension.disambiguation")
-def test_the_extension_of_another_owner_is_not_taken_for_ones_own() -> None:
+def test_extension_of_another_owner_is_not_used() -> None:
     assert unframe(frame(b"x", OTHER), MINE) is None
     assert unframe(b"short", MINE) is None
     assert owner(b"no frame at all, but forty bytes or so...") is None
 
 
 @pytest.mark.spec("extension.framed")
-def test_every_flipped_byte_of_a_frame_is_noticed() -> None:
+def test_every_changed_byte_of_a_frame_is_detected() -> None:
     framed = frame(b"some payload", MINE)
     for at in range(len(framed)):
         damaged = bytearray(framed)
@@ -74,7 +74,7 @@ def test_every_flipped_byte_of_a_frame_is_noticed() -> None:
 
 @pytest.mark.spec("extension.reverse")
 @pytest.mark.parametrize("size", [0, 1, 10_000])
-def test_a_framed_extension_is_found_by_the_tail_alone(size: int) -> None:
+def test_framed_extension_is_located_by_its_tail(size: int) -> None:
     payload = bytes(range(256)) * (size // 256) + bytes(size % 256)
     data = written(file=frame(payload, MINE))
     # Whatever comes before it need not even be Thrift.
@@ -88,7 +88,7 @@ def test_a_framed_extension_is_found_by_the_tail_alone(size: int) -> None:
 
 
 @pytest.mark.spec("extension.reverse")
-def test_a_file_without_one_costs_one_small_read(tmp_path: Path) -> None:
+def test_file_without_a_framed_extension_costs_one_small_read(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "plain.parquet")
     assert find_framed(tmp_path / "plain.parquet", MINE) is None
     source = MemorySource((tmp_path / "plain.parquet").read_bytes())
@@ -97,7 +97,7 @@ def test_a_file_without_one_costs_one_small_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("extension.reverse")
-def test_sizes_that_leave_the_footer_are_refused_before_anything_is_read() -> None:
+def test_sizes_beyond_the_footer_are_rejected_before_reading() -> None:
     data = written(file=frame(b"payload", MINE))
     at = len(data) - 9 - 24
     footer_bytes = int.from_bytes(data[-8:-4], "little")
@@ -122,7 +122,7 @@ def test_sizes_that_leave_the_footer_are_refused_before_anything_is_read() -> No
 
 @pytest.mark.spec("extension.reverse")
 @pytest.mark.parametrize("data", [b"", b"PA", b"PAR1" * 8 + b"PARE", b"x" * 100, b"x" * 60 + b"\0PAR1"])
-def test_what_is_no_parquet_file_is_refused_or_has_none(data: bytes) -> None:
+def test_file_that_is_not_parquet_is_rejected_or_has_no_extension(data: bytes) -> None:
     if data[-5:] == b"\0PAR1":
         assert find_framed(data, MINE) is None
         return
@@ -163,7 +163,7 @@ def parsed_slowly(extension: bytes) -> list[tuple[UUID, bytes]]:
 
 @pytest.mark.spec("extension.container")
 @given(CONTAINERS)
-def test_a_container_keeps_all_its_entries_in_order(container: ExtensionContainer) -> None:
+def test_container_preserves_entries_in_order(container: ExtensionContainer) -> None:
     stored = container.encode()
     assert parsed_slowly(stored) == list(container.items())
     again = ExtensionContainer.decode(stored)
@@ -174,7 +174,7 @@ def test_a_container_keeps_all_its_entries_in_order(container: ExtensionContaine
 
 @pytest.mark.spec("extension.container")
 @given(CONTAINERS, st.data())
-def test_no_damage_to_a_container_goes_unnoticed(container: ExtensionContainer, data: st.DataObject) -> None:
+def test_corruption_of_a_container_is_always_detected(container: ExtensionContainer, data: st.DataObject) -> None:
     stored = bytearray(container.encode())
     at = data.draw(st.integers(0, len(stored) - 17))
     stored[at] ^= data.draw(st.integers(1, 255))
@@ -184,7 +184,7 @@ def test_no_damage_to_a_container_goes_unnoticed(container: ExtensionContainer, 
 
 @pytest.mark.spec("extension.container")
 @given(st.binary(max_size=80))
-def test_any_payload_is_a_container_or_a_typed_error(payload: bytes) -> None:
+def test_arbitrary_payload_is_a_container_or_a_typed_error(payload: bytes) -> None:
     try:
         container = ExtensionContainer.parse(b"\x01" + payload)
     except CorruptFileError:
@@ -207,18 +207,18 @@ def test_any_payload_is_a_container_or_a_typed_error(payload: bytes) -> None:
         (b"\x01\xff\xff\xff\xff\x0f", "ends within an entry"),
     ],
 )
-def test_a_malformed_container_is_refused_with_the_reason(payload: bytes, message: str) -> None:
+def test_malformed_container_is_rejected_with_the_reason(payload: bytes, message: str) -> None:
     with pytest.raises(CorruptFileError, match=message):
         ExtensionContainer.parse(payload)
 
 
 @pytest.mark.spec("extension.container")
-def test_a_container_of_a_later_version_is_not_guessed_at() -> None:
+def test_container_of_a_later_version_is_not_interpreted() -> None:
     with pytest.raises(UnsupportedError, match="version 2, where 1 is known"):
         ExtensionContainer.parse(b"\x02\x00")
 
 
-def test_a_container_is_changed_by_making_another() -> None:
+def test_replacing_an_entry_returns_a_new_container() -> None:
     container = ExtensionContainer({MINE: b"1"})
     more = container.replacing(OTHER, b"2")
     assert dict(more) == {MINE: b"1", OTHER: b"2"}
@@ -229,12 +229,12 @@ def test_a_container_is_changed_by_making_another() -> None:
 
 
 @given(st.integers(0, (1 << 32) - 1))
-def test_integers_of_seven_bits_a_byte(value: int) -> None:
+def test_varints_have_seven_bits_per_byte(value: int) -> None:
     assert read_uleb(b"x" + uleb(value), 1) == (value, 1 + len(uleb(value)))
 
 
 @pytest.mark.parametrize("step", [1, (1 << 61) - 1])
-def test_many_entries_cost_little_even_when_their_uuids_hash_alike(step: int) -> None:
+def test_many_entries_with_colliding_uuids_are_read_quickly(step: int) -> None:
     """Python's hash of an integer is its remainder by 2^61 - 1, which whoever makes a file knows too."""
     count = 20_000
     uuids = [UUID(int=number * step) for number in range(count)]

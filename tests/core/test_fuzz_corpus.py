@@ -13,7 +13,7 @@ FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 TARGETS = ["flat_footer", "footer", "geometry", "pages", "reader", "shredded", "skipping", "structures", "variant"]
 
 
-def test_every_target_has_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_fuzz_target_has_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(FUZZ)
     import corpus
     import targets
@@ -24,7 +24,7 @@ def test_every_target_has_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_kept_inputs_find_nothing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorded_fuzz_inputs_raise_no_unexpected_error(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = sys.getrecursionlimit()
     monkeypatch.syspath_prepend(FUZZ)
     import corpus

@@ -15,7 +15,7 @@ from pqext.core.footer.thrift_footer import serialise_footer
 
 @pytest.mark.parametrize("rows", [1 << 37, 1 << 45, (1 << 63) - 1])
 @pytest.mark.parametrize("column", ["flat", "list"])
-def test_a_row_group_that_claims_any_number_of_rows_costs_no_memory_when_damage_is_passed_over(
+def test_row_group_with_a_huge_row_count_allocates_no_memory_on_skip(
     rows: int, column: str
 ) -> None:
     out = io.BytesIO()

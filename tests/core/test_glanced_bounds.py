@@ -71,7 +71,7 @@ def table() -> pa.Table:
 
 @pytest.mark.spec("querying.row-groups")
 @pytest.mark.parametrize("by", ["pqext", "pqext with other orders", "pyarrow", "pyarrow without statistics"])
-def test_bounds_from_bytes_are_those_of_structures(tmp_path: Path, by: str) -> None:
+def test_bounds_from_bytes_match_structures(tmp_path: Path, by: str) -> None:
     path = tmp_path / "x.parquet"
     if by == "pqext":
         pqext.write_table(table(), path, row_group_rows=2)
@@ -87,7 +87,7 @@ def test_bounds_from_bytes_are_those_of_structures(tmp_path: Path, by: str) -> N
 
 
 @pytest.mark.spec("querying.row-groups")
-def test_bounds_from_the_bytes_of_a_summary_are_those_of_structures(tmp_path: Path) -> None:
+def test_bounds_from_bytes_of_a_summary_match_structures(tmp_path: Path) -> None:
     for number in range(3):
         pqext.write_table(table(), tmp_path / f"{number}.parquet", row_group_rows=2)
     pqext.write_summary(sorted(tmp_path.glob("*.parquet")), tmp_path)
@@ -104,7 +104,7 @@ def test_bounds_from_the_bytes_of_a_summary_are_those_of_structures(tmp_path: Pa
 
 
 @pytest.mark.spec("querying.row-groups")
-def test_bounds_of_damaged_footers_are_those_of_structures(tmp_path: Path) -> None:
+def test_bounds_of_corrupt_footers_match_structures(tmp_path: Path) -> None:
     pqext.write_table(table().select(["int64", "string", "list"]), tmp_path / "x.parquet", row_group_rows=2)
     data = (tmp_path / "x.parquet").read_bytes()
     with pqext.open(data) as file:
@@ -122,5 +122,5 @@ def test_bounds_of_damaged_footers_are_those_of_structures(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["alltypes_plain", "nested_lists.snappy", "datapage_v2.snappy"])
-def test_bounds_of_published_files_are_those_of_structures(parquet_testing: Path, name: str) -> None:
+def test_bounds_of_public_files_match_structures(parquet_testing: Path, name: str) -> None:
     check(parquet_testing / "data" / f"{name}.parquet")

@@ -110,12 +110,12 @@ def _written_by_pyarrow() -> bytes:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_what_people_see_of_a_file_holds_no_control_characters(name: str) -> None:
+def test_displayed_text_contains_no_control_characters(name: str) -> None:
     shown = TEXTS[name]()
     assert escape_text(shown.replace("\n", "")) == shown.replace("\n", "")
     assert {unicodedata.category(one) for one in shown if one != "\n"} & {"Cc", "Cf"} == set()
 
 
-def test_a_text_is_escaped_once() -> None:
+def test_text_is_escaped_only_once() -> None:
     assert escape_text(escape_text(EVIL)) == escape_text(EVIL) == r"a\x1b]0;x\x07\u202e\x9b31m"
     assert escape_text("Zürich – 東京 ✓") == "Zürich – 東京 ✓"

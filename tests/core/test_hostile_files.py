@@ -51,7 +51,7 @@ def outcome(data: bytes) -> pa.Table | ParquetError:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_file_cut_at_any_byte_is_refused(version: int) -> None:
+def test_file_truncated_at_any_byte_is_rejected(version: int) -> None:
     data = written(page_version=version)
     for cut in range(len(data)):
         assert isinstance(outcome(data[:cut]), CorruptFileError), cut
@@ -65,7 +65,7 @@ def test_a_file_cut_at_any_byte_is_refused(version: int) -> None:
         pytest.param(2, "uncompressed", True, marks=pytest.mark.slow),
     ],
 )
-def test_a_flipped_byte_gives_a_table_or_a_typed_error(version: int, compression: str, checksums: bool) -> None:
+def test_changed_byte_returns_a_table_or_a_typed_error(version: int, compression: str, checksums: bool) -> None:
     data = written(page_version=version, compression=compression, checksums=checksums)
     for at in some(range(len(data)), 4):
         damaged = bytearray(data)
@@ -77,7 +77,7 @@ def test_a_flipped_byte_gives_a_table_or_a_typed_error(version: int, compression
             assert str(found)
 
 
-def test_damage_to_a_page_is_named_with_file_row_group_column_and_offset(tmp_path: Any) -> None:
+def test_corrupt_page_is_named_with_file_row_group_column_and_offset(tmp_path: Any) -> None:
     data = bytearray(written(compression="uncompressed"))
     with pqext.open(bytes(data)) as file:
         start, length = file.row_groups[1].chunk(1).byte_range
@@ -94,7 +94,7 @@ def test_damage_to_a_page_is_named_with_file_row_group_column_and_offset(tmp_pat
         assert part in str(error)
 
 
-def test_damage_elsewhere_does_not_hinder_the_other_columns() -> None:
+def test_corruption_elsewhere_does_not_affect_other_columns() -> None:
     data = bytearray(written(compression="uncompressed"))
     with pqext.open(bytes(data)) as file:
         start, length = file.row_groups[1].chunk(1).byte_range
@@ -143,7 +143,7 @@ LIES: dict[str, Callable[[FileMetaData], None]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_footer_that_lies_is_refused_in_bounded_time_and_memory(lie: str) -> None:
+def test_inconsistent_footer_is_rejected_in_bounded_time_and_memory(lie: str) -> None:
     found = outcome(edited(LIES[lie]))
     if isinstance(found, pa.Table):
         # What is not needed to find the pages is not believed either, and a schema that lies about levels makes
@@ -152,7 +152,7 @@ def test_a_footer_that_lies_is_refused_in_bounded_time_and_memory(lie: str) -> N
         assert lie == "an optional column as required" or found.equals(TABLE.cast(found.schema))
 
 
-def test_a_page_of_more_bytes_than_the_limit_is_refused() -> None:
+def test_page_larger_than_the_limit_is_rejected() -> None:
     with pytest.raises(LimitError, match="memory_bytes=20"):
         pqext.open(written(), limits=Limits(memory_bytes=20, memory_expansion=0)).read()
     with pytest.raises(LimitError, match="page_bytes=3"):
@@ -160,7 +160,7 @@ def test_a_page_of_more_bytes_than_the_limit_is_refused() -> None:
 
 
 @pytest.mark.spec("compression.bounded")
-def test_pages_that_make_more_bytes_than_their_values_need_count_by_what_they_make() -> None:
+def test_oversized_pages_count_by_their_decompressed_size() -> None:
     column = raw_files.Column(bytes(1 << 20), 1, codec=CompressionCodec.ZSTD)
     column.stored = compress(CompressionCodec.ZSTD, column.values).tobytes()
     data = raw_files.write([raw_files.leaf("a", raw_files.REQUIRED)], [column], 1)
@@ -170,7 +170,7 @@ def test_pages_that_make_more_bytes_than_their_values_need_count_by_what_they_ma
         pqext.open(data, limits=Limits(memory_bytes=1 << 19)).read()
 
 
-def test_checksums_are_verified_unless_switched_off() -> None:
+def test_checksums_are_verified_unless_disabled() -> None:
     data = bytearray(written(compression="uncompressed", dictionary=False))
     with pqext.open(bytes(data)) as file:
         start, length = file.row_groups[0].chunk(2).byte_range
@@ -181,7 +181,7 @@ def test_checksums_are_verified_unless_switched_off() -> None:
     assert any(value is None or math.copysign(1, value) == -1 for row in table["l"].to_pylist() for value in row or [])
 
 
-def test_text_that_is_not_utf8_is_refused_by_column() -> None:
+def test_invalid_utf8_is_rejected_by_column() -> None:
     data = written(compression="uncompressed", checksums=False)
     with pytest.raises(CorruptFileError, match=r"not UTF-8.*column s"):
         pqext.open(data.replace(b"dddd", b"d\xffdd")).read()
@@ -189,7 +189,7 @@ def test_text_that_is_not_utf8_is_refused_by_column() -> None:
 
 @pytest.mark.parametrize("rows", [0, 2])
 @pytest.mark.parametrize("column", TABLE.column_names)
-def test_rows_that_a_row_group_does_not_count_are_not_dropped_in_silence(column: str, rows: int) -> None:
+def test_rows_beyond_the_row_group_count_are_not_dropped_silently(column: str, rows: int) -> None:
     def change(metadata: FileMetaData) -> None:
         metadata.num_rows -= metadata.row_groups[0].num_rows - rows
         metadata.row_groups[0].num_rows = rows
@@ -200,13 +200,13 @@ def test_rows_that_a_row_group_does_not_count_are_not_dropped_in_silence(column:
     assert str(caught.value.column).startswith(column)
 
 
-def test_key_value_metadata_that_is_not_utf8_keeps_its_bytes() -> None:
+def test_key_value_metadata_with_invalid_utf8_preserves_its_bytes() -> None:
     pair = KeyValue(key="k\udcff", value="\udcfe")
     data = edited(lambda metadata: setattr(metadata, "key_value_metadata", [pair]))
     assert pqext.open(data).read().schema.metadata == {b"k\xff": b"\xfe"}
 
 
-def test_a_row_group_of_negative_size_is_not_counted() -> None:
+def test_row_group_with_a_negative_row_count_is_not_counted() -> None:
     data = edited(lambda metadata: setattr(metadata.row_groups[0], "num_rows", -3))
     with pqext.open(data) as file, pytest.raises(CorruptFileError, match="a row group declares -3 rows"):
         _ = file.num_rows
@@ -214,7 +214,7 @@ def test_a_row_group_of_negative_size_is_not_counted() -> None:
 
 @pytest.mark.parametrize("rows", [1 << 31, 1 << 60, (1 << 63) - 1])
 @pytest.mark.parametrize("column", TABLE.column_names)
-def test_rows_beyond_reason_cost_their_row_group_where_damage_is_passed_over(column: str, rows: int) -> None:
+def test_impossible_row_count_loses_its_row_group_on_skip(column: str, rows: int) -> None:
     data = edited(lambda metadata: setattr(metadata.row_groups[0], "num_rows", rows))
     with pqext.open(data, pqext.ReadOptions(on_corrupt="skip")) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore", CorruptDataWarning)
@@ -222,7 +222,7 @@ def test_rows_beyond_reason_cost_their_row_group_where_damage_is_passed_over(col
 
 
 @pytest.mark.parametrize("width", [1 << 12, 1 << 23])
-def test_dictionary_values_wider_than_their_page_are_refused_before_they_are_given_room(width: int) -> None:
+def test_dictionary_values_wider_than_their_page_are_rejected_early(width: int) -> None:
     page = np.zeros(1 << 20, np.uint8)
     with pytest.raises(CorruptFileError, match="cannot hold 1048576 values"):
         plain.read_dictionary(page, len(page), Type.FIXED_LEN_BYTE_ARRAY, width)
@@ -230,7 +230,7 @@ def test_dictionary_values_wider_than_their_page_are_refused_before_they_are_giv
         plain.read_dictionary(page[:1], 9, Type.BOOLEAN, 1)
 
 
-def test_an_index_into_an_empty_dictionary_is_refused() -> None:
+def test_index_into_an_empty_dictionary_is_rejected() -> None:
     empty = Dictionary(0, EMPTY)
     packed = np.array([0, 3], np.uint8)  # width 0, one bit-packed group
     with pytest.raises(CorruptFileError, match="empty"):

@@ -97,7 +97,7 @@ def hostile(id: int, header: bytes, body: bytes) -> bytes:
 @pytest.mark.spec("layout.unknown-fields")
 @pytest.mark.parametrize("id", [2, 4, 5, 7, 8, 77])
 @pytest.mark.parametrize("element", [compact.STRUCT, compact.BINARY, compact.BYTE, compact.LIST, compact.TRUE])
-def test_twenty_megabytes_of_zeros_under_any_field_cost_next_to_nothing(id: int, element: int) -> None:
+def test_megabytes_of_zeros_in_any_field_cost_little(id: int, element: int) -> None:
     data = with_footer(hostile(id, a_list(len(ZEROS), element), ZEROS))
     found = bounded(data)
     known = {2: compact.STRUCT, 4: compact.STRUCT, 5: compact.STRUCT, 7: compact.STRUCT}
@@ -120,7 +120,7 @@ def pairs_of(pair: bytes, count: int) -> bytes:
     ],
     ids=["pairs without text", "pairs of one letter", "unknown fields"],
 )
-def test_metadata_that_would_become_millions_of_objects_is_refused(footer: bytes) -> None:
+def test_metadata_that_expands_to_millions_of_objects_is_rejected(footer: bytes) -> None:
     data = with_footer(footer)
     begin = time.thread_time()
     with pytest.raises(LimitError, match="more objects than metadata_objects"):
@@ -132,7 +132,7 @@ def test_metadata_that_would_become_millions_of_objects_is_refused(footer: bytes
 
 @pytest.mark.parametrize("id", [1, 2, 3, 4, 5, 6, 7, 99])
 @pytest.mark.parametrize("size", [1 << 20, (1 << 31) - 1, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1])
-def test_a_size_beyond_the_footer_is_refused_before_it_is_believed(id: int, size: int) -> None:
+def test_size_beyond_the_footer_is_rejected_before_allocation(id: int, size: int) -> None:
     for wire in (compact.STRUCT, compact.BINARY, compact.I64, compact.TRUE):
         assert isinstance(bounded(with_footer(hostile(id, a_list(size, wire), b""))), CorruptFileError)
     valid = encode(pqext.open(DATA).metadata)[:-1]
@@ -141,12 +141,12 @@ def test_a_size_beyond_the_footer_is_refused_before_it_is_believed(id: int, size
 
 
 @pytest.mark.parametrize("open_", [b"\x1c", b"\x19\x1c\x1c", b"\x19\x19"])
-def test_nesting_without_end_is_refused(open_: bytes) -> None:
+def test_unbounded_nesting_is_rejected(open_: bytes) -> None:
     found = bounded(with_footer(open_ * (1 << 20)))
     assert isinstance(found, (LimitError, CorruptFileError))
 
 
-def test_the_last_of_a_field_that_comes_twice_counts() -> None:
+def test_last_of_two_equal_fields_is_used() -> None:
     valid = encode(pqext.open(DATA).metadata)[:-1]
     again = valid + bytes([compact.I64]) + compact.write_zigzag(3) + compact.write_zigzag(-77) + b"\x00"
     with pqext.open(with_footer(again)) as file:
@@ -157,7 +157,7 @@ def test_the_last_of_a_field_that_comes_twice_counts() -> None:
 
 @pytest.mark.parametrize("id", [1, 3, 5, 6, 7, 8, 9])
 @pytest.mark.parametrize("wire", [compact.TRUE, compact.BYTE, compact.DOUBLE, compact.STRUCT, compact.UUID])
-def test_a_field_of_another_wire_type_is_passed_over(id: int, wire: int) -> None:
+def test_field_of_another_wire_type_is_ignored(id: int, wire: int) -> None:
     if (id, wire) == (8, compact.STRUCT):
         return  # the encryption algorithm is a structure
     values = {compact.BYTE: 1, compact.DOUBLE: 1.0, compact.STRUCT: [], compact.UUID: bytes(16)}
@@ -220,7 +220,7 @@ REFUSED: dict[str, tuple[Callable[[FileMetaData], Any], str]] = {
 
 
 @pytest.mark.parametrize("lie", REFUSED)
-def test_a_footer_that_contradicts_itself_is_refused_with_the_reason(lie: str) -> None:
+def test_inconsistent_footer_is_rejected_with_the_reason(lie: str) -> None:
     edit, message = REFUSED[lie]
     found = bounded(edited(edit))
     assert isinstance(found, ParquetError)
@@ -262,14 +262,14 @@ BELIEVED: dict[str, Callable[[FileMetaData], Any]] = {
 
 
 @pytest.mark.parametrize("lie", BELIEVED)
-def test_what_is_not_needed_is_not_believed(lie: str) -> None:
+def test_incorrect_but_unused_metadata_is_ignored(lie: str) -> None:
     data = edited(BELIEVED[lie])
     assert bounded(data) == TABLE
     assert pqext.open(data, on_corrupt="skip").read() == TABLE
     assert pqext.inspect(data).num_columns == 2
 
 
-def test_rows_of_all_row_groups_may_be_more_than_64_bits_count() -> None:
+def test_total_row_count_may_exceed_64_bits() -> None:
     data = edited(every_group(num_rows=(1 << 63) - 1))
     assert pqext.open(data).num_rows == (1 << 64) - 2
     assert isinstance(bounded(data), CorruptFileError)
@@ -277,7 +277,7 @@ def test_rows_of_all_row_groups_may_be_more_than_64_bits_count() -> None:
         assert pqext.open(data, on_corrupt="skip").read().num_rows == 0
 
 
-def test_megabytes_of_text_for_each_name_are_read() -> None:
+def test_megabyte_names_are_read() -> None:
     names = [f"{at}{'n' * (1 << 20)}" for at in range(3)]
     data = io.BytesIO()
     pqext.write_table(pa.table([[at] for at in range(3)], names=names), data)
@@ -286,14 +286,14 @@ def test_megabytes_of_text_for_each_name_are_read() -> None:
     assert found.column_names == names
 
 
-def test_ten_megabytes_of_text_beside_the_table_are_written_and_read() -> None:
+def test_megabytes_of_key_value_metadata_are_written_and_read() -> None:
     pairs = {"k": "v" * (10 << 20), "n" * (1 << 20): "", **{f"k{n}": "v" for n in range(10_000)}}
     found = bounded(written(key_value_metadata=pairs), memory=128 << 20)
     assert isinstance(found, pa.Table)
     assert found.schema.metadata == {k.encode(): v.encode() for k, v in pairs.items()}
 
 
-def test_row_groups_by_the_thousand_cost_what_is_read_of_them() -> None:
+def test_cost_of_thousands_of_row_groups_follows_those_read() -> None:
     """One hundred thousand row groups that are all the first one."""
     serialised, count = encode(pqext.open(DATA).metadata.row_groups[0]), 100_000
     data = with_footer(hostile(4, a_list(count, compact.STRUCT), serialised * count))
@@ -304,7 +304,7 @@ def test_row_groups_by_the_thousand_cost_what_is_read_of_them() -> None:
     assert time.thread_time() - begin < 0.5 * SLOWER
 
 
-def test_overlapping_chunks_are_read_as_they_are() -> None:
+def test_overlapping_chunks_are_readable() -> None:
     """Nothing forbids two chunks to share bytes; each is read by itself."""
 
     def share(metadata: FileMetaData) -> None:
@@ -315,7 +315,7 @@ def test_overlapping_chunks_are_read_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("depth", [98, 99, 300, 100_000])
-def test_a_schema_without_bottom_is_refused_or_read(depth: int) -> None:
+def test_unbounded_schema_is_rejected_or_read(depth: int) -> None:
     nested = [SchemaElement(name="g", repetition_type=0, num_children=1) for _ in range(depth)]
 
     def deepen(metadata: FileMetaData) -> None:
@@ -325,7 +325,7 @@ def test_a_schema_without_bottom_is_refused_or_read(depth: int) -> None:
     assert isinstance(found, LimitError if depth >= 99 else CorruptFileError)
 
 
-def test_a_wide_schema_that_is_a_lie_costs_little() -> None:
+def test_false_wide_schema_costs_little() -> None:
     """One million columns of four bytes each, and no row group."""
     element = encode(SchemaElement(name="", type=1, repetition_type=0))
     count = 1_000_000
@@ -341,7 +341,7 @@ def test_a_wide_schema_that_is_a_lie_costs_little() -> None:
     assert time.thread_time() - begin < SLOWER
 
 
-def test_elements_of_a_list_are_limited() -> None:
+def test_list_elements_are_limited() -> None:
     with pytest.raises(LimitError, match="metadata_elements"):
         pqext.open(DATA, limits=Limits(metadata_elements=10))
     with pytest.raises(LimitError, match="metadata_depth"):
@@ -349,25 +349,25 @@ def test_elements_of_a_list_are_limited() -> None:
 
 
 @pytest.mark.parametrize("pairs", [{"k\ud800": "v"}, {"k": "\udfff"}, {"k": "a\udcffb"}])
-def test_text_with_lone_surrogates_is_refused_when_it_is_written(pairs: dict[str, str]) -> None:
+def test_text_with_lone_surrogates_is_rejected_on_write(pairs: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="is not valid Unicode"):
         written(key_value_metadata=pairs)
 
 
 @pytest.mark.parametrize("pairs", [{"k": 5}, {b"k": "v"}, {"k": None}])
-def test_metadata_that_is_no_text_is_refused_when_it_is_written(pairs: Any) -> None:
+def test_metadata_that_is_not_text_is_rejected_on_write(pairs: Any) -> None:
     with pytest.raises(TypeError, match="must map text to text"):
         written(key_value_metadata=pairs)
 
 
-def test_surrogates_that_stand_for_no_bytes_are_refused_in_any_structure() -> None:
+def test_surrogates_without_bytes_are_rejected_in_any_structure() -> None:
     for struct_ in (KeyValue(key="\ud800"), KeyValue(key="k", value="\ud800", unknown=((9, 1, b""),))):
         with pytest.raises(ValueError, match="is not Unicode text") as caught:
             encode(struct_)
         assert not isinstance(caught.value, UnicodeError)
 
 
-def test_random_damage_to_the_lengths_of_a_footer_is_bounded() -> None:
+def test_corrupt_lengths_of_a_footer_take_bounded_time() -> None:
     offset = pqext.open(DATA).footer.offset
     for length in (1, 7, offset, len(DATA), (1 << 31) - 1, (1 << 32) - 1):
         found = bounded(DATA[:-8] + struct.pack("<I", length) + b"PAR1")
@@ -375,7 +375,7 @@ def test_random_damage_to_the_lengths_of_a_footer_is_bounded() -> None:
 
 
 @pytest.mark.slow
-def test_many_row_groups_are_made_when_they_are_asked_for_and_let_go_of() -> None:
+def test_row_groups_are_created_on_access_and_released() -> None:
     out = io.BytesIO()
     pqext.write_table(TABLE.select(["a"]).slice(0, 1), out, page_index=False)
     count, data = 20_000, out.getvalue()

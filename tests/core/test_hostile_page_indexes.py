@@ -278,7 +278,7 @@ def joined(batches: Callable[[], Iterable[pa.RecordBatch]]) -> pa.Table:
 
 @pytest.mark.parametrize(("column", "version"), [("i", 1), ("n", 2), ("d", 1), ("l", 2)])
 @pytest.mark.spec("page-index.validation", "page-index.skipping")
-def test_no_row_is_wrong_or_missing_where_an_index_is_contradicted(column: str, version: int) -> None:
+def test_contradictory_index_never_loses_or_changes_rows(column: str, version: int) -> None:
     beside = TRUTH.select(["i", "n" if column == "i" else column])
     names = beside.column_names
     conditions = [

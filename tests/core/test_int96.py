@@ -57,7 +57,7 @@ def read(data: bytes, **options: Any) -> pa.ChunkedArray:
     st.lists(st.none() | st.integers(-(2**31 - JULIAN_EPOCH) * 10**13, 10**22), max_size=6),
     st.sampled_from([*PER_SECOND]),
 )
-def test_a_value_is_right_in_its_unit_or_an_error_and_never_wraps(values: list[int | None], unit: str) -> None:
+def test_value_is_exact_in_its_unit_or_an_error(values: list[int | None], unit: str) -> None:
     expected = [None if value is None else value // (10**9 // PER_SECOND[unit]) for value in values]
     data = file_of(values)
     if all(value is None or -(2**63) <= value < 2**63 for value in expected):
@@ -68,7 +68,7 @@ def test_a_value_is_right_in_its_unit_or_an_error_and_never_wraps(values: list[i
 
 
 @pytest.mark.spec("logical.int96.read")
-def test_the_ends_of_the_range_of_nanoseconds_are_told_from_what_lies_beyond() -> None:
+def test_limits_of_the_nanosecond_range_are_exact() -> None:
     for value in (-(2**63), 2**63 - 1):
         assert read(file_of([value])).cast(pa.int64()).to_pylist() == [value]
     for value in (-(2**63) - 1, 2**63):
@@ -78,7 +78,7 @@ def test_the_ends_of_the_range_of_nanoseconds_are_told_from_what_lies_beyond() -
 
 
 @pytest.mark.spec("logical.int96.unit")
-def test_files_of_spark_are_read_in_microseconds_and_others_in_nanoseconds() -> None:
+def test_spark_files_use_microseconds_and_others_nanoseconds() -> None:
     values = [None if value is None else value * 1000 for value in FAR]
     found = read(file_of(values, SPARK))
     assert (found.type, found.cast(pa.int64()).to_pylist()) == (pa.timestamp("us"), FAR)
@@ -92,7 +92,7 @@ def test_files_of_spark_are_read_in_microseconds_and_others_in_nanoseconds() -> 
 
 @pytest.mark.spec("logical.int96.write", "logical.int96.read")
 @pytest.mark.parametrize("unit", PER_SECOND)
-def test_timestamps_marked_so_are_written_as_int96_which_others_read(unit: str, tmp_path: Path) -> None:
+def test_marked_timestamps_are_written_as_readable_int96(unit: str, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     values = [0, -1, None, 1_700_000_000 * PER_SECOND[unit] + 1]
     field = pa.field("t", pa.timestamp(unit), metadata={"PARQUET:physical_type": "INT96"})
@@ -109,7 +109,7 @@ def test_timestamps_marked_so_are_written_as_int96_which_others_read(unit: str, 
 
 
 @pytest.mark.spec("logical.int96.write")
-def test_timestamps_are_int64_unless_int96_is_asked_for() -> None:
+def test_timestamps_are_int64_unless_int96_is_requested() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"t": pa.array([5], pa.timestamp("ns"))}), out)
     assert pqext.open(out.getvalue()).schema.leaves[0].physical_type == Type.INT64
@@ -123,13 +123,13 @@ def test_timestamps_are_int64_unless_int96_is_asked_for() -> None:
     ("kind", "physical", "message"),
     [(pa.timestamp("ns"), "INT32", "INT64 or INT96"), (pa.date32(), "INT96", "decimals and timestamps only")],
 )
-def test_other_physical_types_are_refused_by_column(kind: pa.DataType, physical: str, message: str) -> None:
+def test_other_physical_types_are_rejected_by_column(kind: pa.DataType, physical: str, message: str) -> None:
     schema = pa.schema([pa.field("t", kind, metadata={"PARQUET:physical_type": physical})])
     with pytest.raises(ValueError, match=f"'t'.*{message}"):
         pqext.write_table(schema.empty_table(), io.BytesIO())
 
 
-def test_a_day_beyond_32_bits_cannot_be_int96() -> None:
+def test_day_beyond_32_bits_is_not_representable_in_int96() -> None:
     field = pa.field("t", pa.timestamp("ms"), metadata={"PARQUET:physical_type": "INT96"})
     table = pa.table([pa.array([2**62], field.type)], schema=pa.schema([field]))
     with pytest.raises(ValueError, match="too far from today"):
@@ -137,7 +137,7 @@ def test_a_day_beyond_32_bits_cannot_be_int96() -> None:
 
 
 @pytest.mark.spec("logical.int96.order")
-def test_int96_compares_by_time_not_by_bytes() -> None:
+def test_int96_compares_by_time() -> None:
     values = [-(10**20), -1, 0, 86_400 * 10**9 - 1, 86_400 * 10**9, 10**20]
     assert [nanoseconds(stored(value)) for value in values] == values
 
@@ -149,12 +149,12 @@ needs_files = pytest.mark.skipif(not os.environ.get("PARQUET_TEST_DATA"), reason
 @pytest.mark.parametrize(
     "name", ["alltypes_plain", "alltypes_dictionary", "alltypes_plain.snappy", "alltypes_tiny_pages"]
 )
-def test_files_of_impala_are_read_as_pyarrow_reads_them(name: str) -> None:
+def test_impala_files_match_pyarrow(name: str) -> None:
     path = Path(os.environ["PARQUET_TEST_DATA"]) / "data" / f"{name}.parquet"
     assert pqext.read_table(path, columns=["timestamp_col"]).equals(pq.read_table(path, columns=["timestamp_col"]))
 
 
-def test_int96_in_lists_and_in_batches_is_read_alike() -> None:
+def test_int96_in_lists_and_batches_is_equal() -> None:
     kind = pa.list_(pa.field("element", pa.timestamp("us"), metadata={"PARQUET:physical_type": "INT96"}))
     rows = [[dt.datetime(2024, 1, 1, n % 24)] * (n % 4) if n % 5 else None for n in range(100)]
     out = io.BytesIO()
@@ -164,7 +164,7 @@ def test_int96_in_lists_and_in_batches_is_read_alike() -> None:
 
 
 @pytest.mark.spec("logical.int96.unit")
-def test_instants_are_the_same_values_with_a_zone() -> None:
+def test_instants_with_a_zone_have_the_same_values() -> None:
     values = [None, 0, 1_704_103_200 * 10**9 + 999, -1]
     data = file_of(values)
     local, instants = read(data, int96="us"), read(data, int96="us", int96_utc=True)
@@ -179,7 +179,7 @@ def test_instants_are_the_same_values_with_a_zone() -> None:
 
 @pytest.mark.spec("logical.int96.unit", "logical.int96.order")
 @pytest.mark.parametrize("unit", ["us", "ms", "s"])
-def test_bounds_are_cut_to_the_unit_as_the_values_are(unit: Any) -> None:
+def test_bounds_are_truncated_to_the_unit_like_values(unit: Any) -> None:
     instants = pa.array([1_704_103_200_123_456_789 + n * 1_000_000_001 for n in range(-3, 3)], pa.timestamp("ns"))
     field = pa.field("t", instants.type, metadata={"PARQUET:physical_type": "INT96"})
     out = io.BytesIO()

@@ -97,7 +97,7 @@ def case(request: pytest.FixtureRequest) -> tuple[bytes, list[Any]]:
     return FILES[request.param](), expected(request.param)
 
 
-def test_other_rows_than_that_of_an_invalid_value_are_read(case: tuple[bytes, list[Any]]) -> None:
+def test_rows_next_to_an_invalid_value_are_readable(case: tuple[bytes, list[Any]]) -> None:
     data, values = case
     with pqext.open(data) as file:
         assert file.head(5).select(["v", "l"]).to_pylist() == [{"v": v, "l": [v]} for v in values[:5]]
@@ -113,7 +113,7 @@ def test_other_rows_than_that_of_an_invalid_value_are_read(case: tuple[bytes, li
 
 
 @pytest.mark.parametrize("columns", [None, ["v"], ["l"]])
-def test_filters_that_exclude_an_invalid_value_are_answered(
+def test_filters_that_exclude_an_invalid_value_succeed(
     case: tuple[bytes, list[Any]], columns: list[str] | None
 ) -> None:
     data, values = case
@@ -182,7 +182,7 @@ def test_duckdb_rejects_the_same_time_and_text(tmp_path: Path) -> None:
             duckdb.sql(f"select v from '{tmp_path / 'f.parquet'}'").fetchall()
 
 
-def test_invalid_values_of_required_columns_stay_errors() -> None:
+def test_invalid_values_of_required_columns_remain_errors() -> None:
     out = io.BytesIO()
     pq.write_table(pa.table({"v": [1, 90_000_000_000]}, pa.schema([pa.field("v", pa.int64(), False)])), out)
 
@@ -195,7 +195,7 @@ def test_invalid_values_of_required_columns_stay_errors() -> None:
         pqext.read_table(target.getvalue(), invalid_values="null", arrow_schema=False)
 
 
-def test_rewriting_makes_invalid_values_null(case: tuple[bytes, list[Any]], tmp_path: Path) -> None:
+def test_rewriting_replaces_invalid_values_with_null(case: tuple[bytes, list[Any]], tmp_path: Path) -> None:
     data, values = case
     source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
     source.write_bytes(data)

@@ -82,7 +82,7 @@ def nodes(node: SchemaNode) -> list[Any]:
 @pytest.mark.spec("extension.jump-table")
 @settings(max_examples=share(0.5))
 @given(tables(width=(1, 5)))
-def test_a_table_is_as_its_description_says(table: pa.Table) -> None:
+def test_jump_table_follows_its_specification(table: pa.Table) -> None:
     footer = footer_of(written(table))
     slowly.check(footer)
     assert append_extension(footer_of(written(table, footer="thrift")), footer[-29 - _size(footer) : -1]) == footer
@@ -93,7 +93,7 @@ def _size(footer: bytes) -> int:
 
 
 @pytest.mark.spec("extension.jump-table")
-def test_tables_of_many_blocks_are_as_their_description_says() -> None:
+def test_multi_block_jump_tables_follow_their_specification() -> None:
     slowly.check(footer_of(wide(700)))
     slowly.check(footer_of(wide(3, row_group_rows=1)))
 
@@ -101,7 +101,7 @@ def test_tables_of_many_blocks_are_as_their_description_says() -> None:
 @pytest.mark.spec("extension.jump-table.equal")
 @settings(max_examples=share(0.5))
 @given(tables(width=(1, 5)))
-def test_every_fact_is_the_same_with_a_table_and_without(table: pa.Table) -> None:
+def test_every_fact_is_equal_with_and_without_a_jump_table(table: pa.Table) -> None:
     file = written(table)
     plain = pqext.open(with_footer(file, footer_of(written(table, footer="thrift"))))
     with warnings.catch_warnings():
@@ -125,7 +125,7 @@ def test_every_fact_is_the_same_with_a_table_and_without(table: pa.Table) -> Non
 
 
 @pytest.mark.spec("extension.jump-table.equal")
-def test_each_column_has_its_order() -> None:
+def test_each_column_has_its_own_order() -> None:
     table = pa.table({f"{i}": pa.array([i], pa.float64() if i % 3 else pa.int64()) for i in range(20)})
     plain = pqext.open(written(table, float_order="ieee754", footer="thrift"))
     for at in range(20):
@@ -135,7 +135,7 @@ def test_each_column_has_its_order() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.equal")
-def test_columns_are_found_by_any_name() -> None:
+def test_columns_are_found_by_arbitrary_names() -> None:
     names = ["a", "", "ä", "a.b", "A", "x" * 5000, "twice", "twice", *(f"n{i}" for i in range(3000))]
     table = pa.Table.from_arrays([pa.array([i]) for i in range(len(names))], names=names)
     out = io.BytesIO()
@@ -153,7 +153,7 @@ def test_columns_are_found_by_any_name() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.equal")
-def test_there_may_be_many_row_groups() -> None:
+def test_many_row_groups_are_supported() -> None:
     table = pa.table({f"{i}": range(i, i + 150) for i in range(3)})
     file = written(table, row_group_rows=1)
     for at in (0, 63, 64, 149):
@@ -166,7 +166,7 @@ def test_there_may_be_many_row_groups() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.little")
-def test_of_a_wide_file_little_more_is_read_than_one_column() -> None:
+def test_wide_file_reads_little_more_than_one_column() -> None:
     file = wide(3000, arrow_schema=False)
     with pqext.open(file) as opened:
         assert is_indexed(opened)
@@ -178,7 +178,7 @@ def test_of_a_wide_file_little_more_is_read_than_one_column() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.little")
-def test_footer_is_read_whole_after_a_quarter_of_it_by_the_table() -> None:
+def test_full_footer_is_read_after_a_quarter_was_used() -> None:
     file = wide(3000, arrow_schema=False)
     with pqext.open(file) as opened:
         fetched = [opened.source.bytes_read]
@@ -194,7 +194,7 @@ def test_footer_is_read_whole_after_a_quarter_of_it_by_the_table() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.little")
-def test_the_structures_of_a_column_are_fetched_together() -> None:
+def test_structures_of_a_column_are_fetched_together() -> None:
     file = wide(1000, row_group_rows=1)
     with pqext.open(file) as opened:
         leaf = opened.schema.find("column 7")
@@ -218,7 +218,7 @@ def outcome(file: bytes, name: str) -> Any:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_each_byte_of_a_table_may_be_damaged() -> None:
+def test_each_byte_of_a_jump_table_may_be_corrupt() -> None:
     file = written(SMALL)
     footer = footer_of(file)
     start = len(footer) - 29 - _size(footer)
@@ -234,7 +234,7 @@ def test_each_byte_of_a_table_may_be_damaged() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_a_table_may_be_cut_anywhere() -> None:
+def test_jump_table_may_be_truncated_anywhere() -> None:
     file = written(SMALL)
     footer = footer_of(file)
     thrift = footer_of(written(SMALL, footer="thrift"))
@@ -247,7 +247,7 @@ def test_a_table_may_be_cut_anywhere() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_what_is_read_of_a_damaged_footer_is_checked() -> None:
+def test_parts_read_from_a_corrupt_footer_are_checked() -> None:
     file = written(SMALL)
     footer = footer_of(file)
     thrift_bytes = slowly.split(footer)[0]["thrift_bytes"]
@@ -267,7 +267,7 @@ def test_what_is_read_of_a_damaged_footer_is_checked() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_the_table_of_another_footer_is_ignored_with_a_warning() -> None:
+def test_jump_table_of_another_footer_is_ignored_with_a_warning() -> None:
     file = written(SMALL)
     other = written(SMALL.rename_columns([name.upper() for name in SMALL.column_names]))
     footer, thrift = footer_of(other), footer_of(written(SMALL, footer="thrift"))
@@ -276,7 +276,7 @@ def test_the_table_of_another_footer_is_ignored_with_a_warning() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_a_table_of_fewer_fields_is_ignored_with_a_warning() -> None:
+def test_jump_table_of_fewer_fields_is_ignored_with_a_warning() -> None:
     file = written(SMALL)
     footer, thrift = footer_of(file), footer_of(written(SMALL, footer="thrift"))
     longer = thrift[:-1] + b"\x08\xc8\x01\x03abc\0"  # field 100
@@ -287,7 +287,7 @@ def test_a_table_of_fewer_fields_is_ignored_with_a_warning() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.ignored")
-def test_other_readers_pass_over_a_table(tmp_path: Any) -> None:
+def test_other_readers_ignore_a_jump_table(tmp_path: Any) -> None:
     path = tmp_path / "indexed.parquet"
     path.write_bytes(written(SMALL))
     assert pq.read_table(path).equals(SMALL)
@@ -297,7 +297,7 @@ def test_other_readers_pass_over_a_table(tmp_path: Any) -> None:
 
 
 @pytest.mark.spec("extension.jump-table.ignored")
-def test_the_fields_before_a_table_are_those_without_it() -> None:
+def test_fields_before_a_jump_table_equal_those_without_it() -> None:
     plain, indexed = written(SMALL, footer="thrift"), written(SMALL)
     thrift = footer_of(plain)
     assert footer_of(indexed).startswith(thrift[:-1])
@@ -307,7 +307,7 @@ def test_the_fields_before_a_table_are_those_without_it() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.unchanged")
-def test_no_table_outlives_a_change_of_its_footer(tmp_path: Any) -> None:
+def test_footer_change_invalidates_the_jump_table(tmp_path: Any) -> None:
     path, joined = tmp_path / "a.parquet", tmp_path / "b.parquet"
     path.write_bytes(written(SMALL))
     pqext.concatenate([path, path], joined)
@@ -317,7 +317,7 @@ def test_no_table_outlives_a_change_of_its_footer(tmp_path: Any) -> None:
         assert not pqext.open(one).extensions
 
 
-def test_what_a_table_cannot_go_with_is_refused() -> None:
+def test_options_incompatible_with_a_jump_table_are_rejected() -> None:
     with pytest.raises(ValueError, match="uses the same extension as extensions"):
         pqext.WriteOptions(footer="thrift+index", extensions={"file": b"mine"})
     with pytest.raises(ValueError, match="cannot be encrypted"):
@@ -332,7 +332,7 @@ def test_files_without_rows_or_columns_can_be_written() -> None:
     assert pqext.open(written(empty)).read().num_columns == 0
 
 
-def test_footers_that_are_unusual_get_no_table() -> None:
+def test_unusual_footers_have_no_jump_table() -> None:
     thrift = footer_of(written(SMALL, footer="thrift"))
     assert jump_table.build(thrift) is not None
     assert jump_table.build(append_extension(thrift, b"x")) is None
@@ -359,7 +359,7 @@ def lying(file: bytes) -> bytes:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_a_table_does_not_lead_to_the_chunk_of_another_row_group() -> None:
+def test_jump_table_does_not_lead_to_another_row_group() -> None:
     file = written(SMALL, row_group_rows=3)
     root, _, sections, _ = slowly.split(footer_of(file))
     numbers = np.frombuffer(sections, "<u4").copy()
@@ -370,14 +370,14 @@ def test_a_table_does_not_lead_to_the_chunk_of_another_row_group() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_a_table_of_tiny_blocks_is_ignored_with_a_warning() -> None:
+def test_jump_table_of_tiny_blocks_is_ignored_with_a_warning() -> None:
     file = written(SMALL)
     with pytest.warns(DamagedIndexWarning, match="contradicts itself"):
         assert pqext.open(with_table(file, slowly.split(footer_of(file))[2], block_bytes=1)).read().equals(SMALL)
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_a_table_of_fewer_row_groups_than_the_footer_is_ignored_with_a_warning() -> None:
+def test_jump_table_of_too_few_row_groups_is_ignored_with_a_warning() -> None:
     file = written(SMALL, row_group_rows=3)
     root, _, sections, _ = slowly.split(footer_of(file))
     about = jump_table.Root(**root)
@@ -389,7 +389,7 @@ def test_a_table_of_fewer_row_groups_than_the_footer_is_ignored_with_a_warning()
 
 
 @pytest.mark.spec("extension.jump-table.verified")
-def test_verification_tells_of_a_table_that_lies_and_does_not_believe_it() -> None:
+def test_verify_reports_an_incorrect_jump_table() -> None:
     file = written(SMALL)
     assert pqext.verify(file).ok
     wrong = lying(file)
@@ -408,7 +408,7 @@ def test_verification_tells_of_a_table_that_lies_and_does_not_believe_it() -> No
 
 
 @pytest.mark.spec("extension.jump-table.unchanged")
-def test_a_footer_is_rewritten_with_a_table_and_without(tmp_path: Any) -> None:
+def test_footer_is_rewritten_with_and_without_a_jump_table(tmp_path: Any) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(SMALL, path, row_group_size=5)
     before = path.read_bytes()
@@ -424,7 +424,7 @@ def test_a_footer_is_rewritten_with_a_table_and_without(tmp_path: Any) -> None:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
-def test_tables_that_lie_end_in_values_or_typed_errors() -> None:
+def test_incorrect_jump_tables_return_values_or_typed_errors() -> None:
     file = written(SMALL, row_group_rows=2)
     root, thrift, sections, _ = slowly.split(footer_of(file))
     generator = np.random.default_rng(5)

@@ -62,7 +62,7 @@ def times_read(stream: Counting, place: range) -> int:
     return sum(read.start < place.stop and place.start < read.stop for read in stream.reads)
 
 
-def test_a_second_question_on_an_open_file_reads_nothing(data: bytes) -> None:
+def test_repeated_query_on_an_open_file_reads_nothing(data: bytes) -> None:
     with pqext.open(Counting(data)) as file:
         before = file.source.bytes_read
         asked = [(group, value) for group in file.row_groups for value in (2001, 2003, 2005)]
@@ -87,7 +87,7 @@ def test_a_second_question_on_an_open_file_reads_nothing(data: bytes) -> None:
     ],
     ids=str,
 )
-def test_one_scan_reads_each_filter_once(filter: Expression, data: bytes) -> None:
+def test_one_scan_reads_each_filter_only_once(filter: Expression, data: bytes) -> None:
     for run in (lambda query: query.count(), lambda query: query.to_table(), lambda query: query.explain()):
         stream = Counting(data)
         run(scan(stream, None, filter))
@@ -103,7 +103,7 @@ def test_one_scan_reads_each_filter_once(filter: Expression, data: bytes) -> Non
             assert file.source.bytes_read == read
 
 
-def test_the_filters_asked_last_are_kept_up_to_a_bound_and_always_one() -> None:
+def test_most_recent_filters_are_cached_up_to_a_limit() -> None:
     reads: list[int] = []
 
     def reader(key: int, blocks: int) -> Callable[[], SplitBlockFilter]:
@@ -125,7 +125,7 @@ def test_the_filters_asked_last_are_kept_up_to_a_bound_and_always_one() -> None:
     assert reads.count(-1) == 1
 
 
-def test_a_damaged_filter_is_no_answer_and_asked_again(data: bytes) -> None:
+def test_corrupt_filter_is_not_cached(data: bytes) -> None:
     kept = filter_cache()
 
     def fail() -> SplitBlockFilter:

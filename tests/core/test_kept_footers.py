@@ -29,7 +29,7 @@ def write(path: Path, first: int = 0, columns: int = 5) -> pa.Table:
     return table
 
 
-def test_a_file_that_is_opened_again_is_indexed_once(tmp_path: Path) -> None:
+def test_reopened_file_is_indexed_once(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = write(path)
     with pqext.open(path) as first, pqext.open(path) as second:
@@ -45,7 +45,7 @@ def test_a_file_that_is_opened_again_is_indexed_once(tmp_path: Path) -> None:
         assert "other" not in [pair.value for pair in third.metadata.key_value_metadata]
 
 
-def test_a_file_that_has_changed_is_read_as_it_is(tmp_path: Path) -> None:
+def test_changed_file_is_read_in_its_new_state(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     for first in range(0, 100, 10):
         table = write(path, first)
@@ -58,7 +58,7 @@ def test_a_file_that_has_changed_is_read_as_it_is(tmp_path: Path) -> None:
     assert len(reading._kept) == 1
 
 
-def test_bytes_are_bounded_and_can_be_given_back(tmp_path: Path) -> None:
+def test_cached_bytes_are_bounded_and_can_be_released(tmp_path: Path) -> None:
     for at in range(20):
         write(tmp_path / f"{at}.parquet", at)
     before = pqext.set_cache_bytes(20_000)
@@ -74,7 +74,7 @@ def test_bytes_are_bounded_and_can_be_given_back(tmp_path: Path) -> None:
         pqext.set_cache_bytes(before)
 
 
-def test_limits_count_for_what_is_kept(tmp_path: Path) -> None:
+def test_limits_apply_to_cached_footers(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write(path)
     pqext.open(path).close()
@@ -82,7 +82,7 @@ def test_limits_count_for_what_is_kept(tmp_path: Path) -> None:
         pqext.open(path, limits=pqext.Limits(metadata_elements=10))
 
 
-def test_what_lies_in_memory_is_not_held(tmp_path: Path) -> None:
+def test_in_memory_files_are_not_cached(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table = write(path)
     with pqext.open(path.read_bytes()) as file:
@@ -91,7 +91,7 @@ def test_what_lies_in_memory_is_not_held(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_child_does_not_wait_for_a_thread_that_it_has_not(tmp_path: Path) -> None:
+def test_forked_child_does_not_wait_for_a_missing_thread(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write(path)
     pqext.open(path).close()

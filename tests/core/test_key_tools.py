@@ -96,7 +96,7 @@ def read(source: Any, masters: dict[str, bytes] = MASTERS, **selection: Any) -> 
 
 @ANY
 @pytest.mark.spec("encryption.tools.internal", "encryption.tools.double-wrapping", "encryption.tools.wrapping")
-def test_pyarrow_reads_what_our_factory_encrypts(choices: dict[str, Any]) -> None:
+def test_pyarrow_reads_files_encrypted_by_our_factory(choices: dict[str, Any]) -> None:
     config = EncryptionConfiguration("kf", **choices)
     out = io.BytesIO()
     pqext.write_table(TABLE, out, encryption=factory().file_encryption_properties(CONNECTION, config))
@@ -107,7 +107,7 @@ def test_pyarrow_reads_what_our_factory_encrypts(choices: dict[str, Any]) -> Non
 
 @ANY
 @pytest.mark.spec("encryption.tools.internal", "encryption.tools.double-wrapping", "encryption.tools.wrapping")
-def test_we_read_what_pyarrows_factory_encrypts(choices: dict[str, Any]) -> None:
+def test_files_encrypted_by_pyarrow_factory_are_read(choices: dict[str, Any]) -> None:
     config = pe.EncryptionConfiguration("kf", **choices)
     out = io.BytesIO()
     properties = their_factory().file_encryption_properties(pe.KmsConnectionConfig(), config)
@@ -161,7 +161,7 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("encryption.tools.external")
-def test_parquet_javas_external_material_is_read(parquet_testing: Path) -> None:
+def test_external_material_of_parquet_java_is_read(parquet_testing: Path) -> None:
     path = parquet_testing / "data" / "external_key_material_java.parquet.encrypted"
     table = read(path)
     assert table.num_rows > 0
@@ -171,7 +171,7 @@ def test_parquet_javas_external_material_is_read(parquet_testing: Path) -> None:
     assert table.equals(pq.ParquetFile(path, decryption_properties=properties).read())
 
 
-def test_the_public_files_are_not_those_of_key_tools(parquet_testing: Path) -> None:
+def test_public_files_are_not_those_of_key_tools(parquet_testing: Path) -> None:
     path = parquet_testing / "data" / "uniform_encryption.parquet.encrypted"
     with pytest.raises(EncryptionError, match="not the JSON of key tools"):
         read(path)
@@ -179,7 +179,7 @@ def test_the_public_files_are_not_those_of_key_tools(parquet_testing: Path) -> N
 
 @pytest.mark.spec("encryption.tools.rotation")
 @pytest.mark.parametrize("double_wrapping", [True, False])
-def test_rotated_master_keys_open_the_files_and_the_old_ones_do_not(tmp_path: Path, double_wrapping: bool) -> None:
+def test_only_rotated_master_keys_open_the_files(tmp_path: Path, double_wrapping: bool) -> None:
     class Versioned(OurClient):
         """Wraps with the newest version of a master key and unwraps with the one that wrapped."""
 
@@ -225,7 +225,7 @@ def test_rotated_master_keys_open_the_files_and_the_old_ones_do_not(tmp_path: Pa
 
 
 @pytest.mark.spec("encryption.tools.rotation")
-def test_a_master_key_can_give_way_to_another(tmp_path: Path) -> None:
+def test_master_key_can_be_replaced(tmp_path: Path) -> None:
     config = EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False)
     path = tmp_path / "x.parquet"
     crypto = factory()
@@ -239,7 +239,7 @@ def test_a_master_key_can_give_way_to_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("encryption.tools.double-wrapping")
-def test_double_wrapping_asks_the_kms_once_a_master_key_and_token() -> None:
+def test_double_wrapping_calls_the_kms_once_per_master_key_and_token() -> None:
     crypto = factory()
     config = EncryptionConfiguration("kf", column_keys={"kc1": ["a", "b", "c"]})
     Wrapping.asked = OurClient.asked = 0
@@ -275,7 +275,7 @@ LIKE_NAMED = pytest.mark.parametrize(
 @LIKE_NAMED
 @pytest.mark.parametrize("double_wrapping", [True, False])
 @pytest.mark.spec("encryption.tools.double-wrapping")
-def test_a_factory_never_wraps_for_one_kms_with_the_keys_of_another(
+def test_factory_never_wraps_for_one_kms_with_keys_of_another(
     connections: list[KmsConnectionConfig], double_wrapping: bool
 ) -> None:
     def client(config: KmsConnectionConfig) -> OurClient:
@@ -294,7 +294,7 @@ def test_a_factory_never_wraps_for_one_kms_with_the_keys_of_another(
 
 
 @LIKE_NAMED
-def test_what_one_kms_unwrapped_opens_no_file_for_another(connections: list[KmsConnectionConfig]) -> None:
+def test_keys_unwrapped_by_one_kms_open_no_file_of_another(connections: list[KmsConnectionConfig]) -> None:
     class Refusing(OurClient):
         def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
             raise PermissionError(master_key_identifier)
@@ -315,7 +315,7 @@ def test_what_one_kms_unwrapped_opens_no_file_for_another(connections: list[KmsC
 
 
 @pytest.mark.spec("encryption.tools.rotation")
-def test_keys_are_rotated_by_the_kms_that_the_material_names(tmp_path: Path) -> None:
+def test_keys_are_rotated_by_the_kms_named_in_the_material(tmp_path: Path) -> None:
     def client(config: KmsConnectionConfig) -> OurClient:
         return OurClient(config, MASTERS if config.kms_instance_id == "east" else FOREIGN)
 
@@ -330,7 +330,7 @@ def test_keys_are_rotated_by_the_kms_that_the_material_names(tmp_path: Path) -> 
     assert (footer.kms_instance_id, footer.kms_instance_url) == ("east", "https://east.example")
 
 
-def test_key_material_that_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_write_of_key_material_leaves_no_file(tmp_path: Path) -> None:
     store = KeyMaterialStore(str(tmp_path / "x.parquet"))
     store.add("footerKey", "x" * 100)
     (tmp_path / "_KEY_MATERIAL_FOR_x.parquet.json").mkdir()  # in the way of the rename
@@ -340,7 +340,7 @@ def test_key_material_that_could_not_be_written_leaves_nothing(tmp_path: Path) -
 
 
 @pytest.mark.spec("encryption.tools.double-wrapping")
-def test_caches_belong_to_a_token_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_belong_to_one_token_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("pqext.core.encryption.keytools.wrapping.time.monotonic", lambda: now[0])
     cache: ConnectionCache[int] = ConnectionCache()
@@ -362,7 +362,7 @@ def test_caches_belong_to_a_token_and_end(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.spec("encryption.tools.material")
-def test_key_material_is_the_json_that_the_others_write() -> None:
+def test_key_material_is_the_json_of_other_implementations() -> None:
     seen: list[str] = []
     out = io.BytesIO()
     properties = their_factory().file_encryption_properties(
@@ -393,7 +393,7 @@ def test_key_material_is_the_json_that_the_others_write() -> None:
 
 
 @pytest.mark.spec("encryption.tools.material")
-def test_material_of_a_later_type_is_refused_though_it_has_all_fields() -> None:
+def test_key_material_of_a_later_type_is_rejected_even_if_complete() -> None:
     material = KeyMaterial(is_footer_key=False, master_key_id="kf", wrapped_dek="eA==").serialise(internal=True)
     assert isinstance(parse_metadata(material.encode()), KeyMaterial)
     with pytest.raises(EncryptionError, match="PKMT2"):
@@ -409,14 +409,14 @@ def test_material_of_a_later_type_is_refused_though_it_has_all_fields() -> None:
         b'{"keyMaterialType":"PKMT1","internalStorage":true,"isFooterKey":false,"doubleWrapping":false}',
     ],
 )
-def test_what_is_no_key_material_is_refused(text: bytes) -> None:
+def test_invalid_key_material_is_rejected(text: bytes) -> None:
     with pytest.raises(EncryptionError):
         parse_metadata(text)
 
 
 @pytest.mark.spec("encryption.tools.material")
 @pytest.mark.parametrize("double", [False, True])
-def test_material_that_unwraps_to_something_that_is_no_key_is_refused(double: bool) -> None:
+def test_key_material_that_unwraps_to_an_invalid_key_is_rejected(double: bool) -> None:
     class Careless(KmsClient):
         def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
             return base64.b64encode(key_bytes).decode()
@@ -437,7 +437,7 @@ def test_material_that_unwraps_to_something_that_is_no_key_is_refused(double: bo
 
 
 @pytest.mark.spec("encryption.tools.wrapping")
-def test_a_locally_wrapped_key_is_nonce_ciphertext_and_tag_in_base_64() -> None:
+def test_locally_wrapped_key_is_nonce_ciphertext_and_tag_in_base64() -> None:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     wrapping = MASTERS["kf"]
@@ -454,7 +454,7 @@ def test_a_locally_wrapped_key_is_nonce_ciphertext_and_tag_in_base_64() -> None:
 
 
 @pytest.mark.spec("encryption.no-key-material")
-def test_key_tools_show_no_secrets() -> None:
+def test_key_tools_display_no_secrets() -> None:
     connection = KmsConnectionConfig("id", "url", "secret token", {"password": "secret"})
     config = EncryptionConfiguration("kf", column_keys=COLUMNS)
     crypto = factory()
@@ -466,7 +466,7 @@ def test_key_tools_show_no_secrets() -> None:
     assert "secret" not in repr(material)
 
 
-def test_the_kms_url_is_read_from_a_file_only_when_allowed() -> None:
+def test_kms_url_is_read_from_a_file_only_if_allowed() -> None:
     config = EncryptionConfiguration("kf", uniform_encryption=True)
     writing = KmsConnectionConfig("instance", "https://kms.example", "token")
     out = io.BytesIO()
@@ -499,11 +499,11 @@ def test_the_kms_url_is_read_from_a_file_only_when_allowed() -> None:
         lambda: EncryptionConfiguration("kf", column_keys={"kc1": ["a"], "kc2": ["a"]}),
     ],
 )
-def test_configurations_that_make_no_sense_are_refused(make: Callable[[], Any]) -> None:
+def test_inconsistent_configurations_are_rejected(make: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"column|bits"):
         make()
 
 
-def test_configurations_are_pickled() -> None:
+def test_configurations_can_be_pickled() -> None:
     config = EncryptionConfiguration("kf", column_keys=COLUMNS, cache_lifetime=timedelta(seconds=1))
     assert pickle.loads(pickle.dumps(config)) == config

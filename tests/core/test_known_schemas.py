@@ -39,7 +39,7 @@ TABLE = pa.table({"a": [1, None], "b": ["x", "y"], "c": [{"d": 1.5}, None]})
 OTHER_ROWS = pa.table({"a": [7], "b": pa.array([None], pa.string()), "c": [{"d": None}]}, TABLE.schema)
 
 
-def test_another_thread_that_opens_another_file_changes_no_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_open_of_another_file_does_not_change_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does so just when the schema has been found."""
     opened(written(pa.table({"z": [2.5]})))
     other = schema_cache._recent[:1]
@@ -58,7 +58,7 @@ def test_another_thread_that_opens_another_file_changes_no_schema(monkeypatch: p
     assert opened(raw).read().equals(TABLE)
 
 
-def test_the_next_file_of_a_schema_finds_its_columns_made() -> None:
+def test_next_file_of_a_schema_reuses_its_columns() -> None:
     first, second = opened(written(TABLE)), opened(written(OTHER_ROWS))
     assert second.shapes is first.shapes
     assert second.arrow_schema is first.arrow_schema
@@ -67,7 +67,7 @@ def test_the_next_file_of_a_schema_finds_its_columns_made() -> None:
     assert second.read(["c.d"]) == OTHER_ROWS.select(["c"])
 
 
-def test_columns_that_were_chosen_before_are_found_made() -> None:
+def test_previously_selected_columns_are_reused() -> None:
     first, second = opened(written(TABLE)), opened(written(OTHER_ROWS))
     for columns in (["c.d", "a"], ["b"], []):
         assert first.read(columns).equals(TABLE.select(first.read(columns).column_names))
@@ -79,7 +79,7 @@ def test_columns_that_were_chosen_before_are_found_made() -> None:
         second.read(["a", "nothing"])
 
 
-def test_columns_that_filters_compare_as_dictionaries_are_given_as_they_are(tmp_path: Path) -> None:
+def test_dictionary_compared_columns_are_returned_with_their_type(tmp_path: Path) -> None:
     words = pa.table({"n": range(400), "s": ["one", "two"] * 200})
     for number in range(3):
         pqext.write_table(words, tmp_path / f"{number}.parquet")
@@ -92,7 +92,7 @@ def test_columns_that_filters_compare_as_dictionaries_are_given_as_they_are(tmp_
         assert found == pa.concat_tables([words.filter(pc.field("s") == "two")] * 3).select(columns or ["n", "s"])
 
 
-def test_few_choices_of_columns_are_kept() -> None:
+def test_number_of_cached_column_selections_is_bounded() -> None:
     table = pa.table({f"c{i}": [i] for i in range(40)})
     file = opened(written(table))
     for i in range(40):
@@ -112,12 +112,12 @@ def test_few_choices_of_columns_are_kept() -> None:
     ],
     ids=lambda table: str(table.schema)[:40],
 )
-def test_another_schema_or_other_metadata_is_another_file(other: pa.Table) -> None:
+def test_different_schema_or_metadata_is_cached_separately(other: pa.Table) -> None:
     opened(written(TABLE))
     assert opened(written(other)).arrow_schema.equals(other.schema, check_metadata=True)
 
 
-def test_files_read_otherwise_are_not_alike() -> None:
+def test_files_read_with_other_options_are_cached_separately() -> None:
     raw = written(TABLE)
     plain = opened(raw)
     views = opened(raw, strings="view")
@@ -128,7 +128,7 @@ def test_files_read_otherwise_are_not_alike() -> None:
     assert opened(raw, arrow_schema=False).shapes is not plain.shapes
 
 
-def test_another_files_types_stay_with_the_file_that_took_them() -> None:
+def test_types_of_another_file_stay_with_the_file_that_uses_them() -> None:
     raw = written(TABLE)
     bare = written(TABLE, arrow_schema=False)
     first, second = opened(raw), opened(bare)
@@ -144,7 +144,7 @@ def test_another_files_types_stay_with_the_file_that_took_them() -> None:
     assert opened(bare).read(["b"]) == plain
 
 
-def test_a_file_that_is_warned_of_is_warned_of_each_time() -> None:
+def test_file_with_a_warning_warns_each_time() -> None:
     raw = written(TABLE.replace_schema_metadata({}), key_value_metadata={KEY: "nonsense"}, arrow_schema=False)
     for path in ("one", "two"):
         with warnings.catch_warnings(record=True) as caught:
@@ -154,7 +154,7 @@ def test_a_file_that_is_warned_of_is_warned_of_each_time() -> None:
     assert not schema_cache._recent
 
 
-def test_wide_schemas_large_footers_and_files_that_say_more_are_not_kept() -> None:
+def test_wide_schemas_and_large_footers_are_not_cached() -> None:
     wide = pa.table({f"c{i}": [1] for i in range(300)})
     assert opened(written(wide)).read() == wide
     many = pa.table({f"c{i}": range(200) for i in range(5)})
@@ -163,7 +163,7 @@ def test_wide_schemas_large_footers_and_files_that_say_more_are_not_kept() -> No
     assert not schema_cache._recent
 
 
-def test_few_are_kept() -> None:
+def test_number_of_cached_schemas_is_bounded() -> None:
     for i in range(40):
         opened(written(pa.table({f"c{i}": [1]})))
     assert len(schema_cache._recent) == schema_cache._KEPT

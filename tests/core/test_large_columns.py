@@ -26,7 +26,7 @@ def hollow(size: int) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(np.zeros(size, np.uint8))])
 
 
-def test_more_than_two_gibibytes_in_one_batch_is_an_error_that_says_what_to_do() -> None:
+def test_batch_over_two_gibibytes_is_an_error_with_remedy() -> None:
     levels = np.zeros(1, np.int16)
     piece = LeafColumn(levels, levels, hollow((1 << 30) + 5))
     with pytest.raises(ArrayLimitError, match="read fewer rows at a time"):
@@ -34,7 +34,7 @@ def test_more_than_two_gibibytes_in_one_batch_is_an_error_that_says_what_to_do()
 
 
 @pytest.mark.parametrize("page_rows", [1, 2])
-def test_rows_that_fill_their_pages_are_read_without_joining_them(
+def test_rows_that_fill_their_pages_are_read_without_copying(
     page_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pa.table({"l": [["a"], ["b", "c"], [], ["d"]], "s": ["w", "x", "y", "z"]})
@@ -71,7 +71,7 @@ def texts(rows: int) -> dict[str, Any]:
     {}, {"page_version": 2, "dictionary": False}, {"encodings": {"text": "delta_byte_array"}}, {"page_rows": 400},
 ], ids=str)
 @pytest.mark.parametrize("bound", [pytest.param(200, marks=pytest.mark.slow), 1000, 5000])
-def test_a_row_group_beyond_one_array_is_read_in_several_chunks(
+def test_row_group_larger_than_one_array_is_read_in_chunks(
     bound: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pa.table(texts(400))
@@ -94,7 +94,7 @@ def test_a_row_group_beyond_one_array_is_read_in_several_chunks(
 
 @pytest.mark.parametrize("form", ["string", "view", "dictionary"])
 @pytest.mark.parametrize(("rows", "page_rows"), [(3000, 3000), (300_000, 300_000), (50_000, 20_000)])
-def test_a_page_that_stands_for_more_than_one_array_is_read_in_several_chunks(
+def test_page_that_expands_beyond_one_array_is_read_in_chunks(
     rows: int, page_rows: int, form: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Indices of few bytes name long values many times."""
@@ -113,7 +113,7 @@ def test_a_page_that_stands_for_more_than_one_array_is_read_in_several_chunks(
         assert some["s"].to_pylist() == table["s"].to_pylist()[5:1500] + table["s"].to_pylist()[1800:2900]
 
 
-def test_one_row_that_no_array_holds_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_that_exceeds_an_array_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"l": [["a"], ["x" * 100] * 30_000, ["b"]]})
     out = io.BytesIO()
     pqext.write_table(table, out)
@@ -124,7 +124,7 @@ def test_one_row_that_no_array_holds_is_an_error(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 10 GB of memory")
-def test_a_row_group_of_more_than_two_gibibytes_is_read_in_several_chunks(tmp_path: Path) -> None:
+def test_row_group_over_two_gibibytes_is_read_in_chunks(tmp_path: Path) -> None:
     size = 900 << 20
     chunks = [pa.chunked_array([hollow(size)] * 3)]
     chunks.append(pa.chunked_array([pa.ListArray.from_arrays([0, 1], hollow(size))] * 3))
@@ -143,7 +143,7 @@ def test_a_row_group_of_more_than_two_gibibytes_is_read_in_several_chunks(tmp_pa
 
 
 @pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 5 GB of memory")
-def test_a_page_that_stands_for_more_than_two_gibibytes_is_read(tmp_path: Path) -> None:
+def test_page_that_expands_beyond_two_gibibytes_is_read(tmp_path: Path) -> None:
     rows, size = 25_000, 100_000
     values = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * size]))
     pq.write_table(pa.table({"s": values}), tmp_path / "large.parquet", store_schema=False)

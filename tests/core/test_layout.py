@@ -51,7 +51,7 @@ def written(**options: Any) -> bytes:
     "layout.file-metadata", "layout.page-header", "layout.compact-protocol", "layout.offsets", "layout.version",
 )
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_file_is_magic_chunks_of_pages_metadata_length_and_magic(version: int) -> None:
+def test_file_consists_of_magic_chunks_metadata_length_and_magic(version: int) -> None:
     data = written(page_version=version, page_index=False)
     assert data[:4] == data[-4:] == b"PAR1"
     length = int.from_bytes(data[-8:-4], "little")
@@ -79,7 +79,7 @@ def test_a_file_is_magic_chunks_of_pages_metadata_length_and_magic(version: int)
 
 
 @pytest.mark.spec("layout.footer-first", "layout.sequential")
-def test_the_metadata_is_read_first_and_then_the_chosen_chunks_only() -> None:
+def test_metadata_is_read_first_and_then_only_the_selected_chunks() -> None:
     data = written(page_index=False)
     source = MemorySource(data)
     with pqext.open(source) as file:
@@ -90,7 +90,7 @@ def test_the_metadata_is_read_first_and_then_the_chosen_chunks_only() -> None:
 
 
 @pytest.mark.spec("layout.sequential")
-def test_encrypted_pages_are_read_one_after_another() -> None:
+def test_encrypted_pages_are_read_in_sequence() -> None:
     """They have numbers, by which they are decrypted."""
     key = b"0123456789012345"
     data = written(encryption=pqext.encryption.FileEncryption(key), dictionary=False)
@@ -100,7 +100,7 @@ def test_encrypted_pages_are_read_one_after_another() -> None:
 
 @pytest.mark.spec("layout.version")
 @pytest.mark.parametrize("version", [0, 1, 2, 3, -1, (1 << 31) - 1])
-def test_any_version_is_read(version: int) -> None:
+def test_any_format_version_is_read(version: int) -> None:
     out = io.BytesIO()
     pqext.rewrite_footer(written(), lambda metadata: setattr(metadata, "version", version), out)
     with pqext.open(out.getvalue()) as file:
@@ -150,7 +150,7 @@ OTHER_PAGES = {
 
 @pytest.mark.spec("layout.page-types", "layout.extensible")
 @pytest.mark.parametrize("name", OTHER_PAGES)
-def test_pages_of_other_types_are_skipped_wherever_they_stand(name: str) -> None:
+def test_pages_of_other_types_are_skipped_at_any_position(name: str) -> None:
     other = OTHER_PAGES[name]
     first, second = plain_page(1, 2), plain_page(3)
     orders = ([other, first, second], [first, other, second], [first, second, other], [other, other, first, second])
@@ -161,7 +161,7 @@ def test_pages_of_other_types_are_skipped_wherever_they_stand(name: str) -> None
 
 
 @pytest.mark.spec("layout.dictionary-first")
-def test_a_dictionary_page_is_the_first_and_only_one() -> None:
+def test_dictionary_page_is_first_and_unique() -> None:
     from pqext.core.format.metadata import DictionaryPageHeader
 
     header = DictionaryPageHeader(num_values=2, encoding=Encoding.PLAIN)
@@ -184,7 +184,7 @@ def test_a_dictionary_page_is_the_first_and_only_one() -> None:
 
 
 @pytest.mark.spec("layout.chunk-encoding")
-def test_the_page_header_says_the_encoding_and_the_chunk_the_codec() -> None:
+def test_page_header_states_the_encoding_and_chunk_states_the_codec() -> None:
     out = io.BytesIO()
 
     def lie(metadata: FileMetaData) -> None:
@@ -205,7 +205,7 @@ def test_the_page_header_says_the_encoding_and_the_chunk_the_codec() -> None:
 
 @pytest.mark.spec("layout.chunk-encoding")
 @pytest.mark.parametrize("nested", [False, True])
-def test_an_encoding_of_the_same_length_is_taken_from_the_header(nested: bool) -> None:
+def test_encoding_is_read_from_the_header_even_if_lengths_match(nested: bool) -> None:
     """Split bytes read as plain ones would be other numbers, and no error."""
     numbers = pa.array([i / 7 for i in range(5000)])
     table = pa.table({"f": pa.array([[number] for number in numbers.to_pylist()]) if nested else numbers})
@@ -224,13 +224,13 @@ def test_an_encoding_of_the_same_length_is_taken_from_the_header(nested: bool) -
 
 
 @pytest.mark.spec("layout.page-size")
-def test_pages_have_the_rows_asked_for() -> None:
+def test_pages_have_the_requested_rows() -> None:
     pages = page_headers.of_column(written(dictionary=False), 0)
     assert [one.values for one in pages] == [15, 15, 10]
 
 
 @pytest.mark.spec("layout.magic")
-def test_a_file_with_other_bytes_at_either_end_is_refused() -> None:
+def test_file_without_magic_at_either_end_is_rejected() -> None:
     data = written()
     for broken, message in ((b"PAR2" + data[4:], "starts with"), (data[:-4] + b"PAR2", "ends in")):
         with pytest.raises(pqext.CorruptFileError, match=message):
@@ -239,7 +239,7 @@ def test_a_file_with_other_bytes_at_either_end_is_refused() -> None:
 
 @pytest.mark.spec("layout.footer-lost")
 @pytest.mark.parametrize("length", [0, 2**31 - 1, 2**32 - 1])
-def test_a_footer_that_cannot_have_its_length_is_lost_and_the_length_is_named(length: int) -> None:
+def test_footer_of_an_impossible_length_is_an_error_that_states_the_length(length: int) -> None:
     data = written()
     for wrong in (length, len(data) - 8, len(data) - 11):
         broken = data[:-8] + wrong.to_bytes(4, "little") + data[-4:]
@@ -249,7 +249,7 @@ def test_a_footer_that_cannot_have_its_length_is_lost_and_the_length_is_named(le
 
 
 @pytest.mark.spec("layout.footer-lost")
-def test_a_file_without_whole_metadata_is_lost_and_says_where() -> None:
+def test_file_with_incomplete_metadata_is_an_error_with_offset() -> None:
     data = written()
     length = int.from_bytes(data[-8:-4], "little")
     start = len(data) - 8 - length

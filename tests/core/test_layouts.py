@@ -66,13 +66,13 @@ def lists(draw: st.DrawFn) -> list[bytes]:
 
 
 @given(lists())
-def test_each_structure_ends_where_its_own_fields_end(chunks: list[bytes]) -> None:
+def test_each_structure_ends_with_its_own_fields(chunks: list[bytes]) -> None:
     raw, start, _ = footer_of(chunks)
     assert columns_of(raw) == chunks == cut(raw, start, len(chunks))
 
 
 @given(lists(), st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=3))
-def test_of_damaged_bytes_too(chunks: list[bytes], damage: list[tuple[float, int]]) -> None:
+def test_corrupt_structures_end_the_same_way(chunks: list[bytes], damage: list[tuple[float, int]]) -> None:
     raw, start, stop = footer_of(chunks)
     damaged = bytearray(raw)
     for place, byte in damage:
@@ -87,13 +87,13 @@ def test_of_damaged_bytes_too(chunks: list[bytes], damage: list[tuple[float, int
         assert columns_of(bytes(damaged)) == expected
 
 
-def test_many_layouts_end_the_search_for_known_ones() -> None:
+def test_many_layouts_disable_the_layout_cache() -> None:
     chance = random.Random(3)
     chunks = [chunk(layout, chance) for layout in range(300)] + [chunk(9, chance) for _ in range(100)]
     assert columns_of(footer_of(chunks)[0]) == chunks
 
 
-def test_elements_are_counted_of_structures_that_are_not_walked_through() -> None:
+def test_elements_of_skipped_structures_are_counted() -> None:
     chance = random.Random(1)
     raw, _, _ = footer_of([chunk(4, chance) for _ in range(100)])
     decode(FileMetaData, raw, limits=Limits(metadata_elements=10_000))

@@ -46,7 +46,7 @@ def without_repetition(metadata: FileMetaData) -> None:
         element.repetition_type = None
 
 
-def test_root_columns_without_a_repetition_type_are_required() -> None:
+def test_root_columns_without_repetition_are_required() -> None:
     data = with_footer(pa.table({"a": [1, 2], "b": ["x", "y"]}, REQUIRED), without_repetition)
     assert pqext.read_table(data).to_pylist() == pq.read_table(io.BytesIO(data)).to_pylist()
     assert pqext.scan(data).count() == 2
@@ -70,7 +70,7 @@ def empty_group(repetition: FieldRepetitionType, position: int, parent: int) -> 
 
 @pytest.mark.parametrize("repetition", list(FieldRepetitionType), ids=lambda kind: kind.name)
 @pytest.mark.parametrize("position", [1, 2])
-def test_columns_beside_an_empty_group_are_read_as_by_pyarrow(repetition: FieldRepetitionType, position: int) -> None:
+def test_columns_next_to_an_empty_group_match_pyarrow(repetition: FieldRepetitionType, position: int) -> None:
     data = with_footer(pa.table({"a": [1, 2]}), empty_group(repetition, position, 0))
     peer = pq.read_table(io.BytesIO(data))
     assert peer.column("g").to_pylist() == [None, None]
@@ -84,19 +84,19 @@ def test_columns_beside_an_empty_group_are_read_as_by_pyarrow(repetition: FieldR
     ]
 
 
-def test_an_empty_group_within_a_struct_is_omitted() -> None:
+def test_empty_group_within_a_struct_is_omitted() -> None:
     table = pa.table({"s": [{"a": 1}, None], "b": ["x", "y"]})
     data = with_footer(table, empty_group(FieldRepetitionType.OPTIONAL, 3, 1))
     assert pqext.read_table(data).equals(table)
 
 
-def test_a_column_whose_type_is_missing_is_not_an_empty_group() -> None:
+def test_column_without_a_type_is_not_an_empty_group() -> None:
     data = with_footer(pa.table({"a": [1], "b": [2]}), lambda metadata: setattr(metadata.schema[1], "type", None))
     with pytest.raises(CorruptFileError, match="2 column chunks for 1 columns"):
         pqext.read_table(data)
 
 
-def test_an_unknown_repetition_type_is_an_error() -> None:
+def test_unknown_repetition_type_is_an_error() -> None:
     def unknown(metadata: FileMetaData) -> None:
         metadata.schema[1].repetition_type = 7
 
@@ -108,7 +108,7 @@ def test_an_unknown_repetition_type_is_an_error() -> None:
 @pytest.mark.spec("geometry.physical", "geography.physical")
 @pytest.mark.parametrize("values", [[1, 2], [1.5, 2.5], [True, False]])
 @pytest.mark.parametrize("member", ["geometry", "geography"])
-def test_verify_reports_geometries_of_numbers(member: str, values: list[object]) -> None:
+def test_verify_reports_numeric_geometry_columns(member: str, values: list[object]) -> None:
     logical = LogicalType(GEOMETRY=GeometryType()) if member == "geometry" else LogicalType(GEOGRAPHY=GeographyType())
 
     def annotate(metadata: FileMetaData) -> None:
@@ -127,7 +127,7 @@ NULLS = {
 @pytest.mark.spec("logical.unknown")
 @pytest.mark.parametrize("physical", NULLS)
 @pytest.mark.parametrize("values", [True, False], ids=["values", "nulls"])
-def test_a_column_of_type_null_of_each_physical_type_is_null_or_a_typed_error(physical: str, values: bool) -> None:
+def test_null_column_of_each_physical_type_is_null_or_a_typed_error(physical: str, values: bool) -> None:
     kind = NULLS[physical]
     value = b"abc" if physical.endswith("BYTE_ARRAY") else False if physical == "BOOLEAN" else 0
     table = pa.table({"v": pa.array([value if values else None] * 2, kind), "i": [1, 2]})
@@ -156,7 +156,7 @@ def test_a_column_of_type_null_of_each_physical_type_is_null_or_a_typed_error(ph
     assert pqext.verify(data).ok == (not values)
 
 
-def test_more_rows_than_a_footer_states_are_not_concatenated() -> None:
+def test_files_with_more_rows_than_their_footer_are_not_concatenated() -> None:
     def huge(metadata: FileMetaData) -> None:
         metadata.num_rows = metadata.row_groups[0].num_rows = 2**63 - 1
 

@@ -24,6 +24,6 @@ print("alive")
 """
 
 
-def test_a_builder_that_refers_to_itself_frees_nothing_that_was_lent_to_it() -> None:
+def test_builder_in_a_reference_cycle_frees_no_borrowed_memory() -> None:
     done = subprocess.run([sys.executable, "-c", _CYCLE], capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("alive\n", 0), done.stderr

@@ -74,7 +74,7 @@ def levels(level: int | np.ndarray[Any, Any], entries: int) -> list[int]:
 
 @pytest.mark.spec("levels.definition", "levels.repetition", "levels.every-entry", "nulls.not-stored")
 @given(columns())
-def test_levels_and_values_are_those_of_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
+def test_levels_and_values_match_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
     kind, rows = case
     _, _, leaves = taken_apart(kind, rows)
     expected = dremel.shred(kind, rows)
@@ -95,7 +95,7 @@ def from_entries(leaf: LeafShape, entries: list[dremel.Entry]) -> LeafColumn:
 
 
 @given(columns())
-def test_arrays_are_put_together_from_the_entries_of_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
+def test_arrays_are_assembled_from_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
     kind, rows = case
     array, top, _ = taken_apart(kind, rows)
     expected = dremel.shred(kind, rows)
@@ -108,7 +108,7 @@ def test_arrays_are_put_together_from_the_entries_of_record_shredding(case: tupl
     assert built.to_pylist() == array.to_pylist()
 
 
-def test_columns_of_one_struct_that_disagree_are_refused() -> None:
+def test_inconsistent_struct_columns_are_rejected() -> None:
     kind = (True, ("struct", {"a": (True, ("leaf",)), "b": (True, ("leaf",))}))
     _, top, _ = taken_apart(kind, [])
     first, second = top.leaves()
@@ -117,14 +117,14 @@ def test_columns_of_one_struct_that_disagree_are_refused() -> None:
         assemble(top, leaves, ReadOptions())
 
 
-def test_an_element_before_any_list_is_refused() -> None:
+def test_element_before_any_list_is_rejected() -> None:
     _, top, _ = taken_apart((True, ("list", (True, ("leaf",)))), [])
     (leaf,) = top.leaves()
     with pytest.raises(CorruptFileError, match="before any list"):
         assemble(top, {0: from_entries(leaf, [(1, 3, 5)])}, ReadOptions())
 
 
-def test_a_null_in_a_field_that_is_not_nullable_is_refused_with_its_name() -> None:
+def test_null_in_a_required_field_is_rejected_by_name() -> None:
     field = pa.field("c", pa.struct([pa.field("x", pa.int64(), False)]), True)
     (stored,) = storage.plan(pa.schema([field]), WriteOptions())
     top = shape.from_node(storage.to_schema([stored]).root.children[0])

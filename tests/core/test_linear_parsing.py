@@ -34,7 +34,7 @@ FILLED = [" ", "\t", "1", "a", "A_", "_", "``", "\\", "'", "(", "[", ".", "parqu
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_long_texts_are_parsed_in_linear_time(name: str) -> None:
+def test_long_text_is_parsed_in_linear_time(name: str) -> None:
     parse, forms = PARSERS[name]
     began = time.process_time()
     for form in forms:
@@ -51,7 +51,7 @@ WORDS = ["a", "b.c", " ", "\t\n", "asc", "desc", "DESC", "nulls", "Nulls", "firs
 
 
 @given(st.lists(st.sampled_from(WORDS)))
-def test_sort_keys_are_what_the_grammar_says(words: list[str]) -> None:
+def test_sort_keys_follow_the_grammar(words: list[str]) -> None:
     text = "".join(words)
     parts = OLD.fullmatch(text.strip())
     assert parts is not None

@@ -13,7 +13,7 @@ from pqext.core.kernels.local_files import open_files
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="files are opened one by one on Windows")
 
 
-def test_each_file_comes_with_its_beginning_and_its_end(tmp_path: Path) -> None:
+def test_each_file_is_returned_with_its_head_and_tail(tmp_path: Path) -> None:
     data = {"short": b"PAR1", "long": bytes(range(256)) * 100}
     for name, content in data.items():
         (tmp_path / name).write_bytes(content)
@@ -30,7 +30,7 @@ def test_each_file_comes_with_its_beginning_and_its_end(tmp_path: Path) -> None:
             file.fileno()
 
 
-def test_what_is_no_file_of_some_bytes_is_left_to_others(tmp_path: Path) -> None:
+def test_short_and_irregular_files_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "tiny").write_bytes(b"PAR")
     os.mkfifo(tmp_path / "pipe")  # which nobody writes to: opening it must not wait
     places = [tmp_path / "tiny", tmp_path / "pipe", tmp_path, tmp_path / "missing", Path("/dev/null")]
@@ -41,7 +41,7 @@ def test_what_is_no_file_of_some_bytes_is_left_to_others(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("size", [100, (16 << 10) - 1, 16 << 10, (16 << 10) + 1, 50_000])
-def test_a_source_reads_the_same_bytes_with_its_end_or_without(tmp_path: Path, size: int) -> None:
+def test_source_reads_the_same_bytes_with_or_without_its_tail(tmp_path: Path, size: int) -> None:
     path = tmp_path / "x"
     path.write_bytes(os.urandom(size))
     (together,) = PathSource.open_several([str(path)])

@@ -100,7 +100,7 @@ TYPES: dict[str, tuple[pa.Table, str, str]] = {
     "logical.interval", "logical.unknown", "logical.converted.written",
 )
 @pytest.mark.parametrize("name", TYPES)
-def test_each_type_is_annotated_both_ways_and_comes_back_with_its_marks(name: str) -> None:
+def test_each_type_round_trips_with_both_annotations_and_marks(name: str) -> None:
     table, logical, converted = TYPES[name]
     data = written(table)
     seen = pq.ParquetFile(io.BytesIO(data)).schema.column(0)
@@ -117,7 +117,7 @@ def test_each_type_is_annotated_both_ways_and_comes_back_with_its_marks(name: st
 
 
 @pytest.mark.parametrize("name", [name for name in TYPES if name not in ("UNKNOWN", "BSON")])
-def test_each_type_is_read_by_duckdb_or_polars_as_it_was_meant(name: str, tmp_path: Path) -> None:
+def test_each_type_is_read_by_duckdb_or_polars_with_its_meaning(name: str, tmp_path: Path) -> None:
     table, _, _ = TYPES[name]
     pqext.write_table(table, tmp_path / "t.parquet")
     if name in ("INTERVAL", "UUID", "FLOAT16"):
@@ -157,7 +157,7 @@ CONVERTED = [
 
 @pytest.mark.spec("logical.converted.read", "logical.integer.converted", "logical.time.converted")
 @pytest.mark.parametrize(("converted", "kind", "values", "expected"), CONVERTED, ids=lambda v: getattr(v, "name", None))
-def test_a_file_with_converted_types_only_means_the_same(
+def test_converted_types_alone_have_the_same_meaning(
     converted: ConvertedType, kind: Type, values: bytes, expected: pa.Array
 ) -> None:
     data = one(kind, values, 1, converted_type=converted)
@@ -167,7 +167,7 @@ def test_a_file_with_converted_types_only_means_the_same(
 
 
 @pytest.mark.spec("logical.converted.read", "logical.interval")
-def test_interval_is_known_by_its_converted_type_alone() -> None:
+def test_interval_is_identified_by_its_converted_type() -> None:
     values = struct.pack("<6I", 1, 2, 3, 0, 0, 0xFFFFFFFF)
     data = one(FIXED, values, 2, type_length=12, converted_type=ConvertedType.INTERVAL)
     assert read(data)["c"].to_pylist() == [
@@ -184,13 +184,13 @@ def test_interval_is_known_by_its_converted_type_alone() -> None:
     [((-1, 0, 0), "negative"), ((0, 0, -1), "negative"), ((0, 0, 1), "finer than a millisecond"),
      ((0, 0, 2**32 * 1_000_000), "32 bits")],
 )
-def test_an_interval_that_does_not_fit_is_refused(value: tuple[int, int, int], message: str) -> None:
+def test_interval_out_of_range_is_rejected(value: tuple[int, int, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         written(column([pa.MonthDayNano(value)], pa.month_day_nano_interval()))
 
 
 @pytest.mark.spec("logical.interval")
-def test_an_interval_has_no_bounds() -> None:
+def test_interval_has_no_bounds() -> None:
     table, _, _ = TYPES["INTERVAL"]
     chunk = pqext.open(written(table)).row_groups[0].chunk(0)
     assert chunk.metadata.statistics is not None
@@ -201,7 +201,7 @@ def test_an_interval_has_no_bounds() -> None:
 @pytest.mark.parametrize(
     ("width", "signed", "value"), [(8, True, 128), (8, True, -129), (16, False, -1), (8, False, 256)]
 )
-def test_a_stored_integer_wider_than_its_annotation_is_an_error_not_another_number(
+def test_stored_integer_wider_than_its_annotation_is_an_error(
     width: int, signed: bool, value: int
 ) -> None:
     annotation = LogicalType(INTEGER=IntType(bitWidth=width, isSigned=signed))
@@ -210,7 +210,7 @@ def test_a_stored_integer_wider_than_its_annotation_is_an_error_not_another_numb
 
 
 @pytest.mark.spec("logical.integer.range")
-def test_no_integer_wider_than_its_annotation_can_be_written() -> None:
+def test_integer_wider_than_its_annotation_cannot_be_written() -> None:
     for width in (8, 16):
         wide = pa.array([1 << width], pa.int32())
         schema = pa.schema([pa.field("c", pa.type_for_alias(f"int{width}"))])
@@ -219,7 +219,7 @@ def test_no_integer_wider_than_its_annotation_can_be_written() -> None:
 
 
 @pytest.mark.spec("logical.time.range")
-def test_a_time_outside_the_day_is_an_error_on_both_ways() -> None:
+def test_time_outside_the_day_is_an_error_on_read_and_write() -> None:
     for value in (-1, DAY * 1000 + 1):
         with pytest.raises(CorruptFileError, match=rf"TIME is outside the day: {value}.*column c"):
             read(one(Type.INT32, int32(value), 1, converted_type=ConvertedType.TIME_MILLIS))
@@ -229,7 +229,7 @@ def test_a_time_outside_the_day_is_an_error_on_both_ways() -> None:
 
 
 @pytest.mark.spec("logical.time.range")
-def test_the_midnight_that_ends_a_day_is_read_and_written_as_duckdb_has_it(tmp_path: Path) -> None:
+def test_midnight_at_the_end_of_a_day_matches_duckdb(tmp_path: Path) -> None:
     path = tmp_path / "times.parquet"
     times = "(values (TIME '24:00:00'), (NULL), (TIME '00:00:00'), (TIME '23:59:59.999999')) v(t)"
     duckdb.sql(f"copy (select * from {times}) to '{path}'")
@@ -254,7 +254,7 @@ def test_the_midnight_that_ends_a_day_is_read_and_written_as_duckdb_has_it(tmp_p
 
 
 @pytest.mark.spec("logical.unknown")
-def test_a_column_without_a_type_is_null_in_any_nesting_and_nothing_else() -> None:
+def test_column_of_unknown_type_is_null_at_any_depth() -> None:
     table = pa.table(
         {
             "n": pa.nulls(3),
@@ -275,7 +275,7 @@ def test_a_column_without_a_type_is_null_in_any_nesting_and_nothing_else() -> No
 
 
 @pytest.mark.spec("logical.float16", "logical.decimal.order")
-def test_statistics_of_new_types_compare_as_their_values() -> None:
+def test_statistics_of_new_types_compare_like_their_values() -> None:
     table = pa.table(
         {
             "h": pa.array([1.5, float("nan"), -2.0], pa.float16()),
@@ -296,13 +296,13 @@ def test_statistics_of_new_types_compare_as_their_values() -> None:
         (LeafType(Type.INT96), b"\0" * 8, None),
     ],
 )
-def test_raw_statistics_become_comparable_values(leaf_type: LeafType, raw: bytes, expected: Any) -> None:
+def test_raw_statistics_are_converted_to_comparable_values(leaf_type: LeafType, raw: bytes, expected: Any) -> None:
     assert leaf_type.comparison_value(raw) == expected
 
 
 @pytest.mark.spec("logical.decimal.precision")
 @given(st.integers(1, 40))
-def test_digits_that_n_bytes_hold_follow_the_formula(width: int) -> None:
+def test_decimal_digits_of_n_bytes_follow_the_formula(width: int) -> None:
     largest = 2 ** (8 * width - 1) - 1
     digits = max_precision(width)
     assert 10**digits <= largest < 10 ** (digits + 1)
@@ -319,7 +319,7 @@ needs_files = pytest.mark.skipif(not os.environ.get("PARQUET_TEST_DATA"), reason
         "byte_array_decimal", "alltypes_plain", "alltypes_dictionary", "binary", "single_nan",
     ],
 )
-def test_typed_files_of_other_writers_are_read_as_pyarrow_reads_them(name: str) -> None:
+def test_typed_files_of_other_writers_match_pyarrow(name: str) -> None:
     path = Path(os.environ["PARQUET_TEST_DATA"]) / "data" / f"{name}.parquet"
     with warnings.catch_warnings():
         warnings.simplefilter("error")

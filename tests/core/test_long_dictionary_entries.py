@@ -70,7 +70,7 @@ def expected(data: bytes, rows: Iterable[int]) -> list[object]:
     return column.take(pa.array(list(rows))).to_pylist()
 
 
-def test_one_row_of_a_page_is_read_within_the_limit(data: bytes) -> None:
+def test_one_row_of_a_page_is_read_within_the_memory_limit(data: bytes) -> None:
     with pqext.open(data, limits=LIMITS) as file:
         assert file.head(5)["v"].to_pylist() == expected(data, range(5))
         batches = file.iter_batches(1)
@@ -80,13 +80,13 @@ def test_one_row_of_a_page_is_read_within_the_limit(data: bytes) -> None:
         assert last["v"].nbytes < 4 * len(TEXT)
 
 
-def test_a_filter_that_matches_one_row_of_a_page_is_answered_within_the_limit(data: bytes) -> None:
+def test_filter_that_matches_one_row_stays_within_the_memory_limit(data: bytes) -> None:
     found = pqext.read_table(data, filter=col("id").isin([7, 15_001]), limits=LIMITS)
     assert found["v"].to_pylist() == expected(data, [7, 15_001])
     assert pqext.scan(data, limits=LIMITS).limit(3).to_table()["v"].to_pylist() == expected(data, range(3))
 
 
-def test_all_batches_of_a_page_are_read_within_the_limit(data: bytes) -> None:
+def test_all_batches_of_a_page_are_read_within_the_memory_limit(data: bytes) -> None:
     at = 0
     step = ROWS // 8
     sample = set(range(0, ROWS, step))
@@ -97,13 +97,13 @@ def test_all_batches_of_a_page_are_read_within_the_limit(data: bytes) -> None:
     assert at == ROWS
 
 
-def test_a_table_beyond_the_limit_is_still_rejected(data: bytes) -> None:
+def test_table_beyond_the_memory_limit_is_rejected(data: bytes) -> None:
     with pytest.raises(pqext.LimitError, match="memory_bytes"):
         pqext.read_table(data, limits=LIMITS)
 
 
 @pytest.mark.parametrize("form", ["string", "view", "dictionary"])
-def test_a_chunk_that_abandons_its_dictionary_is_read_in_every_form(form: str) -> None:
+def test_chunk_that_abandons_its_dictionary_is_read_in_every_layout(form: str) -> None:
     values = ["x" * 60_000] * 2_000 + [f"{n}" + "y" * 60_000 for n in range(40)]
     out = io.BytesIO()
     pq.write_table(pa.table({"v": values}), out, store_schema=False, dictionary_pagesize_limit=1 << 20)

@@ -56,7 +56,7 @@ class _Slow:
 
 
 @given(st.integers(0, 20), st.booleans(), _STEPS)
-def test_the_values_are_those_that_were_used_last(
+def test_cache_retains_the_most_recently_used_values(
     limit: int, keeps_last: bool, steps: list[tuple[str, int, int]]
 ) -> None:
     cache: LRU[int, int] = LRU(limit, keeps_last=keeps_last)
@@ -80,7 +80,7 @@ def test_the_values_are_those_that_were_used_last(
         assert all((key in cache) == any(one[0] == key for one in slow.entries) for key in range(6))
 
 
-def test_threads_leave_the_weight_right() -> None:
+def test_threads_leave_the_weight_consistent() -> None:
     cache: LRU[int, int] = LRU(50)
 
     def use(seed: int) -> None:
@@ -96,7 +96,7 @@ def test_threads_leave_the_weight_right() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_child_does_not_wait_for_a_thread_that_it_has_not() -> None:
+def test_forked_child_does_not_wait_for_a_missing_thread() -> None:
     cache: LRU[int, int] = LRU(2)
     cache.put(1, 7)
     with cache._lock:  # as another thread holds it

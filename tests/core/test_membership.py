@@ -20,7 +20,7 @@ EDGES = [-(2**63), 2**63 - 1, -(2**31), 2**31 - 1, 0, 1, -1]
     st.lists(st.integers(-30, 30) | st.sampled_from(EDGES), max_size=60), st.booleans(),
 )  # fmt: skip
 @settings(max_examples=share(0.5))
-def test_values_are_found_as_in_a_set(listed: list[int], values: list[int], short: bool) -> None:
+def test_membership_matches_a_set(listed: list[int], values: list[int], short: bool) -> None:
     if short:
         listed, values = ([value for value in one if -(2**31) <= value < 2**31] for one in (listed, values))
     array = pa.array([*values, None], pa.int32() if short else pa.int64())[: len(values)]
@@ -29,7 +29,7 @@ def test_values_are_found_as_in_a_set(listed: list[int], values: list[int], shor
     assert evaluate.is_in(pa.array([None, 5], array.type), tuple(range(9))).to_pylist() == [None, True]
 
 
-def test_a_table_that_does_not_fit_is_refused() -> None:
+def test_lookup_table_of_a_wrong_size_is_rejected() -> None:
     keys, used = np.zeros(8, np.int64), np.zeros(8, np.uint8)
     values = np.arange(9)
     with pytest.raises(ValueError, match="too small"):

@@ -91,7 +91,7 @@ def write() -> None:
     "act",
     [read_all, read_batches, leave_early, read_some_rows, read_leniently, read_encrypted, scan, look_at_indexes, write],
 )
-def test_nothing_is_left_for_the_garbage_collector(act: Callable[[], None]) -> None:
+def test_reading_leaves_no_garbage_cycles(act: Callable[[], None]) -> None:
     act()  # what is made once, such as classes, may be circular
     with uncollected():
         act()
@@ -117,7 +117,7 @@ def test_memory_does_not_grow_with_row_groups() -> None:
     assert max(held) < 2 * table.nbytes
 
 
-def test_batches_of_rows_without_bytes_have_a_size() -> None:
+def test_batches_of_zero_byte_rows_have_a_size() -> None:
     budget = Budget(Limits(memory_bytes=1 << 20), 0)
     assert budget.max_rows(0) == budget.max_rows(1) == (1 << 20) // 4
     assert budget.max_rows(100) == (1 << 20) // 400

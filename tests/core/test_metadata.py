@@ -33,12 +33,12 @@ def described(field: Field) -> str:
     return f"list<{name}>" if field.is_list else name
 
 
-def test_there_is_a_class_for_every_structure_of_the_format_and_no_other() -> None:
+def test_classes_match_the_structures_of_the_format() -> None:
     assert STRUCTS.keys() == FORMAT["structs"].keys()
 
 
 @pytest.mark.parametrize("name", FORMAT["structs"])
-def test_a_structure_has_the_fields_of_the_format(name: str) -> None:
+def test_structure_has_the_fields_of_the_format(name: str) -> None:
     cls, expected = STRUCTS[name], FORMAT["structs"][name]
     assert issubclass(cls, Union) == (expected["kind"] == "union")
     assert [(f.id, f.name, described(f), f.required) for f in cls.fields] == [
@@ -47,7 +47,7 @@ def test_a_structure_has_the_fields_of_the_format(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRUCTS)
-def test_annotations_agree_with_the_declared_fields(name: str) -> None:
+def test_annotations_match_the_declared_fields(name: str) -> None:
     python = {"bool": "bool", "double": "float", "binary": "bytes", "string": "str"}
     cls = STRUCTS[name]
     for field in cls.fields:
@@ -61,47 +61,47 @@ def test_annotations_agree_with_the_declared_fields(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMAT["enums"])
-def test_an_enumeration_has_the_values_of_the_format(name: str) -> None:
+def test_enumeration_has_the_values_of_the_format(name: str) -> None:
     assert {member.name: member.value for member in getattr(metadata, name)} == FORMAT["enums"][name]
 
 
-def test_optional_fields_are_none_until_set() -> None:
+def test_optional_fields_default_to_none() -> None:
     assert KeyValue(key="k").value is None
 
 
-def test_a_required_field_must_be_given() -> None:
+def test_required_field_must_be_passed() -> None:
     with pytest.raises(TypeError, match=r"KeyValue\.key is required"):
         wrongly.KeyValue()
 
 
-def test_a_field_that_does_not_exist_is_refused() -> None:
+def test_unknown_field_is_rejected() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'wrong'"):
         wrongly.KeyValue(key="k", wrong=1)
     with pytest.raises(AttributeError):
         wrongly.KeyValue(key="k").wrong = 1
 
 
-def test_a_union_takes_one_member_and_names_it() -> None:
+def test_union_accepts_one_member_and_names_it() -> None:
     assert LogicalType(STRING=StringType()).member == "STRING"
     assert LogicalType(unknown=((99, 12, b"\x00"),)).member is None
     with pytest.raises(TypeError, match="takes one member"):
         LogicalType(STRING=StringType(), VARIANT=VariantType())
 
 
-def test_equality_looks_at_class_fields_and_unknown_fields() -> None:
+def test_equality_considers_class_fields_and_unknown_fields() -> None:
     assert KeyValue(key="k", value="v") == KeyValue(key="k", value="v")
     assert KeyValue(key="k") != KeyValue(key="k", value="v")
     assert KeyValue(key="k") != KeyValue(key="k", unknown=((7, 1, b""),))
     assert metadata.MilliSeconds() != metadata.MicroSeconds()
 
 
-def test_the_repr_omits_what_is_not_set() -> None:
+def test_repr_omits_unset_fields() -> None:
     assert repr(KeyValue(key="k")) == "KeyValue(key='k')"
     assert repr(KeyValue(key="k", unknown=((7, 1, b""),))) == "KeyValue(key='k', unknown=((7, 1, b''),))"
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
-def test_structures_are_copied_and_pickled_as_values(duplicate: Any) -> None:
+def test_structures_are_copied_and_pickled_by_value(duplicate: Any) -> None:
     value = LogicalType(VARIANT=VariantType(specification_version=1, unknown=((7, 1, b""),)))
     assert duplicate(value) == value
     assert duplicate(value) is not value
@@ -116,7 +116,7 @@ def test_structures_are_copied_and_pickled_as_values(duplicate: Any) -> None:
         (metadata.TimeType(isAdjustedToUTC=True, unit=metadata.TimeUnit()), "TimeUnit needs exactly one member"),
     ],
 )
-def test_a_value_that_the_format_cannot_hold_is_named_when_it_is_written(struct: Struct, message: str) -> None:
+def test_value_out_of_range_is_named_on_write(struct: Struct, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         encode(struct)
 
@@ -132,12 +132,12 @@ def test_a_value_that_the_format_cannot_hold_is_named_when_it_is_written(struct:
         (wrongly.SchemaElement(name="c", type=1.5), "integer"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_named_when_it_is_written(struct: Struct, message: str) -> None:
+def test_value_of_the_wrong_type_is_named_on_write(struct: Struct, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         encode(struct)
 
 
-def test_a_required_field_that_was_taken_away_is_named_when_it_is_written() -> None:
+def test_deleted_required_field_is_named_on_write() -> None:
     pair = wrongly.KeyValue(key="k")
     pair.key = None
     with pytest.raises(ValueError, match=r"KeyValue\.key is required"):

@@ -45,7 +45,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
 
 
 @pytest.mark.spec("nested.repeated.no-annotation")
-def test_repeated_fields_within_repeated_groups_are_lists_within_lists() -> None:
+def test_repeated_fields_in_repeated_groups_are_nested_lists() -> None:
     data = write(
         [group("outer", REPEATED, 1), leaf("num", REPEATED)],
         [Column(int32(1, 2, 3, 4), 6, [2, 2, 2, 1, 0, 2], [0, 2, 1, 1, 0, 0])], 3,
@@ -55,7 +55,7 @@ def test_repeated_fields_within_repeated_groups_are_lists_within_lists() -> None
 
 
 @pytest.mark.spec("nested.repeated.no-annotation")
-def test_repeated_fields_without_annotation_are_required_lists_of_required_elements() -> None:
+def test_unannotated_repeated_fields_are_required_lists() -> None:
     data = write([leaf("num", REPEATED)], [Column(int32(1, 2, 3), 4, [1, 1, 0, 1], [0, 1, 0, 0])], 3)
     assert rows(data) == [[1, 2], [], [3]]
     field = pqext.open(data).arrow_schema.field(0)
@@ -205,7 +205,7 @@ PYARROW_DIFFERS = {
     "nested.map.key-value-annotation", "nested.map.no-value", "nested.map.duplicate-keys", "nested.map.key",
 )
 @pytest.mark.parametrize("name", RULES)
-def test_each_shape_of_list_and_map_gives_the_values_that_were_meant(name: str) -> None:
+def test_each_shape_of_list_and_map_has_the_intended_values(name: str) -> None:
     elements, columns, expected = RULES[name]
     count = sum(level == 0 for level in columns[0].repetition or ())
     data = write(elements, columns, count)
@@ -217,7 +217,7 @@ def test_each_shape_of_list_and_map_gives_the_values_that_were_meant(name: str) 
 
 
 @pytest.mark.spec("nested.map.key")
-def test_a_null_key_is_refused() -> None:
+def test_null_map_key_is_rejected() -> None:
     elements = [
         group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", OPTIONAL), leaf("value", OPTIONAL)
     ]
@@ -239,7 +239,7 @@ def test_a_null_key_is_refused() -> None:
         ([leaf("l", REQUIRED, **LIST)], [Column(int32(1), 1)], [1]),
     ],
 )
-def test_a_list_or_map_that_is_none_is_read_as_it_is_stored_with_a_warning(
+def test_invalid_list_or_map_warns_and_reads_as_stored(
     elements: list[Any], columns: list[Column], expected: list[Any]
 ) -> None:
     data = write(elements, columns, 1)
@@ -248,7 +248,7 @@ def test_a_list_or_map_that_is_none_is_read_as_it_is_stored_with_a_warning(
 
 
 @pytest.mark.spec("nested.writer.lists", "nested.writer.maps")
-def test_lists_and_maps_are_written_in_three_levels_under_their_standard_names() -> None:
+def test_lists_and_maps_are_written_in_three_levels_with_standard_names() -> None:
     table = pa.table(
         {
             "l": pa.array([[1], None], pa.large_list(pa.field("x", pa.int32(), False))),
@@ -280,7 +280,7 @@ def test_lists_and_maps_are_written_in_three_levels_under_their_standard_names()
     ],
     ids=str,
 )
-def test_every_repeated_field_stands_in_a_list_or_a_map(kind: pa.DataType) -> None:
+def test_every_repeated_field_belongs_to_a_list_or_map(kind: pa.DataType) -> None:
     root = pqext.open(written(pa.table([pa.array([None], kind)], ["c"]))).schema.root
     stack = [(root, child) for child in root.children]
     repeated = 0
@@ -308,7 +308,7 @@ KEYS = {
 @pytest.mark.spec("nested.map.duplicate-keys")
 @given(st.sampled_from(sorted(KEYS)), st.data())
 @settings(max_examples=share(0.6))
-def test_entries_that_repeat_a_key_are_read_as_pyarrow_reads_them(name: str, data: st.DataObject) -> None:
+def test_maps_with_duplicate_keys_match_pyarrow(name: str, data: st.DataObject) -> None:
     kind, keys = KEYS[name]
     maps = data.draw(
         st.lists(st.none() | st.lists(st.tuples(keys, st.integers(0, 100)), max_size=25), min_size=1, max_size=8)
@@ -326,7 +326,7 @@ def test_entries_that_repeat_a_key_are_read_as_pyarrow_reads_them(name: str, dat
 @pytest.mark.spec("nested.map.duplicate-keys")
 @pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.json_()], ids=str)
-def test_keys_have_whatever_type_of_text_the_writer_noted(kind: pa.DataType, strings: Any) -> None:
+def test_map_keys_have_the_text_type_of_the_arrow_schema(kind: pa.DataType, strings: Any) -> None:
     keys = pa.array(["1", "2", "1"], pa.string() if isinstance(kind, pa.BaseExtensionType) else kind)
     if isinstance(kind, pa.BaseExtensionType):
         keys = pa.ExtensionArray.from_storage(kind, keys)
@@ -335,7 +335,7 @@ def test_keys_have_whatever_type_of_text_the_writer_noted(kind: pa.DataType, str
 
 
 @pytest.mark.spec("nested.map.duplicate-keys")
-def test_a_map_that_repeats_a_key_is_no_object_of_a_variant() -> None:
+def test_map_with_duplicate_keys_is_not_a_variant_object() -> None:
     """The names of an object are unique (Variant Binary Encoding), so that both values cannot be kept."""
     maps = rows(written(pa.table({"m": pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int32()))})))
     assert maps == [[("a", 1), ("a", 2)]]
@@ -355,7 +355,7 @@ needs_files = pytest.mark.skipif(not os.environ.get("PARQUET_TEST_DATA"), reason
         "nonnullable.impala", "nullable.impala",
     ],
 )
-def test_nested_files_of_other_writers_are_read_as_pyarrow_reads_them(name: str) -> None:
+def test_nested_files_of_other_writers_match_pyarrow(name: str) -> None:
     path = TESTING / f"{name}.parquet"
     found = pqext.read_table(path)
     found.validate(full=True)
@@ -369,5 +369,5 @@ def test_nested_files_of_other_writers_are_read_as_pyarrow_reads_them(name: str)
 
 @needs_files
 @pytest.mark.spec("nested.list.rule-3")
-def test_the_old_list_of_lists_of_parquet_java_is_read() -> None:
+def test_old_nested_list_of_parquet_java_is_read() -> None:
     assert rows((TESTING / "old_list_structure.parquet").read_bytes()) == [[[1, 2], [3, 4]]]

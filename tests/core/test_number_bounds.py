@@ -46,7 +46,7 @@ def pages_of(array: pa.Array) -> Any:
 @pytest.mark.parametrize("name", TYPES)
 @settings(max_examples=share(0.6))
 @given(data=st.data())
-def test_the_pages_are_those_that_looking_at_each_finds(name: str, data: st.DataObject) -> None:
+def test_selected_pages_match_page_by_page_evaluation(name: str, data: st.DataObject) -> None:
     kind = TYPES[name]
     held = data.draw(st.lists(values(kind) | (st.none() if data.draw(st.booleans()) else values(kind)), min_size=1))
     stored = pa.array(held, kind if pa.types.is_floating(kind) or pa.types.is_integer(kind) else None)
@@ -65,7 +65,7 @@ def test_the_pages_are_those_that_looking_at_each_finds(name: str, data: st.Data
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_ordinary_columns_are_served(name: str) -> None:
+def test_ordinary_columns_use_the_fast_path(name: str) -> None:
     stored = pa.int64() if name in ("micros", "nanos") else pa.int32()
     pages = pages_of(pa.array(range(10), stored).cast(TYPES[name]))
     assert pages.numbers is not None
@@ -75,7 +75,7 @@ def test_ordinary_columns_are_served(name: str) -> None:
     assert pages.numbers.matching(IsNotNull()) is None
 
 
-def test_a_number_between_two_of_single_precision_is_neither() -> None:
+def test_number_between_two_single_precision_values_equals_neither() -> None:
     """Rounded to the column's type, 0.1 would be 0.1 as single precision has it, which is more."""
     single = float(np.float32(0.1))
     assert single > 0.1
@@ -85,7 +85,7 @@ def test_a_number_between_two_of_single_precision_is_neither() -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 1.0, 0.5, True, "1", b"1"])
-def test_what_is_no_integer_of_the_column_is_left_to_others(value: Any) -> None:
+def test_noninteger_literals_use_the_generic_path(value: Any) -> None:
     numbers = pages_of(pa.array([1, 2, 3, 4])).numbers
     assert numbers.matching(Comparison("==", value)) is None
     assert numbers.matching(IsIn((value,), ascending=True)) is None
@@ -100,7 +100,7 @@ def test_what_is_no_integer_of_the_column_is_left_to_others(value: Any) -> None:
         {"min_values": [b"\0" * 8, b"\xff" * 7 + b"\x7f"]},
     ],
 )
-def test_nothing_is_told_of_an_index_that_is_unusual(change: dict[str, Any]) -> None:
+def test_unusual_index_uses_the_generic_path(change: dict[str, Any]) -> None:
     pages = pages_of(pa.array([1, 2, 3, 4]))
     index = ColumnIndex(
         null_pages=[False] * 2, min_values=[b"\0" * 8] * 2, max_values=[b"\0" * 8] * 2, boundary_order=0
@@ -111,6 +111,6 @@ def test_nothing_is_told_of_an_index_that_is_unusual(change: dict[str, Any]) -> 
     assert NumberBounds.from_index(pages._order, index) is None
 
 
-def test_times_beyond_64_bits_of_nanoseconds_are_left_to_others() -> None:
+def test_times_beyond_64_bit_nanoseconds_use_the_generic_path() -> None:
     assert pages_of(pa.array([2**61, 1], pa.timestamp("us"))).numbers is None
     assert pages_of(pa.array([2**52, 1], pa.timestamp("us"))).numbers is not None

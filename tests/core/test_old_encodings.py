@@ -35,7 +35,7 @@ def optional(definition: Sequence[int], level_encoding: Encoding = Encoding.BIT_
 
 @pytest.mark.spec("encoding.bit-packed.order", "encoding.bit-packed.length", "encoding.bit-packed.levels-only")
 @pytest.mark.spec("levels.encodings")
-def test_bit_packed_levels_read_as_the_same_levels_in_runs() -> None:
+def test_bit_packed_levels_match_the_same_levels_in_runs() -> None:
     definition = [1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1]
     found = read(optional(definition))
     assert found["a"].to_pylist() == [0, None, None, 1, 2, 3, None, 4, None, 5, 6]
@@ -44,7 +44,7 @@ def test_bit_packed_levels_read_as_the_same_levels_in_runs() -> None:
 
 
 @pytest.mark.spec("encoding.bit-packed.order", "encoding.bit-packed.length", "levels.encodings")
-def test_bit_packed_repetition_and_definition_levels_follow_each_other_without_lengths() -> None:
+def test_bit_packed_levels_are_adjacent_without_length_prefixes() -> None:
     elements = [
         raw_files.group("l", OPTIONAL, 1, converted_type=ConvertedType.LIST),
         raw_files.group("list", REPEATED, 1),
@@ -57,20 +57,20 @@ def test_bit_packed_repetition_and_definition_levels_follow_each_other_without_l
         assert found["l"].to_pylist() == [[0, None], None, [], [1, 2, 3]]
 
 
-def test_the_level_encoding_of_a_column_without_levels_means_nothing() -> None:
+def test_level_encoding_of_a_column_without_levels_is_ignored() -> None:
     column = Column(raw_files.int32(5, 6), 2, level_encoding=Encoding.BIT_PACKED)
     data = raw_files.write([raw_files.leaf("a", REQUIRED)], [column], 2)
     assert read(data)["a"].to_pylist() == [5, 6]
     assert pq.read_table(io.BytesIO(data))["a"].to_pylist() == [5, 6]
 
 
-def test_bit_packed_levels_that_leave_their_page_are_refused() -> None:
+def test_bit_packed_levels_beyond_their_page_are_rejected() -> None:
     with pytest.raises(CorruptFileError, match="levels exceed their page"):
         read(optional([1] * 100, stored=b"\xff" * 12, claimed=12))
 
 
 @pytest.mark.spec("encoding.dictionary.deprecated")
-def test_old_files_with_plain_dictionary_pages_read_as_pyarrow_reads_them(parquet_testing: Any) -> None:
+def test_old_files_with_plain_dictionary_pages_match_pyarrow(parquet_testing: Any) -> None:
     for name in ("alltypes_dictionary", "plain-dict-uncompressed-checksum"):
         path = parquet_testing / "data" / f"{name}.parquet"
         with pqext.open(path) as file:
@@ -85,7 +85,7 @@ def test_old_files_with_plain_dictionary_pages_read_as_pyarrow_reads_them(parque
 
 @pytest.mark.spec("encoding.dictionary.page", "encoding.dictionary.indices", "encoding.dictionary.deprecated")
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_dictionary_is_written_first_and_plain_and_indices_behind_their_width(version: int) -> None:
+def test_dictionary_is_written_first_and_indices_follow_their_width(version: int) -> None:
     table = pa.table({"s": ["x", "yy", "x", "zzz"] * 25})
     out = io.BytesIO()
     pqext.write_table(table, out, page_version=version, compression="uncompressed")
@@ -100,7 +100,7 @@ def test_a_dictionary_is_written_first_and_plain_and_indices_behind_their_width(
 
 @pytest.mark.spec("encoding.dictionary.width")
 @pytest.mark.parametrize("width", [33, 255])
-def test_indices_of_more_than_32_bits_are_refused(width: int) -> None:
+def test_indices_wider_than_32_bits_are_rejected(width: int) -> None:
     entries = Dictionary(3, np.arange(3, dtype=np.int32).view(np.uint8))
     page, out = np.array([width, 2, 0, 0, 0, 0, 0], np.uint8), np.empty(4, np.uint8)
     with pytest.raises(CorruptFileError, match="bit width of more than 32"):

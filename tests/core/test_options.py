@@ -28,17 +28,17 @@ from pqext.core.options.read_write import ReadOptions, WriteOptions
         ("key_value_metadata", None),
     ],
 )
-def test_an_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
+def test_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{option} must not be a|must not be None"):
         WriteOptions(**{option: value})
 
 
-def test_options_of_columns_say_how_they_are_written() -> None:
+def test_column_options_print_as_written() -> None:
     with pytest.raises(TypeError, match=r"shredding must not be a str; pass a mapping of columns, shredding={'column'"):
         WriteOptions(shredding="infer")  # type: ignore[arg-type]
 
 
-def test_limits_show_what_is_not_their_default() -> None:
+def test_limits_show_values_that_are_not_default() -> None:
     assert repr(Limits()) == "Limits()"
     assert repr(Limits(schema_depth=5, page_bytes=7)) == "Limits(schema_depth=5, page_bytes=7)"
 
@@ -47,24 +47,24 @@ def test_limits_show_what_is_not_their_default() -> None:
 @pytest.mark.parametrize(
     ("option", "value"), [("threads", -1), ("threads", "2"), ("threads", True), ("threads", 1.5), ("checksums", "no")]
 )
-def test_flags_and_threads_are_refused_unless_they_are_some(options: Any, option: str, value: Any) -> None:
+def test_invalid_flags_and_thread_counts_are_rejected(options: Any, option: str, value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=f"{option} must be"):
         options(**{option: value})
 
 
 @pytest.mark.parametrize("option", [{"dictionary": {"count": "no"}}, {"row_group_rows": True}, {"page_bytes": True}])
-def test_a_choice_that_is_no_bool_or_number_is_refused(option: dict[str, Any]) -> None:
+def test_option_that_is_not_a_bool_or_number_is_rejected(option: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=f"{next(iter(option))} must be"):
         WriteOptions(**option)
 
 
 @pytest.mark.parametrize("option", [{"shredded": 1}, {"second_copies": "no"}, {"recover": "yes"}])
-def test_a_flag_of_the_reader_is_a_bool(option: dict[str, Any]) -> None:
+def test_reader_flags_must_be_bool(option: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"{next(iter(option))} must be a bool"):
         ReadOptions(**option)
 
 
-def test_a_file_is_asked_for_a_list_of_columns_under_options_of_its_own_kind() -> None:
+def test_columns_must_be_a_list_and_options_of_the_right_class() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"a": [1], "b": [2]}), out)
     with pqext.open(out.getvalue()) as file, pytest.raises(TypeError, match="list of names"):
@@ -106,14 +106,14 @@ TABLE = pa.table(
         ({"dictionary": {"zzz": False}}, "'zzz'; the columns are event.metadata, .*, count, text"),
     ],
 )
-def test_an_option_for_a_column_that_cannot_take_it_is_refused_in_words_that_help(
+def test_option_unsupported_by_a_column_is_rejected_with_advice(
     option: dict[str, Any], message: str
 ) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         pqext.write_table(TABLE, io.BytesIO(), **option)
 
 
-def test_options_reach_nested_columns_and_names_with_dots() -> None:
+def test_options_apply_to_nested_columns_and_names_with_dots() -> None:
     out = io.BytesIO()
     table = TABLE.append_column("a.b", TABLE["geom"])
     pqext.write_table(table, out, geometry={"place.at": "OGC:CRS84", "a.b": "OGC:CRS84"})
@@ -121,13 +121,13 @@ def test_options_reach_nested_columns_and_names_with_dots() -> None:
     assert (leaves["place.at"], leaves["a.b"], leaves["geom"]) == ("GEOMETRY", "GEOMETRY", "")
 
 
-def test_a_long_list_of_columns_is_cut_short() -> None:
+def test_long_list_of_columns_is_shortened_in_errors() -> None:
     wide = pa.table({f"c{i}": [i] for i in range(500)})
     with pytest.raises(ValueError, match=r"c29 and 470 more$"):
         pqext.write_table(wide, io.BytesIO(), compression={"unlike": "zstd"})
 
 
-def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) -> None:
+def test_unknown_option_suggests_the_nearest_name(tmp_path: Path) -> None:
     table = pa.table({"a": [1]})
     with pytest.raises(TypeError, match="unknown option 'shred'; did you mean 'shredding'"):
         pqext.write_table(table, tmp_path / "a", shred="infer")
@@ -170,14 +170,14 @@ ONE = pa.table({"a": [1]})
         (lambda path: pqext.ParquetWriter(io.BytesIO(), ONE.schema).write_table(ONE, row_group_size=1), "end_row_"),
     ],
 )
-def test_options_of_other_libraries_are_answered_with_ours(call: Any, meant: str, tmp_path: Path) -> None:
+def test_options_of_other_libraries_suggest_ours(call: Any, meant: str, tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     pqext.write_table(pa.table({"a": [1, 2]}), path)
     with pytest.raises(TypeError, match=meant.replace("(", r"\(").replace(")", r"\)")):
         call(path)
 
 
-def test_options_come_as_one_object_too(tmp_path: Path) -> None:
+def test_options_are_also_accepted_as_one_object(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     pqext.write_table(pa.table({"a": [1, 2]}), path, WriteOptions(compression="gzip"), checksums=False)
     chunk = pqext.open(path, ReadOptions(threads=1)).row_groups[0].chunk(0)
@@ -187,7 +187,7 @@ def test_options_come_as_one_object_too(tmp_path: Path) -> None:
         pqext.write_table(pa.table({"a": [1]}), path, ReadOptions())  # type: ignore[arg-type]
 
 
-def test_a_wrong_place_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_misplaced_argument_is_an_error_with_remedy(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"pqext\.scan and pqext\.read_table read folders"):
         pqext.open(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere' does not exist") as caught:

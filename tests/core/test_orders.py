@@ -88,7 +88,7 @@ def patterns(width: int) -> st.SearchStrategy[bytes]:
 @pytest.mark.spec("statistics.total-order", "statistics.type-order-floats", "statistics.zeros", "statistics.nan-count")
 @pytest.mark.parametrize("leaf", FLOATS, ids=lambda leaf: str(leaf.width))
 @given(data=st.data())
-def test_bounds_of_floats_hold_in_both_orders(leaf: LeafType, data: st.DataObject) -> None:
+def test_float_bounds_are_valid_in_both_orders(leaf: LeafType, data: st.DataObject) -> None:
     width = leaf.width or 0
     pages = data.draw(st.lists(st.lists(patterns(width), max_size=6), min_size=1, max_size=4))
     raws = [raw for page in pages for raw in page]
@@ -121,14 +121,14 @@ def test_bounds_of_floats_hold_in_both_orders(leaf: LeafType, data: st.DataObjec
 @pytest.mark.spec("statistics.total-order")
 @pytest.mark.parametrize("leaf", FLOATS, ids=lambda leaf: str(leaf.width))
 @given(data=st.data())
-def test_keys_of_the_total_order_sort_every_bit_pattern(leaf: LeafType, data: st.DataObject) -> None:
+def test_total_order_keys_sort_every_bit_pattern(leaf: LeafType, data: st.DataObject) -> None:
     raws = data.draw(st.lists(patterns(leaf.width or 0), max_size=8))
     order = orders.to_write(leaf, "ieee754")
     assert sorted(raws, key=order.key) == sorted(raws, key=total)
 
 
 @pytest.mark.spec("statistics.nan-count")
-def test_duckdb_sees_the_number_of_nan(tmp_path: Path) -> None:
+def test_duckdb_reads_the_nan_count(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     for order in ("type", "ieee754"):
         pqext.write_table(pa.table({"c": [1.0, math.nan, None], "d": [1.0, 2.0, 3.0]}), path, float_order=order)
@@ -137,7 +137,7 @@ def test_duckdb_sees_the_number_of_nan(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("statistics.nan-count")
-def test_a_chunk_of_nan_has_bounds_in_the_total_order_only() -> None:
+def test_all_nan_chunk_has_bounds_only_in_the_total_order() -> None:
     values = pa.array([math.nan, math.nan])
     assert chunk(values).metadata.statistics.min_value is None
     written = chunk(values, float_order="ieee754").metadata.statistics
@@ -147,7 +147,7 @@ def test_a_chunk_of_nan_has_bounds_in_the_total_order_only() -> None:
 
 
 @pytest.mark.spec("statistics.column-orders")
-def test_files_with_every_order_are_read_by_others(tmp_path: Path) -> None:
+def test_files_of_every_order_are_read_by_other_libraries(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     moments = pa.array([dt.datetime(2020, 1, 3), dt.datetime(1900, 1, 1), None], pa.timestamp("us"))
     stamp = pa.field("t", pa.timestamp("us"), metadata={b"PARQUET:physical_type": b"INT96"})
@@ -192,7 +192,7 @@ def test_int96_bounds_are_chronological(moments: list[dt.datetime], page_rows: i
         (LeafType(Type.BYTE_ARRAY, logical=LogicalType(unknown=((90, 12, b"\0"),))), TYPE, "undefined"),
     ],
 )
-def test_only_orders_that_suit_the_type_are_believed(leaf: LeafType, order: ColumnOrder | None, kind: str) -> None:
+def test_only_orders_valid_for_the_type_are_used(leaf: LeafType, order: ColumnOrder | None, kind: str) -> None:
     assert orders.of_column(leaf, order).kind == kind
     width = leaf.width or 3
     raw = Statistics(min_value=bytes(width), max_value=bytes(width), null_count=0)
@@ -213,7 +213,7 @@ def test_intervals_have_no_bounds_and_no_column_index() -> None:
 @pytest.mark.parametrize("name", sorted(tables.LEAVES))
 @settings(max_examples=share(0.3))
 @given(data=st.data())
-def test_every_bound_holds_for_every_value(name: str, data: st.DataObject) -> None:
+def test_every_bound_applies_to_every_value(name: str, data: st.DataObject) -> None:
     kind, values = tables.LEAVES[name]
     column = pa.array(data.draw(st.lists(st.one_of(st.none(), values), min_size=1, max_size=12)), kind)
     found = chunk(column, page_rows=data.draw(st.integers(1, 5)), bound_bytes=data.draw(st.integers(1, 9)))
@@ -271,7 +271,7 @@ def test_byte_arrays_compare_as_bytes_or_as_numbers(pages: list[list[bytes]], si
 
 @pytest.mark.spec("statistics.truncation")
 @given(st.binary(max_size=12), st.integers(1, 8))
-def test_shortened_bytes_bound_what_they_stand_for(value: bytes, size: int) -> None:
+def test_truncated_bytes_bound_the_full_values(value: bytes, size: int) -> None:
     for leaf in (LeafType(Type.BYTE_ARRAY), LeafType(Type.BYTE_ARRAY, logical=LogicalType(JSON=JsonType()))):
         low, low_exact = statistics.truncate_lower(leaf, value, size)
         high, high_exact = statistics.truncate_upper(leaf, value, size)
@@ -285,7 +285,7 @@ def test_shortened_bytes_bound_what_they_stand_for(value: bytes, size: int) -> N
 @pytest.mark.spec("statistics.truncation")
 @given(st.text(max_size=12), st.integers(1, 8))
 @example("\ud7ff above it are surrogates", 3)
-def test_shortened_text_is_text(value: str, size: int) -> None:
+def test_truncated_text_remains_valid_text(value: str, size: int) -> None:
     leaf = LeafType(Type.BYTE_ARRAY, logical=LogicalType(STRING=StringType()))
     try:
         raw = value.encode()
@@ -299,7 +299,7 @@ def test_shortened_text_is_text(value: str, size: int) -> None:
 
 @pytest.mark.spec("statistics.type-order-floats")
 @pytest.mark.parametrize("leaf", FLOATS, ids=str)
-def test_a_bound_that_is_nan_says_nothing(leaf: LeafType) -> None:
+def test_nan_bound_is_ignored(leaf: LeafType) -> None:
     code = {2: "<e", 4: "<f", 8: "<d"}[leaf.width or 8]
     one, nan = struct.pack(code, 1.0), struct.pack(code, math.nan)
     for low, high in ((nan, one), (one, nan), (nan, nan)):
@@ -308,7 +308,7 @@ def test_a_bound_that_is_nan_says_nothing(leaf: LeafType) -> None:
 
 
 @pytest.mark.spec("statistics.truncation")
-def test_decimals_and_fixed_lengths_are_never_shortened() -> None:
+def test_decimals_and_fixed_lengths_are_never_truncated() -> None:
     decimals = pa.array([Decimal(10**37)], pa.decimal128(38, 0))
     stored = chunk(decimals, {b"PARQUET:physical_type": b"BYTE_ARRAY"}, bound_bytes=2).metadata.statistics
     assert stored.min_value == (10**37).to_bytes(16, "big")
@@ -317,7 +317,7 @@ def test_decimals_and_fixed_lengths_are_never_shortened() -> None:
 
 
 @pytest.mark.spec("statistics.distinct-count")
-def test_distinct_values_are_counted_where_a_dictionary_holds_all() -> None:
+def test_distinct_values_are_counted_if_a_dictionary_contains_all() -> None:
     values = pa.array([str(i % 7) for i in range(1000)] + [None])
     assert chunk(values).metadata.statistics.distinct_count == 7
     assert chunk(values, dictionary=False).metadata.statistics.distinct_count is None
@@ -325,14 +325,14 @@ def test_distinct_values_are_counted_where_a_dictionary_holds_all() -> None:
 
 
 @pytest.mark.spec("statistics.deprecated")
-def test_the_deprecated_fields_are_never_written() -> None:
+def test_deprecated_fields_are_never_written() -> None:
     for name in sorted(tables.LEAVES):
         stored = chunk(tables.fixed()[name].combine_chunks()).metadata.statistics
         assert (stored.min, stored.max) == (None, None)
 
 
 @pytest.mark.spec("statistics.deprecated")
-def test_the_deprecated_fields_say_nothing_of_unsigned_values() -> None:
+def test_deprecated_fields_are_ignored_for_unsigned_values() -> None:
     old = Statistics(min=b"\1\0\0\0", max=b"\2\0\0\0")
     unsigned = LeafType(Type.INT32, logical=LogicalType(INTEGER=IntType(bitWidth=32, isSigned=False)))
     assert statistics.to_bounds(unsigned, old, 2, TYPE).minimum is None
@@ -354,7 +354,7 @@ def test_the_deprecated_fields_say_nothing_of_unsigned_values() -> None:
         (LeafType(Type.FIXED_LEN_BYTE_ARRAY, 3, LogicalType(DECIMAL=DecimalType(scale=0, precision=5))), b"a", b"ab"),
     ],
 )
-def test_bounds_that_make_no_sense_are_unknown(leaf: LeafType, low: bytes, high: bytes) -> None:
+def test_implausible_bounds_are_unknown(leaf: LeafType, low: bytes, high: bytes) -> None:
     found = statistics.to_bounds(leaf, Statistics(min_value=low, max_value=high, nan_count=-1), 5, TYPE)
     assert (found.minimum, found.maximum) == (None, None)
     assert found.has_nan is (None if leaf in (HALF, LeafType(Type.DOUBLE)) else False)
@@ -362,17 +362,17 @@ def test_bounds_that_make_no_sense_are_unknown(leaf: LeafType, low: bytes, high:
 
 @pytest.mark.spec("statistics.untrusted")
 @pytest.mark.parametrize(("stored", "known"), [(-1, None), (0, 0), (5, 5), (6, None), (2**40, None)])
-def test_counts_of_nulls_that_make_no_sense_are_unknown(stored: int, known: int | None) -> None:
+def test_implausible_null_counts_are_unknown(stored: int, known: int | None) -> None:
     assert statistics.to_bounds(LeafType(Type.INT32), Statistics(null_count=stored), 5, TYPE).null_count == known
 
 
 @pytest.mark.spec("statistics.nan-count")
 @pytest.mark.parametrize(("count", "has_nan"), [(None, None), (0, False), (2, True), (9, None), (-1, None)])
-def test_without_a_count_that_makes_sense_nan_may_be_there(count: int | None, has_nan: bool | None) -> None:
+def test_nan_is_possible_without_a_plausible_count(count: int | None, has_nan: bool | None) -> None:
     assert statistics.to_bounds(LeafType(Type.FLOAT), Statistics(nan_count=count), 5, TYPE).has_nan is has_nan
 
 
-def test_statistics_are_left_out_where_they_are_not_wanted() -> None:
+def test_statistics_are_omitted_if_disabled() -> None:
     file = pqext.open(write(pa.table({"a": [1], "b": [2]}), statistics={"a": False}))
     assert [chunk.metadata.statistics is None for chunk in file.row_groups[0].chunks()] == [True, False]
     for wrong in ({"statistics": 3}, {"statistics": {"a": 1}}, {"float_order": "ieee"}, {"bound_bytes": 0}):
@@ -386,7 +386,7 @@ NUMBERS = st.sampled_from([np.uint8, np.int32, np.uint32, np.int64, np.uint64, n
 
 
 @given(NUMBERS, st.data())
-def test_the_kernels_extremes_are_those_of_numpy(kind: Any, data: st.DataObject) -> None:
+def test_kernel_extremes_match_numpy(kind: Any, data: st.DataObject) -> None:
     pages = data.draw(st.lists(st.lists(st.integers(0, 200), max_size=12), min_size=1, max_size=4))
     values = np.array([value for page in pages for value in page], kind)
     if np.issubdtype(kind, np.floating) and len(values):
@@ -401,7 +401,7 @@ def test_the_kernels_extremes_are_those_of_numpy(kind: Any, data: st.DataObject)
         assert not len(numbers) or (low[page], high[page]) == (numbers.min(), numbers.max())
 
 
-def test_the_kernels_refuse_pages_outside_their_values() -> None:
+def test_kernels_reject_pages_outside_their_values() -> None:
     one = np.zeros(1, np.int64)
     for starts in ([0, 4], [2, 1], [-1, 1], []):
         with pytest.raises(ValueError, match="pages"):

@@ -42,7 +42,7 @@ def written(threads: int, **options: Any) -> bytes:
 
 
 @pytest.mark.parametrize("options", [{}, {"second_encodings": {"n": "plain"}}, {"bloom_filters": True}], ids=str)
-def test_two_threads_write_what_one_writes(options: dict[str, Any]) -> None:
+def test_two_threads_write_the_same_file_as_one(options: dict[str, Any]) -> None:
     found = written(2, **options)
     assert found == written(1, **options)
     with pqext.open(found) as file:
@@ -50,7 +50,7 @@ def test_two_threads_write_what_one_writes(options: dict[str, Any]) -> None:
         assert file.read() == TABLE
 
 
-def test_a_source_that_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_failing_source_leaves_no_file(tmp_path: Path) -> None:
     def fail() -> None:
         raise OSError("the source ends")
 
@@ -59,7 +59,7 @@ def test_a_source_that_fails_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_call_that_brings_a_bad_row_raises(tmp_path: Path) -> None:
+def test_error_is_raised_by_the_call_with_the_bad_row(tmp_path: Path) -> None:
     good, bad = TABLE.slice(0, GROUP), pa.table({"n": np.arange(GROUP)[::-1], "x": np.zeros(GROUP)})
     with pqext.ParquetWriter(
         tmp_path / "t.parquet", TABLE.schema, threads=2, row_group_rows=GROUP, sorting=["n"]
@@ -72,7 +72,7 @@ def test_the_call_that_brings_a_bad_row_raises(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_value_that_cannot_be_stored_raises_in_its_call(tmp_path: Path) -> None:
+def test_value_that_cannot_be_stored_raises_in_its_own_call(tmp_path: Path) -> None:
     schema = pa.schema([("t", pa.time32("s"))])
     good, bad = pa.array([1] * GROUP, pa.int32()), pa.array([90_000] * GROUP, pa.int32())
     with pqext.ParquetWriter(tmp_path / "t.parquet", schema, threads=2, row_group_rows=GROUP) as writer:
@@ -82,7 +82,7 @@ def test_a_value_that_cannot_be_stored_raises_in_its_call(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_target_that_fails_leaves_nothing_to_be_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_target_leaves_no_pending_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the row group that could not be written nor the one that was begun meanwhile."""
     made: list[Workers] = []
 
@@ -102,7 +102,7 @@ def test_a_target_that_fails_leaves_nothing_to_be_encoded(monkeypatch: pytest.Mo
     assert not any(workers._pending for workers in made)
 
 
-def test_threads_share_a_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_may_share_a_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The call of one waits for that of another: within it, it would cut its row group short."""
     taken, others, early = threading.Event(), [], []
 

@@ -123,7 +123,7 @@ def left(file: File, how: str = "whole") -> tuple[list[Any], list[tuple[int, int
 
 
 @KINDS
-def test_a_list_that_begins_within_a_row_is_found_behind_an_empty_page_of_another_form(how: str) -> None:
+def test_list_that_begins_mid_row_is_detected_after_an_empty_page(how: str) -> None:
     empty = first_form(0, levels([]) * 2)
     file = lay(LIST, [empty, lists([1, 0, 0], 1, 2, 3), lists([0, 0], 4, 5)], rows=4, entries=5)
     error = refused(file)
@@ -132,7 +132,7 @@ def test_a_list_that_begins_within_a_row_is_found_behind_an_empty_page_of_anothe
     assert left(file, how) == ([[4], [5]], [(0, 2)])
 
 
-def test_the_first_page_at_fault_is_named_with_its_own_fault() -> None:
+def test_first_corrupt_page_is_reported_with_its_own_error() -> None:
     within = lay(LIST, [lists([1, 0], 1, 2), lists([0], 3), lists([0], 4)], rows=3, entries=4)
     assert refused(within).offset == within.at[0]
     # Both are opened before either is decoded: the second cannot be, the first holds a level that is too high.
@@ -145,7 +145,7 @@ def test_the_first_page_at_fault_is_named_with_its_own_fault() -> None:
 
 @KINDS
 @pytest.mark.parametrize("form", ["bare", "dictionary", "other"])
-def test_a_data_page_without_its_own_header_costs_the_rest_of_its_chunk(form: str, how: str) -> None:
+def test_data_page_without_its_type_header_loses_the_rest_of_its_chunk(form: str, how: str) -> None:
     pages = [flat(0, 1, 2), flat(3, 4, 5), flat(6, 7, 8)]
     header = pages[1][0]
     header.data_page_header = None
@@ -162,7 +162,7 @@ def test_a_data_page_without_its_own_header_costs_the_rest_of_its_chunk(form: st
     assert left(file, how) == ([0, 1, 2], [(3, 9)])
 
 
-def test_the_header_of_its_type_counts_a_page_that_has_several() -> None:
+def test_page_with_several_headers_uses_the_header_of_its_type() -> None:
     pages = [flat(0, 1, 2), flat(3, 4, 5)]
     pages[0][0].data_page_header_v2 = lists([0], 3)[0].data_page_header_v2
     pages[1][0].dictionary_page_header = DictionaryPageHeader(num_values=-9, encoding=Encoding.PLAIN)
@@ -170,7 +170,7 @@ def test_the_header_of_its_type_counts_a_page_that_has_several() -> None:
     assert pqext.open(file.data).read()["a"].to_pylist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_dictionary_of_less_than_no_values_is_damage() -> None:
+def test_dictionary_with_a_negative_count_is_corrupt() -> None:
     body = numbers(7, 8)
     header = PageHeader(
         type=PageType.DICTIONARY_PAGE, uncompressed_page_size=8, compressed_page_size=8,
@@ -185,7 +185,7 @@ def test_a_dictionary_of_less_than_no_values_is_damage() -> None:
 
 @KINDS
 @pytest.mark.parametrize("number", [0, 1, 30, -3])
-def test_levels_in_an_encoding_that_is_none_of_levels_cost_their_page(number: int, how: str) -> None:
+def test_levels_in_an_invalid_encoding_lose_their_page(number: int, how: str) -> None:
     pages = [flat(0, 1), flat(2, 3, definition_level_encoding=number), flat(4, 5)]
     file = lay(FLAT, pages, rows=6, entries=6)
     error = refused(file)
@@ -194,7 +194,7 @@ def test_levels_in_an_encoding_that_is_none_of_levels_cost_their_page(number: in
 
 
 @KINDS
-def test_a_page_of_other_rows_than_its_header_says_costs_them(how: str) -> None:
+def test_page_with_a_wrong_row_count_loses_its_rows(how: str) -> None:
     """A page of version 2 says how many rows it has; one of more would move all rows behind it."""
     pages = [lists([0, 1], 0, 1), lists([0, 0], 2, 3, rows=1), lists([0, 1], 4, 5)]
     file = lay(LIST, pages, rows=3, entries=6)
@@ -202,14 +202,14 @@ def test_a_page_of_other_rows_than_its_header_says_costs_them(how: str) -> None:
     assert left(file, how) == ([[0, 1], [4, 5]], [(1, 2)])
 
 
-def test_rows_that_go_on_in_the_next_page_are_kept() -> None:
+def test_rows_that_continue_in_the_next_page_are_preserved() -> None:
     """Pages of version 2 must not do so; old writers let them."""
     file = lay(LIST, [lists([0, 0], 0, 1), lists([1, 0], 2, 3)], rows=3, entries=4)
     for options in ({}, {"on_corrupt": "skip"}):
         assert pqext.open(file.data, **options).read()["a"].to_pylist() == [[0], [1, 2], [3]]
 
 
-def test_a_chunk_of_too_many_rows_is_given_up_where_no_page_tells_which() -> None:
+def test_chunk_with_excess_rows_is_lost_if_no_page_is_to_blame() -> None:
     def page(repetition: list[int], *values: int) -> tuple[PageHeader, bytes]:
         return first_form(len(values), levels(repetition) + levels([3] * len(values)) + numbers(*values))
 
@@ -218,7 +218,7 @@ def test_a_chunk_of_too_many_rows_is_given_up_where_no_page_tells_which() -> Non
     assert left(file) == ([], [(0, 3)])
 
 
-def test_pages_that_need_no_codec_are_read_without_it() -> None:
+def test_uncompressed_pages_are_read_without_the_codec() -> None:
     definition = levels([1, 1])[4:]
     pages = [second_form(2, 2, b"", definition, numbers(1, 2)), second_form(2, 2, b"", levels([0, 0])[4:], b"")]
     file = lay(FLAT, pages, rows=4, entries=4, codec=77)
@@ -229,7 +229,7 @@ def test_pages_that_need_no_codec_are_read_without_it() -> None:
     assert caught.value.offset == packed.at[0]
 
 
-def test_what_is_lost_behind_a_damaged_page_is_reported_once() -> None:
+def test_loss_after_a_corrupt_page_is_reported_once() -> None:
     """The rest of a chunk is given up where a page's rows cannot be counted; its other pages are not looked at."""
     def page(first: int, rows: int) -> tuple[PageHeader, bytes]:
         body = levels([0] * rows) + levels([3] * rows) + numbers(*range(first, first + rows))

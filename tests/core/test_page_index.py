@@ -62,7 +62,7 @@ def leaf_rows(array: pa.Array) -> list[list[Any]]:
 
 
 @pytest.mark.spec("page-index.layout")
-def test_indexes_lie_before_the_footer_offset_indexes_of_a_row_group_together() -> None:
+def test_indexes_precede_the_footer_grouped_by_row_group() -> None:
     file = written(pa.table({"a": range(10), "b": range(10)}), row_group_rows=5)
     chunks = [chunk for group in file.row_groups for chunk in group.chunks()]
     columns = [(c.structure.column_index_offset, c.structure.column_index_length) for c in chunks]
@@ -75,7 +75,7 @@ def test_indexes_lie_before_the_footer_offset_indexes_of_a_row_group_together() 
 
 @pytest.mark.spec("page-index.offsets", "page-index.row-boundary", "page-index.header-statistics")
 @pytest.mark.parametrize("version", [1, 2])
-def test_offset_indexes_point_at_the_headers_of_pages(version: int) -> None:
+def test_offset_indexes_point_to_page_headers(version: int) -> None:
     table = pa.table({"c": [[i, None, i] if i % 3 else [] for i in range(100)], "d": range(100)})
     file = written(table, page_rows=7, page_version=version)
     raw = file.source.read(0, file.source.size)
@@ -115,7 +115,7 @@ def test_pyarrow_duckdb_and_polars_read_files_with_indexes(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("page-index.read-by-others")
-def test_datafusion_reads_no_page_that_our_index_refuses(tmp_path: Path) -> None:
+def test_datafusion_reads_no_page_excluded_by_our_index(tmp_path: Path) -> None:
     """All pages but those of five hundred rows are overwritten, and it finds a row among these."""
     path = tmp_path / "a.parquet"
     table = pa.table({"a": range(10_000), "t": [f"{i:05}" for i in range(10_000)]})
@@ -134,7 +134,7 @@ def test_datafusion_reads_no_page_that_our_index_refuses(tmp_path: Path) -> None
     assert row == {"t": "04321"}
 
 
-def test_polars_reads_nested_columns_beside_an_index(tmp_path: Path) -> None:
+def test_polars_reads_nested_columns_with_an_index(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pa.table({"i": range(1000), "l": [list(range(i % 5)) or None for i in range(1000)]})
     pqext.write_table(table, path, page_rows=10)
@@ -143,7 +143,7 @@ def test_polars_reads_nested_columns_beside_an_index(tmp_path: Path) -> None:
 
 @pytest.mark.spec("page-index.bounds", "page-index.null-pages", "page-index.null-counts")
 @pytest.mark.parametrize("name", sorted(set(tables.LEAVES) - {"null"}))
-def test_our_index_is_that_of_pyarrow(name: str) -> None:
+def test_index_matches_pyarrow(name: str) -> None:
     """pyarrow shows no index, but its bytes are in the file: we read both with the structures of the format."""
     column = pa.concat_arrays([tables.fixed()[name].combine_chunks()[:20], pa.nulls(20, tables.LEAVES[name][0])])
     out = io.BytesIO()
@@ -173,7 +173,7 @@ def test_our_index_is_that_of_pyarrow(name: str) -> None:
 
 
 @pytest.mark.spec("page-index.histograms", "statistics.sizes")
-def test_level_histograms_are_those_of_pyarrow() -> None:
+def test_level_histograms_match_pyarrow() -> None:
     rows = [[[i], None, []] if i % 4 else None if i % 3 else [] for i in range(60)]
     column = pa.array(rows, pa.list_(pa.list_(pa.int32())))
     out = io.BytesIO()
@@ -193,7 +193,7 @@ def test_level_histograms_are_those_of_pyarrow() -> None:
 
 
 @pytest.mark.spec("page-index.histograms")
-def test_values_of_a_page_are_the_sum_of_its_levels_even_if_a_level_does_not_occur() -> None:
+def test_page_value_count_sums_its_levels_even_if_a_level_is_absent() -> None:
     rows = [[1], [2, 3], [], None, [4], [5]]
     ours = only(pa.array(rows, pa.list_(pa.int32())))
     sink = io.BytesIO()
@@ -206,12 +206,12 @@ def test_values_of_a_page_are_the_sum_of_its_levels_even_if_a_level_does_not_occ
 @pytest.mark.parametrize(
     ("values", "counts"), [([1, 2, 3, 4], [0, 0]), ([1, None, 3, 4], [1, 0]), ([None] * 4, [2, 2])]
 )
-def test_nulls_of_each_page_are_counted_also_where_there_are_none(values: list[int | None], counts: list[int]) -> None:
+def test_nulls_are_counted_for_each_page_including_zero(values: list[int | None], counts: list[int]) -> None:
     assert only(pa.array(values, pa.int64())).column_index.null_counts == counts
 
 
 @pytest.mark.spec("statistics.sizes")
-def test_byte_arrays_are_counted_without_their_lengths() -> None:
+def test_byte_arrays_are_counted_without_length_prefix() -> None:
     values = ["a", "bcd", None, "", "\u00e9\u00e9", "x" * 100]
     chunk = only(values, dictionary=False)
     assert chunk.metadata.size_statistics.unencoded_byte_array_data_bytes == 1 + 3 + 4 + 100
@@ -235,21 +235,21 @@ def test_byte_arrays_are_counted_without_their_lengths() -> None:
         ([-1.5, -0.0, 0.0, 2.0], BoundaryOrder.ASCENDING),
     ],
 )
-def test_the_boundary_order_follows_the_order_of_the_column(values: Any, order: BoundaryOrder) -> None:
+def test_boundary_order_follows_the_column_order(values: Any, order: BoundaryOrder) -> None:
     index = only(values).column_index
     assert index is not None
     assert index.boundary_order == order
 
 
 @pytest.mark.spec("page-index.truncation")
-def test_long_bounds_are_shortened_and_still_bound() -> None:
+def test_long_bounds_are_truncated_but_remain_bounds() -> None:
     index = only(["a" * 500, "b" * 500], bound_bytes=10).column_index
     assert index is not None
     assert (index.min_values, index.max_values) == ([b"a" * 10], [b"b" * 9 + b"c"])
 
 
 @pytest.mark.spec("page-index.nan", "statistics.nan-count")
-def test_a_page_of_nan_leaves_a_column_without_index_unless_floats_are_totally_ordered() -> None:
+def test_page_of_nan_omits_the_column_index_unless_floats_are_ordered() -> None:
     values = [1.0, 2.0, math.nan, math.nan]
     assert only(values).column_index is None
     assert only(values).offset_index is not None
@@ -267,7 +267,7 @@ def test_a_page_of_nan_leaves_a_column_without_index_unless_floats_are_totally_o
     assert mixed.max_values == [struct.pack("<d", 1.0), struct.pack("<d", 0.0)]
 
 
-def test_what_is_not_wanted_is_not_written() -> None:
+def test_disabled_indexes_are_not_written() -> None:
     table = pa.table({"a": range(4), "b": range(4)})
     group = written(table, page_index={"a": False}).row_groups[0]
     assert (group.chunk(0).column_index, group.chunk(0).offset_index) == (None, None)
@@ -283,7 +283,7 @@ def test_what_is_not_wanted_is_not_written() -> None:
 
 
 @pytest.mark.spec("page-index.lazy")
-def test_indexes_are_read_when_asked_for_a_row_group_in_one_go(
+def test_indexes_of_a_row_group_are_read_on_access_in_one_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.parquet"
@@ -307,7 +307,7 @@ def test_indexes_are_read_when_asked_for_a_row_group_in_one_go(
         assert len(reads) <= 2
 
 
-def test_a_files_page_index_can_be_looked_at() -> None:
+def test_page_index_of_a_file_can_be_inspected() -> None:
     file = written(pa.table({"a": range(10), "s": [{"x": "t"}] * 10}), page_rows=4, row_group_rows=6)
     index = file.page_index
     assert [sorted(group) for group in index] == [["a", "s.x"], ["a", "s.x"]]
@@ -363,7 +363,7 @@ COLUMNS = st.one_of(
 @pytest.mark.spec("page-index.search", "page-index.bounds")
 @settings(max_examples=share(3))
 @given(COLUMNS, QUESTIONS, st.integers(1, 9), st.sampled_from(["type", "ieee754"]))
-def test_no_row_that_matches_is_left_out(column: pa.Array, question: Predicate, page_rows: int, order: str) -> None:
+def test_matching_rows_are_never_pruned(column: pa.Array, question: Predicate, page_rows: int, order: str) -> None:
     file = written(pa.table({"c": column}), page_rows=page_rows, float_order=order)
     if not len(column):
         return
@@ -386,7 +386,7 @@ def test_no_row_that_matches_is_left_out(column: pa.Array, question: Predicate, 
 @example([1, 2, 2, 3], Comparison(">=", 2))
 @example([1, 2, 2, 3], Comparison("<=", 2))
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=20), QUESTIONS)
-def test_comparing_arrays_finds_the_pages_that_comparing_each_finds(values: list[int], question: Predicate) -> None:
+def test_array_comparison_selects_the_same_pages_as_single_comparison(values: list[int], question: Predicate) -> None:
     raw = [struct.pack("<i", value) for value in values]
     offsets = OffsetIndex(
         page_locations=[PageLocation(offset=4 + i, compressed_page_size=1, first_row_index=i) for i in range(len(raw))]
@@ -406,7 +406,7 @@ def test_comparing_arrays_finds_the_pages_that_comparing_each_finds(values: list
     assert pages(as_numbers=True).matching(question) == pages(as_numbers=False).matching(question)
 
 
-def test_only_pages_that_match_are_kept() -> None:
+def test_only_matching_pages_are_selected() -> None:
     pages = written(pa.table({"c": range(1000)}), page_rows=10).row_groups[0].chunk(0).pages
     assert pages is not None
     assert matching_rows(pages, Comparison("==", 505)) == [range(500, 510)]
@@ -420,7 +420,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 6)).map(lambda p:
 
 
 @given(RANGES, RANGES)
-def test_row_ranges_combine_as_sets_do(first: list[range], second: list[range]) -> None:
+def test_row_ranges_combine_like_sets(first: list[range], second: list[range]) -> None:
     a, b = merged(first), merged(second)
     rows = {row for one in first for row in one}
     others = {row for one in second for row in one}
@@ -492,7 +492,7 @@ def _set(path: str, value: Any) -> Any:
         _set("offsets.unencoded_byte_array_data_bytes", [1]),
     ],
 )
-def test_an_index_that_contradicts_itself_is_an_error_when_asked_for_and_nothing_in_pruning(change: Any) -> None:
+def test_inconsistent_index_raises_on_access_and_is_ignored_in_pruning(change: Any) -> None:
     raw = damaged(change)
     chunk = pqext.open(raw).row_groups[0].chunk(0)
     with pytest.raises(CorruptFileError) as caught:
@@ -521,7 +521,7 @@ def test_an_index_that_contradicts_itself_is_an_error_when_asked_for_and_nothing
         _set("columns.null_counts", None),
     ],
 )
-def test_bounds_that_make_no_sense_are_unknown(change: Any) -> None:
+def test_implausible_bounds_are_unknown(change: Any) -> None:
     raw = damaged(change)
     pages = pqext.open(raw).row_groups[0].chunk(0).pages
     assert pages is not None
@@ -529,7 +529,7 @@ def test_bounds_that_make_no_sense_are_unknown(change: Any) -> None:
         assert any(value in rows for rows in matching_rows(pages, Comparison("==", value)))
 
 
-def test_every_flipped_byte_of_an_index_is_an_error_or_harmless() -> None:
+def test_every_changed_byte_of_an_index_is_an_error_or_harmless() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"c": ["a", None, "b", "c"]}), out, page_rows=2)
     raw = out.getvalue()
@@ -546,7 +546,7 @@ def test_every_flipped_byte_of_an_index_is_an_error_or_harmless() -> None:
             _ = (chunk.column_index, chunk.offset_index)
 
 
-def test_an_index_outside_the_file_or_beyond_the_limits_is_refused() -> None:
+def test_index_outside_the_file_or_limits_is_rejected() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"c": range(100)}), out, page_rows=2)
     file = pqext.open(out.getvalue(), limits=Limits(page_index_bytes=10))
@@ -569,7 +569,7 @@ def one_page(table: pa.Table, index: ColumnIndex, order: str = "type") -> Indexe
 
 @pytest.mark.spec("page-index.validation")
 @pytest.mark.parametrize("null_count", [0, -1])
-def test_null_page_that_counts_no_nulls_is_not_believed(null_count: int) -> None:
+def test_null_page_with_a_zero_null_count_is_ignored(null_count: int) -> None:
     index = ColumnIndex(
         null_pages=[True], min_values=[b""], max_values=[b""], boundary_order=BoundaryOrder.ASCENDING,
         null_counts=[null_count],
@@ -584,7 +584,7 @@ def test_null_page_that_counts_no_nulls_is_not_believed(null_count: int) -> None
 @pytest.mark.parametrize("order", ["type", "total"])
 @pytest.mark.parametrize(("type", "code"), [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")])
 @pytest.mark.parametrize(("nan_counts", "may_be_greater"), [(None, True), ([1], True), ([0], False)])
-def test_pages_that_may_hold_nan_are_kept_for_what_is_greater(
+def test_pages_that_may_contain_nan_match_greater_than(
     order: str, type: pa.DataType, code: str, nan_counts: list[int] | None, may_be_greater: bool
 ) -> None:
     """NaN is greater than every number, as in Spark, DuckDB and polars, and is not among the bounds."""
@@ -603,7 +603,7 @@ def test_pages_that_may_hold_nan_are_kept_for_what_is_greater(
 
 @pytest.mark.spec("page-index.validation")
 @needs_data
-def test_null_pages_that_are_none_are_not_believed() -> None:
+def test_null_pages_with_values_are_ignored() -> None:
     """parquet-java called these pages null while it counted -1 nulls; they hold numbers."""
     assert DATA is not None
     file = pqext.open(Path(DATA, "data", "datapage_v1-uncompressed-checksum.parquet"))
@@ -618,7 +618,7 @@ def test_null_pages_that_are_none_are_not_believed() -> None:
 
 @pytest.mark.spec("page-index.null-pages")
 @needs_data
-def test_null_pages_of_the_public_test_files() -> None:
+def test_null_pages_of_public_test_files_are_correct() -> None:
     assert DATA is not None
     file = pqext.open(Path(DATA, "data", "int32_with_null_pages.parquet"))
     pages = file.row_groups[0].chunk(0).pages
@@ -633,7 +633,7 @@ def test_null_pages_of_the_public_test_files() -> None:
 
 
 @needs_data
-def test_every_index_of_the_public_test_files_bounds_its_pages() -> None:
+def test_indexes_of_public_test_files_bound_their_pages() -> None:
     assert DATA is not None
     file = pqext.open(Path(DATA, "data", "alltypes_tiny_pages.parquet"))
     columns = [leaf.dotted for leaf in file.schema.leaves if leaf.leaf_type.order != "undefined"]

@@ -47,7 +47,7 @@ def sound(draw: st.DrawFn) -> OffsetIndex:
 
 @settings(max_examples=share(1))
 @given(sound())
-def test_sound_indexes_go_the_short_way(index: OffsetIndex) -> None:
+def test_valid_indexes_use_the_fast_path(index: OffsetIndex) -> None:
     raw, end = encode(index), index.page_locations[-1]
     chunk = (4, end.offset + end.compressed_page_size - 4)
     rows = end.first_row_index + 1
@@ -62,7 +62,7 @@ def test_sound_indexes_go_the_short_way(index: OffsetIndex) -> None:
 @settings(max_examples=share(1.5))
 @given(INDEX, st.integers(-2, 1 << 62), st.integers(-2, 1 << 63), st.integers(-2, 1 << 63), st.data())
 @example(OffsetIndex(page_locations=[PageLocation(offset=0, compressed_page_size=9, first_row_index=0)]), 0, 9, 1, None)
-def test_what_the_short_way_says_the_long_way_says(
+def test_fast_path_matches_the_generic_path(
     index: OffsetIndex, start: int, length: int, rows: int, data: st.DataObject | None
 ) -> None:
     raw = bytearray(encode(index))

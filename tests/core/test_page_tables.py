@@ -63,7 +63,7 @@ def rows_of(table: PageTable, base: int) -> list[tuple[int, int, int, int]]:
 
 @settings(max_examples=share(0.3))
 @given(st.sampled_from([1, 2]), st.integers(0, 5), st.lists(st.integers(1, 400), min_size=1, max_size=6))
-def test_a_table_made_window_by_window_has_the_pages_of_the_chunk(
+def test_page_table_built_by_windows_matches_the_chunk(
     version: int, column: int, windows: list[int]
 ) -> None:
     data, start = chunks(FILES[version])[column]
@@ -79,7 +79,7 @@ def test_a_table_made_window_by_window_has_the_pages_of_the_chunk(
 
 @settings(max_examples=share(1.0))
 @given(st.sampled_from([1, 2]), st.integers(0, 5), st.data())
-def test_a_damaged_header_is_unusual_or_that_of_the_structure(version: int, column: int, draw: st.DataObject) -> None:
+def test_corrupt_header_matches_the_structure_or_is_left_alone(version: int, column: int, draw: st.DataObject) -> None:
     data, start = chunks(FILES[version])[column]
     at = draw.draw(st.integers(0, len(data) - 1))
     damaged = data[:at] + bytes([data[at] ^ draw.draw(st.integers(1, 255))]) + data[at + 1 :]
@@ -90,7 +90,7 @@ def test_a_damaged_header_is_unusual_or_that_of_the_structure(version: int, colu
 
 
 @pytest.mark.parametrize("write", [pqext.write_table, pq.write_table])
-def test_small_places_are_those_of_the_structures(write: Any) -> None:
+def test_small_offsets_match_the_structures(write: Any) -> None:
     out = io.BytesIO()
     write(TABLE, out)
     with pqext.open(out.getvalue()) as file:

@@ -11,7 +11,7 @@ import pytest
 from pqext.core.base.threads import PerThread
 
 
-def test_each_thread_makes_its_own_value_once() -> None:
+def test_each_thread_creates_its_value_once() -> None:
     private = PerThread(list[int])
     meeting = threading.Barrier(4)
 
@@ -26,13 +26,13 @@ def test_each_thread_makes_its_own_value_once() -> None:
     assert private.get() == []
 
 
-def test_pickled_value_is_made_again() -> None:
+def test_pickled_value_is_recreated() -> None:
     private = PerThread(dict[str, int])
     private.get()["count"] = 1
     assert pickle.loads(pickle.dumps(private)).get() == {}
 
 
-def test_error_of_making_a_value_is_raised_without_another() -> None:
+def test_error_in_a_factory_is_raised_without_context() -> None:
     private: PerThread[float] = PerThread(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError) as raised:
         private.get()

@@ -44,7 +44,7 @@ def check(groups: list[bytes]) -> None:
 
 @given(st.lists(structs(RowGroup), max_size=4))
 @settings(max_examples=share(0.5))
-def test_column_chunks_are_those_of_the_row_group_alone(groups: list[RowGroup]) -> None:
+def test_column_chunks_match_those_of_the_row_group(groups: list[RowGroup]) -> None:
     check([encode(group) for group in groups])
 
 
@@ -73,18 +73,18 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_row_groups_of_any_form_are_read_as_they_are_alone(form: bytes) -> None:
+def test_row_groups_of_any_layout_are_read_like_single_ones(form: bytes) -> None:
     check([FORMS["many"], form, FORMS["one"], form])
 
 
 @pytest.mark.parametrize("count", [2, 3, 200, 1 << 20])
-def test_more_chunks_than_there_are_bytes_for_are_refused(count: int) -> None:
+def test_more_chunks_than_available_bytes_are_rejected(count: int) -> None:
     raw = items(1, compact.STRUCT, count) + CHUNKS[0] + SIZES
     with pytest.raises((CorruptFileError, LimitError)):
         decode(FileMetaData, footer([raw]))
 
 
-def test_damage_in_a_chunk_is_told_with_its_row_group_and_place() -> None:
+def test_corrupt_chunk_is_reported_with_row_group_and_offset() -> None:
     whole = footer([FORMS["one"], FORMS["many"]])
     at = whole.index(CHUNKS[7])
     broken = whole[:at] + b"\x1f" + whole[at + 1 :]
@@ -93,7 +93,7 @@ def test_damage_in_a_chunk_is_told_with_its_row_group_and_place() -> None:
     assert caught.value.offset == at + 1 + 100
 
 
-def test_limits_hold_in_the_one_pass() -> None:
+def test_limits_apply_in_the_single_pass() -> None:
     whole = footer([FORMS["many"]] * 3)
     for limits in (Limits(metadata_elements=40), Limits(metadata_depth=2)):
         with pytest.raises(LimitError):

@@ -31,7 +31,7 @@ def through_parquet(table: Any) -> pl.DataFrame:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @given(data=st.data())
-def test_integers_of_128_bits_are_decimals_of_the_same_value(dtype: Any, data: st.DataObject) -> None:
+def test_integers_of_128_bits_become_decimals_of_equal_value(dtype: Any, data: st.DataObject) -> None:
     least = 0 if dtype == pl.UInt128 else -MOST
     numbers = data.draw(st.lists(st.none() | st.integers(least, MOST), max_size=5))
     frame = pl.DataFrame({"n": pl.Series(numbers, dtype=dtype), "i": pl.Series(range(len(numbers)), dtype=pl.Int64)})
@@ -43,7 +43,7 @@ def test_integers_of_128_bits_are_decimals_of_the_same_value(dtype: Any, data: s
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_integers_of_128_bits_in_nested_types_and_mappings_are_decimals(dtype: Any) -> None:
+def test_nested_integers_of_128_bits_become_decimals(dtype: Any) -> None:
     frame = pl.DataFrame(
         {
             "list": pl.Series([[1, None], None], dtype=pl.List(dtype)),
@@ -89,7 +89,7 @@ def test_python_objects_are_rejected(use: str) -> None:
         USES[use]()
 
 
-def test_a_writer_takes_frames_of_128_bit_integers() -> None:
+def test_writer_accepts_frames_of_128_bit_integers() -> None:
     file = io.BytesIO()
     with pqext.ParquetWriter(file, pa.schema([("n", pa.decimal128(38, 0))])) as writer:
         writer.write_table(pl.DataFrame({"n": pl.Series([2**100], dtype=pl.Int128)}))

@@ -21,7 +21,7 @@ def top_bits(value: Fraction) -> Fraction:
     return scaled
 
 
-def test_each_power_has_its_first_bits() -> None:
+def test_each_power_has_its_leading_bits() -> None:
     pairs = re.findall(r"\{0x([0-9A-F]{16})u, 0x([0-9A-F]{16})u\}", HEADER.read_text("ascii"))
     assert len(pairs) == MOST - LEAST + 1
     for power, (high, low) in zip(range(LEAST, MOST + 1), pairs, strict=True):
@@ -30,5 +30,5 @@ def test_each_power_has_its_first_bits() -> None:
         assert int(high + low, 16) == wanted, power
 
 
-def test_no_low_half_overflows_when_it_is_rounded_up() -> None:
+def test_rounding_up_never_overflows_the_low_half() -> None:
     assert "FFFFFFFFFFFFFFFFu}" not in HEADER.read_text("ascii")

@@ -42,13 +42,13 @@ EXPECTED = [[can_match(predicate, *ends) for ends in RANGES] for predicate in PR
 
 
 @pytest.mark.spec("querying.row-groups")
-def test_bounds_exclude_exactly_what_no_value_satisfies() -> None:
+def test_bounds_exclude_exactly_the_unsatisfiable() -> None:
     bounds = [Bounds(low, high, 0, 9, has_nan) for low, high, has_nan in RANGES]
     assert [[may_match(predicate, each) for each in bounds] for predicate in PREDICATES] == EXPECTED
 
 
 @pytest.mark.spec("page-index.search")
-def test_arrays_of_pages_exclude_exactly_what_no_value_satisfies() -> None:
+def test_page_arrays_exclude_exactly_the_unsatisfiable() -> None:
     low, high, has_nan = (np.array(side) for side in zip(*RANGES, strict=True))
     pages = NumberBounds(low, high, has_nan)
     for predicate, expected in zip(PREDICATES, EXPECTED, strict=True):
@@ -56,7 +56,7 @@ def test_arrays_of_pages_exclude_exactly_what_no_value_satisfies() -> None:
 
 
 @pytest.mark.spec("skipping.minmax.equal")
-def test_a_store_excludes_exactly_what_no_value_satisfies() -> None:
+def test_store_excludes_exactly_the_unsatisfiable() -> None:
     """A maximum of NaN hides the greatest number, so only ranges without NaN are exact."""
     low, high, has_nan = zip(*RANGES, strict=True)
     tops = [NAN if nan else top for top, nan in zip(high, has_nan, strict=True)]
@@ -73,7 +73,7 @@ def test_a_store_excludes_exactly_what_no_value_satisfies() -> None:
 
 @pytest.mark.spec("querying.derived")
 @pytest.mark.parametrize("operator", COMPARE)
-def test_unknown_ends_exclude_nothing_that_a_known_end_could_be(operator: Any) -> None:
+def test_unknown_bounds_exclude_no_possible_value(operator: Any) -> None:
     """A range with an unknown end may match if it may with any end in its place, and operands likewise."""
     ends = [None, *NUMBERS]
     ranges = [Bounds(low, high, 0, 9, nan) for low in ends for high in ends for nan in (None, True, False)]

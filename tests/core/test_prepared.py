@@ -38,7 +38,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[pa.Schema]:
     return seen
 
 
-def test_the_second_file_is_not_prepared_again_and_has_the_same_bytes(made: list[pa.Schema]) -> None:
+def test_second_file_reuses_the_plan_and_has_equal_bytes(made: list[pa.Schema]) -> None:
     assert written() == written() == written(pa.table(TABLE.to_pydict(), schema=TABLE.schema))
     assert written(compression="zstd") == written(compression="zstd") != written()
     assert len(made) == 2
@@ -53,7 +53,7 @@ def test_the_second_file_is_not_prepared_again_and_has_the_same_bytes(made: list
         TABLE.rename_columns(["a", "c"]),
     ],
 )
-def test_another_schema_is_another_file(made: list[pa.Schema], other: pa.Table) -> None:
+def test_different_schema_is_planned_separately(made: list[pa.Schema], other: pa.Table) -> None:
     before = written()
     assert pq.read_schema(io.BytesIO(written(other))).equals(other.schema, check_metadata=False)
     assert written() == before
@@ -61,12 +61,12 @@ def test_another_schema_is_another_file(made: list[pa.Schema], other: pa.Table) 
 
 
 @pytest.mark.parametrize("options", [{"encodings": {"a": "delta_binary_packed"}}, {"key_value_metadata": {"k": "v"}}])
-def test_options_by_column_are_looked_at_each_time(made: list[pa.Schema], options: dict[str, Any]) -> None:
+def test_column_options_are_evaluated_each_time(made: list[pa.Schema], options: dict[str, Any]) -> None:
     assert written(**options) == written(**options)
     assert len(made) == 2
 
 
-def test_options_that_choose_by_no_column_keep_their_places(made: list[pa.Schema]) -> None:
+def test_empty_column_mappings_differ_from_false(made: list[pa.Schema]) -> None:
     def told(data: bytes) -> tuple[bool, bool]:
         chunk = pq.read_metadata(io.BytesIO(data)).row_group(0).column(0)
         return chunk.is_stats_set, chunk.has_column_index
@@ -76,7 +76,7 @@ def test_options_that_choose_by_no_column_keep_their_places(made: list[pa.Schema
     assert len(made) == 2
 
 
-def test_what_is_registered_later_counts(made: list[pa.Schema], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_registration_takes_effect(made: list[pa.Schema], monkeypatch: pytest.MonkeyPatch) -> None:
     written()
     monkeypatch.setattr(annotations, "_REGISTRY", dict(annotations._REGISTRY))
     annotations.register(Annotation("NEW", "nowhere:HANDLER", frozenset({"new"})))

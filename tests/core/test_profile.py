@@ -51,7 +51,7 @@ ADAPTED = {
 
 @pytest.mark.parametrize("name", ADAPTED)
 @pytest.mark.parametrize("nested", [False, True])
-def test_each_type_is_stored_as_the_nearest_that_spark_reads_and_holds_every_value(name: str, nested: bool) -> None:
+def test_each_type_is_stored_as_the_nearest_lossless_spark_type(name: str, nested: bool) -> None:
     declared, values, physical, logical, shown = ADAPTED[name]
     array = pa.array(values, declared.type)
     if nested:
@@ -74,7 +74,7 @@ def test_each_type_is_stored_as_the_nearest_that_spark_reads_and_holds_every_val
 @pytest.mark.parametrize(
     ("kind", "value"), [(pa.timestamp("ns"), 5001), (pa.time64("ns"), 5001)]
 )
-def test_digits_finer_than_spark_has_are_refused_not_dropped(kind: pa.DataType, value: int) -> None:
+def test_digits_finer_than_spark_types_are_rejected(kind: pa.DataType, value: int) -> None:
     with pytest.raises(ValueError, match=r"'c'.*lose data"):
         written(pa.table({"c": pa.array([value], kind)}))
 
@@ -85,7 +85,7 @@ FAR = (2**63 - 1) // 1000
 @pytest.mark.parametrize("unit", ["s", "ms"])
 @pytest.mark.parametrize("physical_type", ["INT64", "INT96"])
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_timestamps_beyond_spark_s_microseconds_are_refused_and_the_last_within_them_are_not(
+def test_timestamps_beyond_spark_microseconds_are_rejected(
     unit: str, physical_type: str, sign: int
 ) -> None:
     most = sign * (FAR // (1000 if unit == "s" else 1))
@@ -102,7 +102,7 @@ def test_timestamps_beyond_spark_s_microseconds_are_refused_and_the_last_within_
             written(table([0, None, most + 2 * sign]))
 
 
-def test_a_dictionary_of_floats_with_one_zero_has_both() -> None:
+def test_float_dictionary_with_one_zero_contains_both() -> None:
     for kind in (pa.float32(), pa.float64()):
         for zeros in ([0.0], [-0.0], [0.0, -0.0], []):
             values = [*zeros, 1.5] * 50
@@ -122,12 +122,12 @@ def test_a_dictionary_of_floats_with_one_zero_has_both() -> None:
         (pa.array([[None]], pa.list_(pa.month_day_nano_interval())), "INTERVAL"),
     ],
 )
-def test_what_spark_has_no_type_for_is_refused_by_column(array: pa.Array, message: str) -> None:
+def test_types_without_a_spark_equivalent_are_rejected_by_column(array: pa.Array, message: str) -> None:
     with pytest.raises(UnsupportedError, match=rf"'c[\w.]*'.*{message}"):
         written(pa.table({"c": array}))
 
 
-def test_codecs_that_spark_does_not_bring_are_refused() -> None:
+def test_codecs_missing_from_spark_are_rejected() -> None:
     with pytest.raises(ValueError, match="brotli"):
         written(pa.table({"c": [1]}), compression="brotli")
     with pytest.raises(ValueError, match="brotli"):
@@ -136,7 +136,7 @@ def test_codecs_that_spark_does_not_bring_are_refused() -> None:
         pqext.write_table(pa.table({"c": [1]}), io.BytesIO(), profile="hive")
 
 
-def test_encrypted_pages_are_of_the_version_that_spark_reads() -> None:
+def test_encrypted_pages_use_the_version_that_spark_reads() -> None:
     encryption = pqext.encryption.FileEncryption(b"0123456789012345")
     with pytest.raises(ValueError, match="page_version=1"):
         written(pa.table({"c": [1]}), encryption=encryption, page_version=2)
@@ -147,7 +147,7 @@ def test_encrypted_pages_are_of_the_version_that_spark_reads() -> None:
 @pytest.mark.spec("statistics.type-order-floats")
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
 @pytest.mark.parametrize("order", ["type", "ieee754"])
-def test_floats_have_bounds_where_none_is_nan(kind: pa.DataType, order: Any) -> None:
+def test_floats_have_bounds_if_there_is_no_nan(kind: pa.DataType, order: Any) -> None:
     table = pa.table({"c": pa.array([1.5, 2.5, float("nan"), 0.5], kind)})
     groups = pqext.open(written(table, row_group_rows=2, page_rows=1, float_order=order)).row_groups
     bounds = [group.chunk(0).bounds() for group in groups]
@@ -160,7 +160,7 @@ OWN = pyproj.CRS("+proj=lcc +lat_1=40 +datum=WGS84").to_json()
 
 
 @pytest.mark.parametrize(("crs", "taken"), [("EPSG:3857", True), ("OGC:CRS84", True), (OWN, False)])
-def test_geometries_need_a_crs_that_spark_parses(crs: str, taken: bool) -> None:
+def test_geometries_require_a_crs_that_spark_parses(crs: str, taken: bool) -> None:
     from pqext import geo
 
     table = pa.Table.from_arrays([geo.from_points([1.0], [2.0])], schema=pa.schema([geo.geometry_field("g", crs)]))
@@ -171,7 +171,7 @@ def test_geometries_need_a_crs_that_spark_parses(crs: str, taken: bool) -> None:
             written(table)
 
 
-def test_within_a_variant_no_type_is_exchanged() -> None:
+def test_types_within_a_variant_are_unchanged() -> None:
     from pqext import variant
 
     values = variant.parse_json(pa.array(['{"a": 1}']))
@@ -181,7 +181,7 @@ def test_within_a_variant_no_type_is_exchanged() -> None:
         written(table, shredding={"v": pa.struct([("a", pa.timestamp("ns"))])})
 
 
-def test_a_file_struct_is_stored_without_its_annotation() -> None:
+def test_file_struct_is_stored_without_annotation() -> None:
     kind = pa.struct([("uri", pa.string()), ("offset", pa.int64())])
     schema = pa.schema([field(kind, logical_type="FILE")])
     table = pa.table([pa.array([{"uri": "x", "offset": 1}], kind)], schema=schema)

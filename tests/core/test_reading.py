@@ -22,7 +22,7 @@ def file_of(table: pa.Table) -> bytes:
 FILE = file_of(pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}))
 
 
-def test_options_are_given_whole_or_by_name() -> None:
+def test_options_are_accepted_as_an_object_or_by_name() -> None:
     damaged = bytearray(FILE)
     damaged[10] ^= 0xFF
     for opened in (
@@ -48,18 +48,18 @@ def test_options_are_given_whole_or_by_name() -> None:
     ({"columns": ["c"]}, KeyError),
     ({"row_groups": [2]}, IndexError),
 ])
-def test_batches_are_refused_when_they_are_asked_for(arguments: dict[str, object], error: type[Exception]) -> None:
+def test_invalid_batch_arguments_are_rejected_on_the_call(arguments: dict[str, object], error: type[Exception]) -> None:
     with pqext.open(FILE) as opened, pytest.raises(error):
         opened.iter_batches(**arguments)  # type: ignore[arg-type]
 
 
-def test_batches_hold_the_chosen_row_groups_and_columns() -> None:
+def test_batches_contain_the_selected_row_groups_and_columns() -> None:
     with pqext.open(FILE) as opened:
         batches = list(opened.iter_batches(1, ["b"], [1, 0]))
     assert [batch.to_pylist() for batch in batches] == [[{"b": "z"}], [{"b": "x"}], [{"b": "y"}]]
 
 
-def test_a_column_that_shares_its_name_cannot_be_chosen_by_it() -> None:
+def test_duplicate_column_name_cannot_be_selected() -> None:
     twice = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"])
     sink = io.BytesIO()
     pqext.write_table(twice, sink)
@@ -70,7 +70,7 @@ def test_a_column_that_shares_its_name_cannot_be_chosen_by_it() -> None:
         opened.read(["a"])
 
 
-def test_a_column_that_is_not_there_is_named_with_what_may_be_meant() -> None:
+def test_missing_column_suggests_the_nearest_name() -> None:
     file = pqext.open(FILE)
     with pytest.raises(KeyError, match=r"no column 'A'; did you mean 'a'\?"):
         file.read(["A"])
@@ -82,7 +82,7 @@ def test_a_column_that_is_not_there_is_named_with_what_may_be_meant() -> None:
     assert len(str(caught.value)) < 5_000
 
 
-def test_a_column_chunk_is_found_by_its_path() -> None:
+def test_column_chunk_is_returned_by_path() -> None:
     source = file_of(pa.table({"id": [1, 2], "at": [{"x": 1.5}, None]}))
     (group,) = pqext.open(source).row_groups
     assert group.chunk("at.x").node is group.chunk(1).node
@@ -96,14 +96,14 @@ def test_a_column_chunk_is_found_by_its_path() -> None:
             group.chunk(path)
 
 
-def test_urls_that_nothing_opens_are_refused_with_the_scheme() -> None:
+def test_urls_of_unsupported_schemes_are_rejected_by_scheme() -> None:
     with pytest.raises(UnsupportedError, match=r"is not a local file, and neither pyarrow nor fsspec supports mem://"):
         pqext.open("mem://bucket/x.parquet")
     with pytest.raises(UnsupportedError, match=r"neither pyarrow nor fsspec supports mem://; did you mean 'memory'"):
         pqext.write_table(pa.table({"a": [1]}), "mem://bucket/x.parquet")
 
 
-def test_a_local_folder_may_be_named_like_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_folder_may_have_the_name_of_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s3:").mkdir()
     pqext.write_table(pa.table({"a": [1]}), "s3://x.parquet")

@@ -51,7 +51,7 @@ def assert_same(found: pa.Table, expected: pa.Table) -> None:
 
 
 @given(tables.tables(), OPTIONS)
-def test_any_table_under_any_options_comes_back_equal(table: pa.Table, options: dict[str, Any]) -> None:
+def test_arbitrary_table_round_trips_with_arbitrary_options(table: pa.Table, options: dict[str, Any]) -> None:
     data = written(table, **options)
     with pqext.open(data) as file:
         assert_same(file.read(), table)
@@ -60,7 +60,7 @@ def test_any_table_under_any_options_comes_back_equal(table: pa.Table, options: 
 
 @given(tables.tables(), OPTIONS)
 @settings(max_examples=share(0.5))
-def test_pyarrow_reads_what_we_write(table: pa.Table, options: dict[str, Any]) -> None:
+def test_pyarrow_reads_our_files(table: pa.Table, options: dict[str, Any]) -> None:
     assert_same(pq.read_table(io.BytesIO(written(table, **options))), table)
 
 
@@ -78,14 +78,14 @@ def test_pyarrow_reads_what_we_write(table: pa.Table, options: dict[str, Any]) -
         }
     ),
 )
-def test_we_read_what_pyarrow_writes(table: pa.Table, options: dict[str, Any]) -> None:
+def test_pyarrow_files_are_read(table: pa.Table, options: dict[str, Any]) -> None:
     out = io.BytesIO()
     pq.write_table(table, out, **options)
     assert_same(pqext.open(out.getvalue()).read(), table)
 
 
 @given(tables.tables(), OPTIONS, st.integers(1, 20))
-def test_batches_of_any_size_hold_the_table(table: pa.Table, options: dict[str, Any], rows: int) -> None:
+def test_batches_of_any_size_cover_the_table(table: pa.Table, options: dict[str, Any], rows: int) -> None:
     with pqext.open(written(table, **options)) as file:
         batches = list(file.iter_batches(rows))
         assert all(0 < batch.num_rows <= rows for batch in batches)
@@ -109,7 +109,7 @@ def test_duckdb_and_polars_read_every_type(version: int, compression: str, tmp_p
             assert frame[name].cast(table[name].type).equals(table[name]), name
 
 
-def test_we_read_what_duckdb_and_polars_write(tmp_path: Any) -> None:
+def test_duckdb_and_polars_files_are_read(tmp_path: Any) -> None:
     table = tables.fixed()
     columns = [name for name in table.column_names if "time" not in name and "uint" not in name]
     table = table.select(columns)
@@ -125,7 +125,7 @@ def test_we_read_what_duckdb_and_polars_write(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_pages_hold_the_encoding_version_and_codec_that_were_asked_for(version: int, dictionary: bool) -> None:
+def test_pages_use_the_requested_encoding_version_and_codec(version: int, dictionary: bool) -> None:
     table = pa.table({"a": [1, 2, 3] * 100, "s": ["x", "yy", None] * 100, "b": [True, None, False] * 100})
     data = written(table, page_version=version, dictionary=dictionary, compression="zstd", page_rows=50)
     with pqext.open(data) as file:
@@ -149,7 +149,7 @@ def test_pages_hold_the_encoding_version_and_codec_that_were_asked_for(version: 
 
 
 @pytest.mark.parametrize("physical", ["INT32", "INT64", "FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"])
-def test_a_decimal_is_stored_on_each_of_its_four_physical_types(physical: str) -> None:
+def test_decimal_round_trips_on_each_of_four_physical_types(physical: str) -> None:
     from decimal import Decimal
 
     values = [Decimal(n).scaleb(-2) for n in (0, 1, -1, 127, 128, -128, -129, 32767, -32769, 10**9 - 1, 1 - 10**9)]
@@ -163,7 +163,7 @@ def test_a_decimal_is_stored_on_each_of_its_four_physical_types(physical: str) -
     assert (bounds.minimum, bounds.maximum) == (min(values), max(values))
 
 
-def test_a_uuid_keeps_its_annotation() -> None:
+def test_uuid_preserves_its_annotation() -> None:
     import uuid
 
     ids = [uuid.UUID(int=n).bytes for n in (0, 2**127, 5)]
@@ -175,7 +175,7 @@ def test_a_uuid_keeps_its_annotation() -> None:
     assert str(pq.read_schema(io.BytesIO(data)).field("id").type) == "extension<arrow.uuid>"
 
 
-def test_dictionary_and_view_arrays_are_written_as_their_values() -> None:
+def test_dictionary_and_view_arrays_are_written_by_value() -> None:
     table = pa.table(
         {
             "d": pa.array(["a", None, "b", "a"]).dictionary_encode(),
@@ -189,7 +189,7 @@ def test_dictionary_and_view_arrays_are_written_as_their_values() -> None:
         assert found[name].to_pylist() == table[name].to_pylist()
 
 
-def test_columns_are_chosen_by_name_and_by_dotted_path() -> None:
+def test_columns_are_selected_by_name_and_dotted_path() -> None:
     data = written(pa.table({"a": [1], "s": [{"x": 1, "y": {"z": [2]}}]}))
     with pqext.open(data) as file:
         assert file.read(["s.y"]).to_pylist() == [{"s": {"y": {"z": [2]}}}]
@@ -201,7 +201,7 @@ def test_columns_are_chosen_by_name_and_by_dotted_path() -> None:
         assert file.read([]).num_rows == 1
 
 
-def test_only_the_chosen_columns_are_fetched() -> None:
+def test_only_selected_columns_are_fetched() -> None:
     data = written(pa.table({"a": list(range(100_000)), "b": list(range(100_000))}), dictionary=False)
     with pqext.open(data) as file:
         before = file.source.bytes_read
@@ -209,7 +209,7 @@ def test_only_the_chosen_columns_are_fetched() -> None:
         assert file.source.bytes_read - before == file.row_groups[0].chunk(0).byte_range[1]
 
 
-def test_a_schema_as_deep_as_pyarrow_reads_round_trips_and_a_deeper_one_is_refused() -> None:
+def test_schema_as_deep_as_pyarrow_supports_round_trips() -> None:
     kind, value = pa.int32(), 7
     for _ in range(49):  # two levels each, beside the root and the leaf
         kind, value = pa.list_(kind), [value]
@@ -227,7 +227,7 @@ def test_a_schema_as_deep_as_pyarrow_reads_round_trips_and_a_deeper_one_is_refus
         pqext.open(out.getvalue())
 
 
-def test_an_empty_table_keeps_its_schema() -> None:
+def test_empty_table_preserves_its_schema() -> None:
     table = pa.table({"a": pa.array([], pa.int32()), "l": pa.array([], pa.list_(pa.string()))})
     data = written(table)
     assert pqext.open(data).read().schema.names == ["a", "l"]

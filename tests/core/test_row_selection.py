@@ -69,7 +69,7 @@ ranges = st.lists(st.integers(0, 100), min_size=2, max_size=60, unique=True).map
     columns=st.sampled_from([None, ["i"], ["l", "b"], ["t.m"], ["s", "t"]]),
     batch_rows=st.sampled_from([1000, 17, 3]),
 )
-def test_chosen_rows_are_those_of_the_whole(
+def test_selected_rows_match_the_full_table(
     name: str, rows: dict[int, list[range]], columns: list[str] | None, batch_rows: int
 ) -> None:
     data, options = FILES[name]
@@ -83,7 +83,7 @@ def test_chosen_rows_are_those_of_the_whole(
 
 
 @pytest.mark.spec("page-index.skipping")
-def test_only_the_pages_of_chosen_rows_are_fetched() -> None:
+def test_only_pages_of_selected_rows_are_fetched() -> None:
     data = stored(dictionary=False, compression="uncompressed", checksums=False)
     with pqext.open(data) as file:
         pages = file.row_groups[1].chunk(0).page_locations
@@ -115,7 +115,7 @@ def test_pages_of_all_columns_are_fetched_together(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("selected", [range(PAGE, GROUP), range(GROUP - PAGE)], ids=["but the first", "but the last"])
-def test_pages_side_by_side_are_fetched_a_window_at_a_time(selected: range, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adjacent_pages_are_fetched_by_window(selected: range, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large chunk, of which one page is left out, no more is held than of all of it."""
     fetched: list[int] = []
 
@@ -139,7 +139,7 @@ def test_pages_side_by_side_are_fetched_a_window_at_a_time(selected: range, monk
         assert max(fetched) < 1000 + page
 
 
-def test_a_scan_reads_the_pages_that_may_match() -> None:
+def test_scan_reads_only_pages_that_may_match() -> None:
     data = stored(dictionary=False, compression="uncompressed")
     condition = (pqext.col("i") >= 320) & (pqext.col("i") < 330)
     with pqext.open(data) as file:
@@ -152,7 +152,7 @@ def test_a_scan_reads_the_pages_that_may_match() -> None:
     assert "row group 1: 46 of 300 rows may match by their pages (4 of 28 pages): 0 to 45" in text
 
 
-def test_row_groups_and_rows_that_are_not_there_are_refused() -> None:
+def test_missing_row_groups_and_rows_are_rejected() -> None:
     with pqext.open(FILES["version 1"][0]) as file:
         for rows in ({3: [range(1)]}, {-1: None}, {0: [range(300, 301)]}, {0: [range(-1, 2)]}, {0: [range(2**70)]}):
             with pytest.raises(IndexError, match="row"):
@@ -181,7 +181,7 @@ def rewritten(data: bytes, column: int, change: Any) -> bytes:
 
 
 @pytest.mark.parametrize("column", [0, 3])
-def test_an_offset_index_that_lies_of_rows_is_found_out(column: int) -> None:
+def test_offset_index_with_wrong_rows_is_detected(column: int) -> None:
     def shift(pages: Any) -> None:
         pages[2].first_row_index += 1
 
@@ -194,7 +194,7 @@ def test_an_offset_index_that_lies_of_rows_is_found_out(column: int) -> None:
         assert file.read([name]).num_rows == ROWS
 
 
-def test_an_offset_index_that_misses_the_pages_is_found_out() -> None:
+def test_offset_index_with_wrong_page_offsets_is_detected() -> None:
     def shift(pages: Any) -> None:
         pages[1].offset, pages[1].compressed_page_size = pages[1].offset + 1, pages[1].compressed_page_size - 1
 
@@ -204,7 +204,7 @@ def test_an_offset_index_that_misses_the_pages_is_found_out() -> None:
     assert (caught.value.column, caught.value.row_group) == ("i", 0)
 
 
-def test_damage_outside_the_chosen_pages_is_not_met_unless_damage_is_passed_over() -> None:
+def test_corruption_outside_the_selected_pages_is_read_only_on_skip() -> None:
     data = bytearray(stored(dictionary=False, compression="uncompressed"))
     with pqext.open(bytes(data)) as file:
         start, length = file.row_groups[0].chunk(0).byte_range
@@ -224,7 +224,7 @@ def test_damage_outside_the_chosen_pages_is_not_met_unless_damage_is_passed_over
 
 @pytest.mark.spec("querying.intersection")
 @given(ranges, ranges, st.integers(1, 40))
-def test_row_ranges_are_sets_of_rows(first: list[range], second: list[range], count: int) -> None:
+def test_row_ranges_behave_like_sets_of_rows(first: list[range], second: list[range], count: int) -> None:
     def rows(parts: list[range]) -> list[int]:
         return [row for one in parts for row in one]
 

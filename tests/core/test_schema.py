@@ -55,7 +55,7 @@ def field(*elements: SchemaElement) -> pa.Field:
     return top.field(ReadOptions())
 
 
-def test_levels_count_the_optional_and_repeated_fields_of_the_path() -> None:
+def test_levels_count_optional_and_repeated_fields_of_the_path() -> None:
     found = tree(
         group("a", OPTIONAL, 2), leaf("x", REQUIRED), group("b", REPEATED, 1), leaf("y", OPTIONAL), leaf("c", REQUIRED),
         roots=2,
@@ -146,7 +146,7 @@ LIST = {"logicalType": LogicalType(LIST=ListType())}
         ),
     ],
 )
-def test_lists_and_maps_of_every_age_are_understood(elements: list[SchemaElement], expected: pa.Field) -> None:
+def test_lists_and_maps_of_every_format_version_are_read(elements: list[SchemaElement], expected: pa.Field) -> None:
     found = field(*elements)
     assert found == expected
     if pa.types.is_list(found.type):
@@ -166,26 +166,26 @@ def test_lists_and_maps_of_every_age_are_understood(elements: list[SchemaElement
         ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY, type_length=-1)], "length -1"),
     ],
 )
-def test_a_list_of_elements_that_is_no_tree_is_refused(elements: list[SchemaElement], message: str) -> None:
+def test_schema_elements_that_do_not_form_a_tree_are_rejected(elements: list[SchemaElement], message: str) -> None:
     whole = [SchemaElement(name="schema", num_children=1), *elements]
     for form in (whole, stored(whole)):
         with pytest.raises(CorruptFileError, match=message):
             _ = list(lazy_tree.from_elements(form).leaves)
 
 
-def test_an_unknown_physical_type_is_unsupported() -> None:
+def test_unknown_physical_type_is_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="physical type 77"):
         _ = tree(SchemaElement(name="a", type=77, repetition_type=REQUIRED)).leaves[0]
 
 
-def test_a_column_that_cannot_be_read_costs_only_itself() -> None:
+def test_unreadable_column_does_not_affect_other_columns() -> None:
     found = tree(SchemaElement(name="a", type=77, repetition_type=REQUIRED), leaf("b", REQUIRED), roots=2)
     assert found.find("b") is found.leaves[1]
     with pytest.raises(UnsupportedError, match="physical type 77"):
         found.find("a")
 
 
-def test_a_schema_deeper_than_the_limit_is_refused() -> None:
+def test_schema_deeper_than_the_limit_is_rejected() -> None:
     elements = [SchemaElement(name="schema", num_children=1)]
     elements += [group("g", OPTIONAL, 1) for _ in range(300)] + [leaf("x", REQUIRED)]
     with pytest.raises(LimitError, match="schema_depth=100"):
@@ -193,7 +193,7 @@ def test_a_schema_deeper_than_the_limit_is_refused() -> None:
     assert lazy_tree.from_elements(elements, Limits(schema_depth=400)).leaves[0].max_definition_level == 300
 
 
-def test_pyarrow_sees_the_logical_and_converted_types_that_its_own_writer_leaves(tmp_path: Any) -> None:
+def test_pyarrow_sees_the_same_types_as_from_its_own_writer(tmp_path: Any) -> None:
     table = tables.fixed()
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
     pqext.write_table(table, ours)
@@ -207,7 +207,7 @@ def test_pyarrow_sees_the_logical_and_converted_types_that_its_own_writer_leaves
 
 
 @pytest.mark.parametrize("converted", [c for c in ConvertedType if c.name != "MAP_KEY_VALUE"])
-def test_a_converted_type_alone_means_its_logical_type(converted: ConvertedType) -> None:
+def test_converted_type_alone_implies_its_logical_type(converted: ConvertedType) -> None:
     element = SchemaElement(name="a", converted_type=converted, precision=5, scale=2)
     found = logical.from_element(element)
     assert logical.converted_type(found) == converted
@@ -224,18 +224,18 @@ def test_a_converted_type_alone_means_its_logical_type(converted: ConvertedType)
         (pa.union([pa.field("x", pa.int8())], "sparse"), "sparse_union"),
     ],
 )
-def test_types_that_cannot_be_written_are_refused_by_name(kind: pa.DataType, message: str) -> None:
+def test_unsupported_types_are_rejected_by_name(kind: pa.DataType, message: str) -> None:
     with pytest.raises(TypeError, match=f"'col.*{message}"):
         plan(pa.schema([pa.field("col", kind)]), WriteOptions())
 
 
-def test_field_ids_are_kept() -> None:
+def test_field_ids_are_preserved() -> None:
     kind = pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "17"})
     (node,) = to_schema(plan(pa.schema([kind]), WriteOptions())).root.children
     assert node.field_id == 17
 
 
-def test_a_schema_deeper_than_the_stack_lets_arrow_see_it_is_refused() -> None:
+def test_schema_too_deep_for_the_stack_is_rejected() -> None:
     elements = [SchemaElement(name="schema", num_children=1)]
     elements += [group("g", FieldRepetitionType.REPEATED, 1) for _ in range(250)] + [leaf("x", REQUIRED)]
     data = b"PAR1" + serialise_footer(FileMetaData(version=2, schema=elements, num_rows=0, row_groups=[]))
@@ -245,14 +245,14 @@ def test_a_schema_deeper_than_the_stack_lets_arrow_see_it_is_refused() -> None:
                 ask()
 
 
-def test_a_name_that_two_fields_have_finds_the_first_and_is_not_unique() -> None:
+def test_duplicate_name_returns_the_first_field_and_is_not_unique() -> None:
     root = tree(leaf("a", REQUIRED), leaf("b", REQUIRED), leaf("a", OPTIONAL), roots=3).root
     found = root.child("a")
     assert found is root.children[0]
     assert (root.is_unique("a"), root.is_unique("b")) == (False, True)
 
 
-def test_children_are_found_by_name_whether_they_are_searched_for_or_indexed() -> None:
+def test_children_are_found_by_linear_search_or_index() -> None:
     names = [*(f"column {i}" for i in range(50)), "", "column 7", "é", "é\u0301", "column 7", "x" * 300]
     root = SchemaElement(name="schema", num_children=len(names))
     elements = stored([root, *(leaf(name, OPTIONAL) for name in names)])

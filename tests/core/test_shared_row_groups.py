@@ -45,13 +45,13 @@ def test_row_groups_that_share_a_bomb_of_nulls_are_rejected(read: Callable[[byte
         read(shared(1_000_000, 60))
 
 
-def test_ordinary_row_groups_that_share_a_chunk_are_read_as_pyarrow_reads_them() -> None:
+def test_ordinary_row_groups_that_share_a_chunk_match_pyarrow() -> None:
     data = shared(1_000, 50)
     assert pqext.read_table(data, limits=LIMITS).equals(pq.read_table(io.BytesIO(data)))
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(1_000_000, 10_000), (10, 20_000)])
-def test_verify_reports_shared_row_groups_once_and_ends_soon(rows: int, groups: int) -> None:
+def test_verify_reports_shared_row_groups_once_and_quickly(rows: int, groups: int) -> None:
     data, begun = shared(rows, groups), time.process_time()
     report = pqext.verify(data)
     assert time.process_time() - begun < 5 * SLOWER
@@ -60,7 +60,7 @@ def test_verify_reports_shared_row_groups_once_and_ends_soon(rows: int, groups: 
     assert report.num_rows == rows * groups == pq.read_metadata(io.BytesIO(data)).num_rows
 
 
-def test_recovery_of_very_many_shared_row_groups_ends_soon() -> None:
+def test_recovery_of_many_shared_row_groups_is_quick() -> None:
     data, out, begun = shared(1_000_000, 10_000), io.BytesIO(), time.process_time()
     report = pqext.recover(data, out)
     assert time.process_time() - begun < 5 * SLOWER
@@ -68,7 +68,7 @@ def test_recovery_of_very_many_shared_row_groups_ends_soon() -> None:
     assert [loss.rows for loss in report.losses] == [1_000_000 * 9_999]
 
 
-def test_verify_bounds_row_groups_of_nulls_that_share_no_bytes() -> None:
+def test_verify_limits_null_row_groups_without_shared_bytes() -> None:
     out = io.BytesIO()
     pq.write_table(pa.table({"v": pa.nulls(8_000_000, pa.int64())}), out, row_group_size=200_000)
     with_few = pqext.Limits.untrusted(memory_bytes=4 << 20, memory_expansion=0)
@@ -78,7 +78,7 @@ def test_verify_bounds_row_groups_of_nulls_that_share_no_bytes() -> None:
     assert pqext.verify(out.getvalue(), checks=["chunks"]).ok
 
 
-def test_chunks_at_one_offset_of_several_files_are_not_shared(tmp_path: Path) -> None:
+def test_chunks_at_one_offset_of_different_files_are_not_shared(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.parquet" for number in range(16)]
     for number, path in enumerate(paths):
         pq.write_table(pa.table({"a": pa.array([number] * 70_000, pa.int32())}), path)
@@ -88,7 +88,7 @@ def test_chunks_at_one_offset_of_several_files_are_not_shared(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(1_000_000, 1_000), (60_000, 5_000)])
-def test_repair_rejects_a_bomb_of_shared_row_groups_before_it_decodes_any(rows: int, groups: int) -> None:
+def test_repair_rejects_a_bomb_of_shared_row_groups_before_decoding(rows: int, groups: int) -> None:
     data, out, begun = shared(rows, groups), io.BytesIO(), time.process_time()
     with pytest.raises(pqext.LimitError, match="share one column chunk"):
         pqext.repair(data, out, limits=pqext.Limits.untrusted())
@@ -96,7 +96,7 @@ def test_repair_rejects_a_bomb_of_shared_row_groups_before_it_decodes_any(rows: 
     assert not out.getvalue()
 
 
-def test_repair_of_shared_row_groups_takes_time_for_each_once() -> None:
+def test_repair_of_shared_row_groups_takes_linear_time() -> None:
     seconds = []
     for groups in (250, 1_000):
         data, out, begun = shared(10, groups), io.BytesIO(), time.process_time()
@@ -117,7 +117,7 @@ UNTRUSTED = pqext.Limits.untrusted()
     lambda: next(pqext.open(CLAIMING, limits=UNTRUSTED).iter_batches()),
     lambda: pqext.recover(CLAIMING, io.BytesIO(), limits=UNTRUSTED),
 ])  # fmt: skip
-def test_untrusted_files_of_some_bytes_claim_no_billions_of_rows(read: Callable[[], object]) -> None:
+def test_small_untrusted_files_cannot_claim_billions_of_rows(read: Callable[[], object]) -> None:
     begun = time.process_time()
     with pytest.raises(pqext.LimitError, match=r"2,147,483,647 rows in \d+ bytes are more than rows=134217728"):
         read()

@@ -11,7 +11,7 @@ import pqext
 from pqext import geo, variant
 
 
-def test_files_metadata_and_schemas_show_what_they_are(tmp_path: Path) -> None:
+def test_files_metadata_and_schemas_have_readable_reprs(tmp_path: Path) -> None:
     events = variant.parse_json([json.dumps({"a": n, "b": {"c": str(n)}}) for n in range(5)])
     table = pa.table(
         {"id": range(5), "event": events, "whole": events, "at": geo.from_points([1.0] * 5, [2.0] * 5)}

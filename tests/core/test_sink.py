@@ -117,7 +117,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("existing", [False, True])
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_disk_that_fills_up_at_any_moment_leaves_all_as_it_was(
+def test_full_disk_at_any_moment_leaves_files_unchanged(
     name: str, existing: bool, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FullDisk(monkeypatch)
@@ -139,7 +139,7 @@ def test_a_disk_that_fills_up_at_any_moment_leaves_all_as_it_was(
     assert list(content(tmp_path)) == ["out"]
 
 
-def test_a_summary_that_does_not_fit_leaves_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summary_that_does_not_fit_leaves_complete_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part = tmp_path / "part.parquet"
     pqext.write_table(TABLE.slice(0, 10), part)
     pqext.write_summary([part], tmp_path)
@@ -152,7 +152,7 @@ def test_a_summary_that_does_not_fit_leaves_whole_files(tmp_path: Path, monkeypa
         assert content(tmp_path) == before
 
 
-def test_the_commands_leave_no_half_written_page_or_example(
+def test_commands_leave_no_partial_page_or_example(
     inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = FullDisk(monkeypatch)
@@ -168,7 +168,7 @@ def test_the_commands_leave_no_half_written_page_or_example(
         assert content(tmp_path) == {}
 
 
-def test_a_limit_of_the_system_on_a_files_size_leaves_nothing(tmp_path: Path) -> None:
+def test_file_size_limit_of_the_system_leaves_no_file(tmp_path: Path) -> None:
     # What the kernel does, not what the test says that it does: writes that are cut short, then refused.
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     path = tmp_path / "out"
@@ -186,7 +186,7 @@ def test_a_limit_of_the_system_on_a_files_size_leaves_nothing(tmp_path: Path) ->
         assert content(tmp_path) == {}
 
 
-def test_a_writer_that_is_forgotten_leaves_nothing_but_a_forked_child_leaves_it_alone(tmp_path: Path) -> None:
+def test_forgotten_writer_removes_its_file_but_a_forked_child_does_not(tmp_path: Path) -> None:
     sink = Sink(tmp_path / "out")
     sink.write(b"x" * 100_000)
     child = os.fork()
@@ -204,7 +204,7 @@ def test_a_writer_that_is_forgotten_leaves_nothing_but_a_forked_child_leaves_it_
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_unfinished_upload_is_aborted_by_its_own_process_alone(tmp_path: Path) -> None:
+def test_unfinished_upload_is_aborted_only_by_its_own_process(tmp_path: Path) -> None:
     class Named:
         def __init__(self, name: str) -> None:
             self.path = str(tmp_path / name)
@@ -227,7 +227,7 @@ def test_unfinished_upload_is_aborted_by_its_own_process_alone(tmp_path: Path) -
     assert sorted(os.listdir(tmp_path)) == ["aborted", "forgotten"]
 
 
-def test_an_interrupt_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_during_file_creation_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system has made it, and its object is not there yet."""
 
     def interrupted(path: str, mode: str) -> None:
@@ -240,7 +240,7 @@ def test_an_interrupt_while_the_file_is_made_leaves_nothing(tmp_path: Path, monk
     assert content(tmp_path) == {}
 
 
-def test_permissions_that_cannot_be_kept_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permissions_that_cannot_be_preserved_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(source: str, dest: str) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), dest)
 
@@ -254,14 +254,14 @@ def test_permissions_that_cannot_be_kept_leave_nothing(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "x" * 234], ids=["255", "254 in UTF-8", "234"])
-def test_every_name_that_the_file_system_takes_can_be_written(name: str, tmp_path: Path) -> None:
+def test_every_name_valid_for_the_file_system_can_be_written(name: str, tmp_path: Path) -> None:
     for _ in range(2):
         pqext.write_table(TABLE.slice(0, 3), tmp_path / name)
     assert os.listdir(tmp_path) == [name]
     assert pqext.read_table(tmp_path / name).num_rows == 3
 
 
-def test_a_name_that_is_too_long_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_overlong_name_is_rejected_before_writing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="too long") as caught:
         pqext.ParquetWriter(tmp_path / ("x" * 256), TABLE.schema)
     assert caught.value.errno == errno.ENAMETOOLONG
@@ -285,7 +285,7 @@ class Taking(io.RawIOBase):
         return min(self.taken, len(data))
 
 
-def test_a_file_object_that_takes_a_part_gets_the_rest_and_one_that_takes_nothing_is_refused() -> None:
+def test_partial_writes_continue_and_empty_writes_are_an_error() -> None:
     part, whole = Taking(7), io.BytesIO()
     for out in (part, whole):
         pqext.write_table(TABLE.slice(0, 100), out)
@@ -295,7 +295,7 @@ def test_a_file_object_that_takes_a_part_gets_the_rest_and_one_that_takes_nothin
             pqext.write_table(TABLE.slice(0, 100), Taking(taken))
 
 
-def test_a_file_object_that_tells_nothing_has_taken_all() -> None:
+def test_write_that_returns_none_is_complete() -> None:
     class Silent:
         def __init__(self) -> None:
             self.content = b""

@@ -100,7 +100,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     "statistics.distinct-count",
 )
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_both_ways_write_the_same_bytes(options: dict[str, Any]) -> None:
+def test_both_code_paths_write_the_same_bytes(options: dict[str, Any]) -> None:
     """Whole arrays, slices that begin within a byte of the validity, arrays with some nulls and with nothing else."""
     table = pa.table(ARRAYS)
     forms = {
@@ -127,7 +127,7 @@ def test_both_ways_write_the_same_bytes(options: dict[str, Any]) -> None:
 
 @given(st.data())
 @settings(max_examples=share(0.5), suppress_health_check=SLOW_TO_DRAW, deadline=None)
-def test_both_ways_write_any_table(data: st.DataObject) -> None:
+def test_both_code_paths_write_arbitrary_tables(data: st.DataObject) -> None:
     table = data.draw(strategies.tables())
     chosen = data.draw(st.sampled_from(OPTIONS))
     both(table.combine_chunks(), row_group_rows=data.draw(st.integers(1, 10)), **chosen)
@@ -157,14 +157,14 @@ def test_both_ways_write_any_table(data: st.DataObject) -> None:
     ],
     ids=str,
 )
-def test_what_is_unusual_goes_the_longer_way(array: pa.Array, options: dict[str, Any]) -> None:
+def test_unusual_input_uses_the_generic_path(array: pa.Array, options: dict[str, Any]) -> None:
     table = pa.table({"x": array})
     with counted() as small:
         both(table, **options)
     assert not any(small)
 
 
-def test_columns_of_either_kind_lie_side_by_side() -> None:
+def test_columns_of_both_code_paths_are_written_together() -> None:
     table = pa.table({"a": [1, None], "b": [[1], None], "c": ["x", "y"], "d": [True, False]})
     with counted() as small:
         raw = both(table)
@@ -204,11 +204,11 @@ def refuses(leaf: SmallLeaf, *arguments: Any, **keywords: Any) -> bool:
 @pytest.mark.parametrize(
     "offsets", [[0, 2, 1], [0, 1, 9], [-1, 1, 2], [0, 2**31 - 1, 2], [1, 0, 3], [0, 1], []], ids=str
 )
-def test_byte_arrays_that_leave_their_buffers_are_left_alone(offsets: list[int], nulls: int) -> None:
+def test_byte_arrays_beyond_their_buffers_use_the_generic_path(offsets: list[int], nulls: int) -> None:
     assert refuses(leaf(), 2, [b"\x01", np.array(offsets, np.int32).tobytes(), b"abc"], nulls)
 
 
-def test_arrays_that_contradict_themselves_are_left_alone() -> None:
+def test_inconsistent_arrays_use_the_generic_path() -> None:
     numbers, eight = leaf(form="i8"), bytes(8 * 8)
     assert not refuses(numbers, 8, [b"\x1f", eight], 3)
     assert refuses(numbers, 9, [None, eight])
@@ -223,7 +223,7 @@ def test_arrays_that_contradict_themselves_are_left_alone() -> None:
     assert refuses(leaf(), 1, [None, np.array([0, 1], np.int32).tobytes(), None])
 
 
-def test_text_that_is_not_utf8_is_refused_as_ever() -> None:
+def test_invalid_utf8_is_rejected_on_the_fast_path() -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer("é".encode())]
     )

@@ -30,7 +30,7 @@ def written(path: Path, groups: int, rows: int = 10) -> pa.Table:
     return table
 
 
-def test_many_small_row_groups_are_read_by_few_requests(tmp_path: Path) -> None:
+def test_many_small_row_groups_are_read_with_few_requests(tmp_path: Path) -> None:
     path = tmp_path / "small.parquet"
     table = written(path, 100)
     with pqext.open(path) as file:
@@ -39,7 +39,7 @@ def test_many_small_row_groups_are_read_by_few_requests(tmp_path: Path) -> None:
         assert file.source.requests - opened < 10
 
 
-def test_batches_of_small_row_groups_read_ahead_no_more_than_was_read(tmp_path: Path) -> None:
+def test_read_ahead_of_small_row_groups_grows_with_consumption(tmp_path: Path) -> None:
     path = tmp_path / "small.parquet"
     table = written(path, 100)
     with pqext.open(path) as file:
@@ -54,7 +54,7 @@ def test_batches_of_small_row_groups_read_ahead_no_more_than_was_read(tmp_path: 
 
 
 @pytest.mark.parametrize(("rows", "groups", "together"), [(7000, 40, 19), (5, 600, 256)])
-def test_chunks_fetched_together_are_at_most_256_or_a_megabyte(rows: int, groups: int, together: int) -> None:
+def test_chunks_fetched_together_are_limited_to_256_or_a_megabyte(rows: int, groups: int, together: int) -> None:
     numbers = np.random.default_rng(1).integers(0, 1 << 62, rows * groups)
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": numbers}), sink, row_group_size=rows, use_dictionary=False, compression="none")
@@ -69,7 +69,7 @@ def test_chunks_fetched_together_are_at_most_256_or_a_megabyte(rows: int, groups
 
 
 @given(st.data())
-def test_the_rows_of_chosen_row_groups_come_in_their_order(
+def test_selected_row_groups_are_returned_in_order(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("drawn") / "drawn.parquet"
@@ -82,7 +82,7 @@ def test_the_rows_of_chosen_row_groups_come_in_their_order(
         assert file.read(columns, row_groups=chosen).select(sorted(columns)) == rows
 
 
-def test_more_row_groups_than_are_kept_are_read_again(tmp_path: Path) -> None:
+def test_row_groups_evicted_from_the_cache_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "small.parquet"
     table = written(path, 600, rows=2)
     with pqext.open(path) as file:
@@ -94,7 +94,7 @@ def test_more_row_groups_than_are_kept_are_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("page", ["1.0", "2.0"])
-def test_skipped_damage_of_small_chunks_is_that_of_page_by_page_reading(
+def test_skipped_corruption_of_small_chunks_matches_page_by_page_reading(
     monkeypatch: pytest.MonkeyPatch, dictionary: bool, page: str
 ) -> None:
     out = io.BytesIO()
@@ -130,7 +130,7 @@ def test_skipped_damage_of_small_chunks_is_that_of_page_by_page_reading(
     assert fast == [outcome(one) for one in damaged]
 
 
-def test_small_chunks_are_decoded_by_one_call_where_damage_is_skipped(
+def test_small_chunks_are_decoded_in_one_call_on_skip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "small.parquet"

@@ -26,7 +26,7 @@ def write(table: pa.Table, sorting: Any, **options: Any) -> bytes:
 
 
 @pytest.mark.spec("sorting.recorded")
-def test_pyarrow_reads_the_sort_keys() -> None:
+def test_pyarrow_reads_sort_keys() -> None:
     table = pa.table({"a": [1, 1, 2], "s": [{"x": "b"}, {"x": "a"}, {"x": None}], "z": [3, 1, 2]})
     raw = write(table, ["a", SortKey("s.x", descending=True)], row_group_rows=2)
     group = pq.ParquetFile(io.BytesIO(raw)).metadata.row_group(0)
@@ -48,7 +48,7 @@ def test_pyarrow_reads_the_sort_keys() -> None:
         ("descriptions", SortKey("descriptions")),
     ],
 )
-def test_keys_are_written_as_in_sql(text: str, key: SortKey) -> None:
+def test_sort_keys_are_written_like_in_sql(text: str, key: SortKey) -> None:
     assert sort_keys([text]) == (key,)
 
 
@@ -62,13 +62,13 @@ def test_keys_are_written_as_in_sql(text: str, key: SortKey) -> None:
         ([3], "as text or SortKey"),
     ],
 )
-def test_keys_that_make_no_sense_are_refused(sorting: Any, error: str) -> None:
+def test_invalid_sort_keys_are_rejected(sorting: Any, error: str) -> None:
     with pytest.raises((ValueError, TypeError), match=error):
         write(pa.table({"a": [1], "l": [[1]]}), sorting)
 
 
 @pytest.mark.spec("sorting.checked")
-def test_rows_that_are_not_sorted_are_refused_and_nothing_is_written() -> None:
+def test_unsorted_rows_are_rejected_and_nothing_is_written() -> None:
     out = io.BytesIO()
     writer = pqext.ParquetWriter(out, pa.schema({"a": pa.int64()}), sorting=["a"], row_group_rows=3)
     writer.write_table(pa.table({"a": [1, 2, 3]}))
@@ -110,7 +110,7 @@ def is_sorted(rows: list[tuple[Any, ...]], keys: list[SortKey]) -> bool:
 
 @pytest.mark.spec("sorting.checked")
 @given(st.data())
-def test_what_is_refused_is_what_is_not_sorted(data: st.DataObject) -> None:
+def test_exactly_unsorted_tables_are_rejected(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=2))
     count = data.draw(st.integers(0, 5))
     columns, keys = {}, []
@@ -130,7 +130,7 @@ def test_what_is_refused_is_what_is_not_sorted(data: st.DataObject) -> None:
 
 
 @pytest.mark.spec("sorting.checked")
-def test_a_later_key_counts_only_between_rows_that_all_earlier_keys_leave_equal() -> None:
+def test_later_key_orders_only_rows_equal_in_all_earlier_keys() -> None:
     rows = {"a": [0, 0, 1], "b": [0, 0, 0], "c": [0, 1, 0]}
     write(pa.table(rows), ["a", "b", "c"])
     with pytest.raises(ValueError, match="not sorted by 'c'"):
@@ -139,7 +139,7 @@ def test_a_later_key_counts_only_between_rows_that_all_earlier_keys_leave_equal(
 
 @pytest.mark.spec("sorting.checked")
 @pytest.mark.parametrize("descending", [False, True])
-def test_a_later_key_does_not_count_where_the_earlier_one_passes_from_or_to_null(descending: bool) -> None:
+def test_later_key_is_ignored_if_an_earlier_one_changes_to_or_from_null(descending: bool) -> None:
     rows = {"a": [None, 1], "b": [5, 3]}
     write(pa.table(rows), [SortKey("a", descending, nulls_first=True), "b"])
     write(pa.table(rows).take([1, 0]).set_column(1, "b", pa.array([5, 3])), [SortKey("a", descending), "b"])
@@ -150,7 +150,7 @@ def test_a_later_key_does_not_count_where_the_earlier_one_passes_from_or_to_null
 
 
 @pytest.mark.spec("sorting.floats")
-def test_nan_sorts_behind_all_numbers_and_zeros_are_one() -> None:
+def test_nan_sorts_after_numbers_and_zeros_are_equal() -> None:
     write(pa.table({"a": [0.0, -0.0, 1.0, math.nan, math.nan]}), ["a"])
     with pytest.raises(ValueError, match="not sorted"):
         write(pa.table({"a": [math.nan, 1.0]}), ["a"])
@@ -159,7 +159,7 @@ def test_nan_sorts_behind_all_numbers_and_zeros_are_one() -> None:
     write(pa.table({"a": [-0.0, 0.0]}), ["a"], float_order="ieee754")
 
 
-def test_column_is_picked_by_its_name_or_its_path_through_structs() -> None:
+def test_column_is_selected_by_name_or_path_through_structs() -> None:
     inner = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int32())]))
     table = pa.table({"s": pa.StructArray.from_arrays([inner], ["t"]), "s.t": [7, 8, 9]})
     for name, expected in (("s.t", [7, 8, 9]), ("s.t.x", [1, None, None]), ("s", inner.to_pylist())):

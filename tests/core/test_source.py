@@ -79,18 +79,18 @@ def source(request: pytest.FixtureRequest, path: Path) -> Iterator[Source]:
         yield opened
 
 
-def test_a_range_holds_its_bytes(source: Source) -> None:
+def test_range_returns_its_bytes(source: Source) -> None:
     assert source.size == len(DATA)
     for offset, length in [(0, 4), (299_990, 10), (5, 0), (300_000, 0), (100, 200_000), (0, 300_000)]:
         assert bytes(source.read(offset, length)) == DATA[offset : offset + length]
 
 
-def test_bytes_are_lent_read_only(source: Source) -> None:
+def test_buffers_are_read_only(source: Source) -> None:
     view = source.read(10, 20)
     assert (view.flags.writeable, view.dtype, view.flags.contiguous) == (False, np.uint8, True)
 
 
-def test_bytes_fetched_are_counted(source: Source) -> None:
+def test_fetched_bytes_are_counted(source: Source) -> None:
     source.read(0, 100)
     source.read(50, 100)
     source.read_many([(1000, 10), (200_000, 5), (1010, 10)])
@@ -100,7 +100,7 @@ def test_bytes_fetched_are_counted(source: Source) -> None:
 @pytest.mark.parametrize(
     ("offset", "length"), [(-1, 5), (0, -1), (299_999, 2), (300_001, 0), (1 << 63, 1), (5, 1 << 63), (-5, 300_000)]
 )
-def test_a_range_that_leaves_the_file_is_corrupt(source: Source, offset: int, length: int) -> None:
+def test_range_beyond_the_file_is_corrupt(source: Source, offset: int, length: int) -> None:
     with pytest.raises(CorruptFileError, match="truncated or its metadata is corrupt") as caught:
         source.read(offset, length)
     assert caught.value.offset == offset
@@ -109,7 +109,7 @@ def test_a_range_that_leaves_the_file_is_corrupt(source: Source, offset: int, le
     assert source.bytes_read == 0
 
 
-def test_threads_read_at_the_same_time(source: Source) -> None:
+def test_threads_read_concurrently(source: Source) -> None:
     ranges = [(offset, 3000) for offset in range(0, 290_000, 1000)]
     with ThreadPoolExecutor(8) as pool:
         views = list(pool.map(lambda one: source.read(*one), ranges))
@@ -139,7 +139,7 @@ class Counting(MemorySource):
 
 
 @given(RANGES, st.sampled_from([0, 100, 70_000]))
-def test_many_ranges_are_those_read_one_by_one(ranges: list[tuple[int, int]], gap: int) -> None:
+def test_many_ranges_equal_single_reads(ranges: list[tuple[int, int]], gap: int) -> None:
     source = Counting(DATA, gap)
     found = [bytes(view) for view in source.read_many(ranges)]
     assert found == [DATA[offset : offset + length] for offset, length in ranges]
@@ -153,7 +153,7 @@ def test_many_ranges_are_those_read_one_by_one(ranges: list[tuple[int, int]], ga
 
 
 @pytest.mark.spec("querying.coalescing")
-def test_near_ranges_share_one_read_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_ranges_share_one_bounded_read(monkeypatch: pytest.MonkeyPatch) -> None:
     source = Counting(DATA, 50)
     source.read_many([(200, 10), (0, 100), (150, 20), (1000, 5)])
     assert source.fetched == [(0, 210), (1000, 5)]
@@ -163,7 +163,7 @@ def test_near_ranges_share_one_read_that_is_not_endless(monkeypatch: pytest.Monk
     assert source.fetched == [(0, 150), (200, 10), (1000, 500)]
 
 
-def test_local_files_and_memory_fetch_little_more_than_they_must(path: Path) -> None:
+def test_local_files_and_memory_fetch_little_excess(path: Path) -> None:
     assert MemorySource(DATA).tail_bytes == 0
     assert PathSource(str(path)).tail_bytes <= 16 << 10
     with open_source(path) as opened:
@@ -171,7 +171,7 @@ def test_local_files_and_memory_fetch_little_more_than_they_must(path: Path) -> 
         assert opened.bytes_read == 12
 
 
-def test_a_source_knows_its_path_when_it_has_one(path: Path) -> None:
+def test_source_has_a_path_if_available(path: Path) -> None:
     with open_source(path) as opened:
         assert opened.path == str(path)
         with pytest.raises(CorruptFileError) as caught:
@@ -182,7 +182,7 @@ def test_a_source_knows_its_path_when_it_has_one(path: Path) -> None:
     assert open_source(DATA).path is None
 
 
-def test_what_the_caller_opened_stays_open(path: Path) -> None:
+def test_file_opened_by_the_caller_stays_open(path: Path) -> None:
     for file in (io.BytesIO(DATA), path.open("rb"), pa.BufferReader(DATA)):
         with open_source(file) as opened:
             assert isinstance(opened, (StreamSource, ArrowSource))
@@ -191,27 +191,27 @@ def test_what_the_caller_opened_stays_open(path: Path) -> None:
         file.close()
 
 
-def test_a_closed_file_cannot_be_read(path: Path) -> None:
+def test_closed_file_cannot_be_read(path: Path) -> None:
     opened = open_source(path)
     opened.close()
     with pytest.raises(ValueError, match="closed"):
         opened.read(0, 10)
 
 
-def test_a_file_that_shrinks_is_noticed(path: Path) -> None:
+def test_shrinking_file_is_detected(path: Path) -> None:
     with open_source(path) as opened:
         os.truncate(path, 1000)
         with pytest.raises(CorruptFileError, match="ends after 1000 bytes but had 300000"):
             opened.read(900, 200)
 
 
-def test_a_path_is_read_without_positioned_reads_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_is_read_without_pread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pread")
     with open_source(path) as opened:
         assert bytes(opened.read(1000, 5000)) == DATA[1000:6000]
 
 
-def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
+def test_source_that_cannot_be_opened_is_an_error_with_reason(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_source(tmp_path / "missing")
     with pytest.raises(IsADirectoryError):
@@ -230,7 +230,7 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         open_source(pa.CompressedInputStream(pa.BufferReader(b""), "gzip"))
 
 
-def test_an_mmap_and_a_file_object_of_the_barest_kind_are_read(path: Path) -> None:
+def test_mmap_and_minimal_file_object_are_read(path: Path) -> None:
     class Bare:
         def __init__(self) -> None:
             self._file = io.BytesIO(DATA)
@@ -245,7 +245,7 @@ def test_an_mmap_and_a_file_object_of_the_barest_kind_are_read(path: Path) -> No
             assert bytes(open_source(source).read(1000, 5000)) == DATA[1000:6000]
 
 
-def test_counting_survives_many_threads() -> None:
+def test_byte_counts_are_exact_with_many_threads() -> None:
     source = MemorySource(DATA)
     threads = [threading.Thread(target=lambda: [source.read(0, 1) for _ in range(2000)]) for _ in range(8)]
     for thread in threads:
@@ -254,7 +254,7 @@ def test_counting_survives_many_threads() -> None:
         thread.join()
     assert source.bytes_read == 16_000
 @pytest.mark.spec("querying.versions")
-def test_a_local_file_that_is_written_to_while_it_is_open_is_reported(tmp_path: Path) -> None:
+def test_local_file_modified_while_open_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     table = pa.table({"a": list(range(1000)), "b": ["text"] * 1000})
     pqext.write_table(table, path)
@@ -272,7 +272,7 @@ def test_a_local_file_that_is_written_to_while_it_is_open_is_reported(tmp_path: 
             file.read()
 
 
-def test_a_local_file_that_another_one_replaced_is_read_as_it_was(tmp_path: Path) -> None:
+def test_replaced_local_file_is_read_in_its_old_state(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     table = pa.table({"a": list(range(1000))})
     pqext.write_table(table, path)

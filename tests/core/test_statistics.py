@@ -44,7 +44,7 @@ def chunk(array: pa.Array, **options: Any) -> tuple[Bounds, Any, bytes]:
 
 
 @pytest.mark.parametrize("name", sorted(tables.LEAVES))
-def test_pyarrow_sees_the_minimum_maximum_and_nulls_of_each_type(name: str) -> None:
+def test_pyarrow_reads_minimum_maximum_and_nulls_of_each_type(name: str) -> None:
     column = tables.fixed()[name].combine_chunks()
     _, theirs, _ = chunk(column)
     assert theirs.null_count == column.null_count
@@ -56,7 +56,7 @@ def test_pyarrow_sees_the_minimum_maximum_and_nulls_of_each_type(name: str) -> N
 
 
 @pytest.mark.parametrize("rows", [5, 8, 13])
-def test_bounds_of_booleans_are_those_of_each_row_group(rows: int) -> None:
+def test_boolean_bounds_follow_each_row_group(rows: int) -> None:
     column = pa.chunked_array([[False] * 16 + [True] * 21 + [False] * 3, [True] * 9 + [False] * 30])
     out = io.BytesIO()
     pqext.write_table(pa.table({"c": column}), out, row_group_rows=rows)
@@ -67,25 +67,25 @@ def test_bounds_of_booleans_are_those_of_each_row_group(rows: int) -> None:
         first += count
 
 
-def test_nan_is_left_out_of_the_bounds_and_counted() -> None:
+def test_nan_is_excluded_from_bounds_and_counted() -> None:
     bounds, theirs, _ = chunk(pa.array([1.0, math.nan, -3.0, None]))
     assert (bounds.minimum, bounds.maximum, bounds.has_nan, bounds.null_count) == (-3.0, 1.0, True, 1)
     assert (theirs.min, theirs.max) == (-3.0, 1.0)
 
 
-def test_a_column_of_nan_has_no_bounds() -> None:
+def test_all_nan_column_has_no_bounds() -> None:
     bounds, _, _ = chunk(pa.array([math.nan, math.nan]))
     assert (bounds.minimum, bounds.maximum, bounds.has_nan) == (None, None, True)
 
 
-def test_a_zero_bound_takes_the_sign_that_widens_it() -> None:
+def test_zero_bound_has_the_sign_that_widens_it() -> None:
     _, theirs, _ = chunk(pa.array([0.0, -0.0]))
     assert math.copysign(1, theirs.min) == -1
     assert math.copysign(1, theirs.max) == 1
 
 
 @given(st.lists(st.text(min_size=60, max_size=75), min_size=1, max_size=5))
-def test_long_strings_lie_within_their_shortened_bounds(values: list[str]) -> None:
+def test_long_strings_lie_within_truncated_bounds(values: list[str]) -> None:
     try:
         raw = [value.encode() for value in values]
     except UnicodeEncodeError:
@@ -99,7 +99,7 @@ def test_long_strings_lie_within_their_shortened_bounds(values: list[str]) -> No
     assert bounds.maximum.decode()
 
 
-def test_a_maximum_that_cannot_be_raised_is_kept_whole() -> None:
+def test_maximum_that_cannot_be_incremented_is_not_truncated() -> None:
     bounds, _, _ = chunk(pa.array([b"\xff" * 100]))
     assert bounds.maximum == b"\xff" * 100
     text = "\U0010ffff" * 20
@@ -119,7 +119,7 @@ TEXT_TYPES = {
 @pytest.mark.spec("statistics.truncation")
 @pytest.mark.parametrize("member", TEXT_TYPES)
 @given(text=st.text(BOUNDARIES, min_size=1, max_size=12), size=st.integers(1, 12))
-def test_shortened_text_is_utf8_of_at_most_the_size_asked_for(member: str, text: str, size: int) -> None:
+def test_truncated_text_is_valid_utf8_within_the_requested_size(member: str, text: str, size: int) -> None:
     leaf, bound = LeafType(Type.BYTE_ARRAY, None, TEXT_TYPES[member]), text.encode()
     low, exact_low = statistics.truncate_lower(leaf, bound, size)
     high, exact_high = statistics.truncate_upper(leaf, bound, size)
@@ -133,7 +133,7 @@ def test_shortened_text_is_utf8_of_at_most_the_size_asked_for(member: str, text:
 @pytest.mark.spec("statistics.truncation")
 @pytest.mark.parametrize("code", [0, 0x61, 0x7E, 0x7F, 0x80, 0x7FE, 0x7FF, 0xD7FE, 0xD7FF, 0xE000, 0xFFFE, 0xFFFF,
                                   0x10000, 0x10FFFD, 0x10FFFE, 0x10FFFF])  # fmt: skip
-def test_truncated_maximum_ends_with_the_next_character_of_the_same_length(code: int) -> None:
+def test_truncated_maximum_increments_the_last_character(code: int) -> None:
     leaf, character = LeafType(Type.BYTE_ARRAY, None, TEXT_TYPES["STRING"]), chr(code)
     size = len(character.encode())
     later = (chr(number) for number in range(code + 1, 0x110000) if not 0xD800 <= number <= 0xDFFF)
@@ -143,14 +143,14 @@ def test_truncated_maximum_ends_with_the_next_character_of_the_same_length(code:
     assert (high.decode(), is_exact) == (expected, False)
 
 
-def test_shortened_bounds_say_that_they_are_not_exact() -> None:
+def test_truncated_bounds_are_marked_inexact() -> None:
     _, _, data = chunk(pa.array(["a" * 100, "b"]))
     written = pqext.open(data).row_groups[0].chunk(0).metadata.statistics
     assert written.is_min_value_exact is False
     assert written.is_max_value_exact is True
 
 
-def test_types_without_an_order_are_written_and_read_without_bounds() -> None:
+def test_unordered_types_have_no_bounds() -> None:
     leaf = LeafType(Type.BYTE_ARRAY, logical=LogicalType(GEOMETRY=GeometryType()))
     order = orders.to_write(leaf)
     pages = statistics.of_pages(order, pa.array([b"a", b"b"]), np.array([0, 2]))
@@ -159,13 +159,13 @@ def test_types_without_an_order_are_written_and_read_without_bounds() -> None:
     assert (found.minimum, found.maximum) == (None, None)
 
 
-def test_without_a_column_order_bounds_mean_nothing() -> None:
+def test_bounds_without_a_column_order_are_ignored() -> None:
     stats = Statistics(min_value=b"\1\0\0\0", max_value=b"\2\0\0\0", null_count=0)
     assert statistics.to_bounds(LeafType(Type.INT32), stats, 2, None).minimum is None
     assert statistics.to_bounds(LeafType(Type.INT32), stats, 2, ORDERED).minimum == 1
 
 
-def test_the_deprecated_fields_are_trusted_for_signed_types_only() -> None:
+def test_deprecated_fields_are_used_for_signed_types_only() -> None:
     old = Statistics(min=b"\1\0\0\0", max=b"\2\0\0\0")
     assert statistics.to_bounds(LeafType(Type.INT32), old, 2, None).maximum == 2
     assert statistics.to_bounds(LeafType(Type.BYTE_ARRAY), Statistics(min=b"a", max=b"b"), 2, None).maximum is None
@@ -180,7 +180,7 @@ def test_the_deprecated_fields_are_trusted_for_signed_types_only() -> None:
         Statistics(null_count=3),
     ],
 )
-def test_statistics_that_make_no_sense_are_unknown(stats: Statistics) -> None:
+def test_implausible_statistics_are_unknown(stats: Statistics) -> None:
     found = statistics.to_bounds(LeafType(Type.INT32), stats, 2, ORDERED)
     assert found == Bounds(num_values=2)
 
@@ -189,14 +189,14 @@ def test_statistics_that_make_no_sense_are_unknown(stats: Statistics) -> None:
     ("null_count", "nan_count", "has_nan"),
     [(0, 0, False), (3, 1, True), (0, 4, True), (3, 2, None), (4, 1, None), (None, 5, None), (None, -1, None)],
 )
-def test_more_nan_than_values_are_unknown(null_count: int | None, nan_count: int, has_nan: bool | None) -> None:
+def test_nan_count_above_value_count_is_unknown(null_count: int | None, nan_count: int, has_nan: bool | None) -> None:
     stats = Statistics(null_count=null_count, nan_count=nan_count)
     assert statistics.to_bounds(LeafType(Type.DOUBLE), stats, 4, ORDERED).has_nan is has_nan
 
 
 @pytest.mark.parametrize("has_nan", [True, False, None])
 @pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">="])
-def test_nan_is_compared_with_bounds_as_duckdb_compares_it(operator: Any, has_nan: bool | None) -> None:
+def test_nan_compares_with_bounds_like_in_duckdb(operator: Any, has_nan: bool | None) -> None:
     values = [1.0, math.nan] if has_nan is not False else [1.0]
     rows = pa.table({"x": values})
     sql_operator = "=" if operator == "==" else operator
@@ -231,7 +231,7 @@ def answers(question: Any, value: Any) -> bool:
 
 
 @given(st.lists(st.one_of(st.none(), VALUES), max_size=5), QUESTIONS, st.booleans(), st.integers(0, 2))
-def test_no_value_that_matches_is_ever_ruled_out(values: list[Any], question: Any, nulls: bool, slack: int) -> None:
+def test_matching_value_is_never_excluded(values: list[Any], question: Any, nulls: bool, slack: int) -> None:
     numbers = [value for value in values if value is not None and value == value]
     bounds = Bounds(
         minimum=min(numbers) - slack if numbers else None,
@@ -244,7 +244,7 @@ def test_no_value_that_matches_is_ever_ruled_out(values: list[Any], question: An
         assert may_match(question, bounds)
 
 
-def test_what_lies_outside_the_bounds_is_ruled_out() -> None:
+def test_values_outside_the_bounds_are_pruned() -> None:
     bounds = Bounds(minimum=3, maximum=7, null_count=0, num_values=4)
     for question in (
         Comparison("==", 2), Comparison("==", 8), Comparison("<", 3), Comparison("<=", 2.5), Comparison(">", 7),

@@ -24,7 +24,7 @@ def written(column: pa.Array) -> bytes:
 @pytest.mark.spec("logical.integer.signed", "logical.integer.unsigned")
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
 @pytest.mark.parametrize("signed", [True, False])
-def test_integers_are_bounded_in_the_order_of_their_sign(width: int, signed: bool) -> None:
+def test_integer_bounds_follow_their_signedness(width: int, signed: bool) -> None:
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     column = pa.array([1, high, low, 2], pa.type_for_alias(f"{'' if signed else 'u'}int{width}"))
     theirs = pq.ParquetFile(io.BytesIO(written(column))).metadata.row_group(0).column(0).statistics
@@ -40,7 +40,7 @@ def test_integers_are_bounded_in_the_order_of_their_sign(width: int, signed: boo
     ("digits", "physical"),
     [(1, "INT32"), (9, "INT32"), (10, "INT64"), (18, "INT64"), (19, "FIXED_LEN_BYTE_ARRAY")],
 )
-def test_decimals_take_the_smallest_physical_type_that_holds_their_digits(digits: int, physical: str) -> None:
+def test_decimals_use_the_smallest_sufficient_physical_type(digits: int, physical: str) -> None:
     values = [Decimal(10**digits - 1), Decimal(1 - 10**digits)]
     data = written(pa.array(values, pa.decimal128(digits, 0)))
     seen = pq.ParquetFile(io.BytesIO(data))
@@ -53,7 +53,7 @@ def test_decimals_take_the_smallest_physical_type_that_holds_their_digits(digits
     ("converted", "kind", "unit"),
     [(ConvertedType.TIME_MILLIS, Type.INT32, "ms"), (ConvertedType.TIME_MICROS, Type.INT64, "us")],
 )
-def test_times_of_old_files_are_in_utc(converted: ConvertedType, kind: Type, unit: str) -> None:
+def test_times_of_old_files_are_utc(converted: ConvertedType, kind: Type, unit: str) -> None:
     data = one(kind, bytes(8), 1, converted_type=converted)
     expected = LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS[unit]))
     assert pqext.open(data).schema.leaves[0].logical_type == expected

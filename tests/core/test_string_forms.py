@@ -65,7 +65,7 @@ def expected(shown: pa.DataType, form: str) -> pa.DataType:
 
 @settings(max_examples=share(0.3), suppress_health_check=SLOW_TO_DRAW, deadline=None)
 @given(st.data())
-def test_all_forms_have_equal_values(data: st.DataObject) -> None:
+def test_all_layouts_have_equal_values(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(KINDS, depth=2))
     source = written(table, **data.draw(strategies.options(table.schema, brotli=False, encrypted=False)))
     batch_rows = data.draw(st.sampled_from([None, 1, 5, 1000]))
@@ -95,7 +95,7 @@ def test_all_forms_have_equal_values(data: st.DataObject) -> None:
     st.sampled_from(["==", "!=", "<", ">=", "in", "null", "not null"]),
     st.sampled_from(["A", "", "twelve bytes", "zz"]), st.booleans(),
 )
-def test_a_filter_keeps_the_same_rows_of_all_forms(
+def test_filter_selects_the_same_rows_in_all_layouts(
     words: list[str | None], dictionary: bool, page_rows: int, operator: str, word: str, both: bool
 ) -> None:
     table = pa.table({"w": pa.array(words, pa.string()), "n": range(len(words))})
@@ -120,7 +120,7 @@ def test_a_filter_keeps_the_same_rows_of_all_forms(
 
 @pytest.mark.spec("querying.dictionaries")
 @pytest.mark.parametrize("row_group_rows", [1000, 70])
-def test_dictionaries_are_those_that_pyarrow_reads(row_group_rows: int) -> None:
+def test_dictionaries_match_pyarrow(row_group_rows: int) -> None:
     table = pa.table({"w": WORDS * 40, "b": pa.array([b"x", None, b"yy", b""] * 80)})
     source = written(table, row_group_rows=row_group_rows, page_rows=33)
     ours = pqext.read_table(source, strings="dictionary")
@@ -134,7 +134,7 @@ def test_dictionaries_are_those_that_pyarrow_reads(row_group_rows: int) -> None:
 
 @pytest.mark.spec("querying.dictionaries")
 @pytest.mark.parametrize("writer", ["pyarrow", "polars"])
-def test_a_chunk_that_falls_back_to_plain_pages_is_a_dictionary_array(writer: str) -> None:
+def test_chunk_with_plain_fallback_is_a_dictionary_array(writer: str) -> None:
     table = pa.table({"w": [f"value {i % 900} {'x' * (i % 50)}" for i in range(6000)]})
     out = io.BytesIO()
     if writer == "pyarrow":
@@ -152,7 +152,7 @@ def test_a_chunk_that_falls_back_to_plain_pages_is_a_dictionary_array(writer: st
     assert len(chunk.dictionary.unique()) == len(chunk.dictionary)
 
 
-def test_annotated_columns_keep_their_types() -> None:
+def test_annotated_columns_preserve_their_types() -> None:
     events = pqext.variant.parse_json(pa.array(['{"a": "x"}', None]), shredding="a STRING")
     table = pa.table({"v": events, "g": pa.array([None, None], pa.binary()), "s": ["x", "y"]})
     source = written(table, geometry={"g": "OGC:CRS84"})
@@ -164,7 +164,7 @@ def test_annotated_columns_keep_their_types() -> None:
         assert found["v"].combine_chunks().equals(plain["v"].combine_chunks())
 
 
-def test_extension_types_keep_their_storage() -> None:
+def test_extension_types_preserve_their_storage() -> None:
     table = pa.table({"j": pa.array(['{"a": 1}']).cast(pa.string())})
     field = pa.field("j", pa.string(), metadata={"ARROW:extension:name": "of.others"})
     source = written(table.cast(pa.schema([field])))
@@ -172,7 +172,7 @@ def test_extension_types_keep_their_storage() -> None:
         assert pqext.read_table(source, strings=form).schema.field("j").type == pa.string()
 
 
-def test_a_map_whose_keys_repeat_keeps_all_entries_in_all_forms() -> None:
+def test_map_with_duplicate_keys_preserves_all_entries_in_all_layouts() -> None:
     keys = ["a long key, one of two", "b", "a long key, one of two", "b"]
     maps = pa.MapArray.from_arrays([0, 3, 4], pa.array(keys), pa.array(["1", "2", "3", "4"]))
     out = io.BytesIO()
@@ -182,7 +182,7 @@ def test_a_map_whose_keys_repeat_keeps_all_entries_in_all_forms() -> None:
         assert found["m"].to_pylist() == pq.read_table(io.BytesIO(out.getvalue()))["m"].to_pylist()
 
 
-def test_text_that_is_not_utf8_is_refused_in_all_forms() -> None:
+def test_invalid_utf8_is_rejected_in_all_layouts() -> None:
     text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff\xfe", b"ok"]).buffers())
     for dictionary in (True, False):
         out = io.BytesIO()
@@ -192,7 +192,7 @@ def test_text_that_is_not_utf8_is_refused_in_all_forms() -> None:
                 pqext.read_table(out.getvalue(), strings=form)
 
 
-def test_another_word_is_refused() -> None:
+def test_unknown_string_layout_is_rejected() -> None:
     with pytest.raises(ValueError, match='strings must be "string", "view" or "dictionary"'):
         pqext.ReadOptions(strings="categorical")  # type: ignore[arg-type]
 
@@ -213,7 +213,7 @@ def outcomes(source: Any, **options: Any) -> list[str | None]:
 
 
 @pytest.mark.parametrize("path", [path for path in CORPUS if path.stat().st_size < 1 << 19], ids=lambda path: path.name)
-def test_files_of_others_have_equal_values_in_all_forms(path: Path) -> None:
+def test_files_of_other_writers_have_equal_values_in_all_layouts(path: Path) -> None:
     try:
         assert len(set(outcomes(path))) == 1
     except (ValueError, OverflowError) as error:  # Python has no such time
@@ -222,7 +222,7 @@ def test_files_of_others_have_equal_values_in_all_forms(path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FILES if "encrypted" not in name])
 @pytest.mark.parametrize("skip", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_damage_is_an_error_or_the_same_values_in_all_forms(name: str, skip: bool) -> None:
+def test_corruption_is_an_error_or_equal_values_in_all_layouts(name: str, skip: bool) -> None:
     data = damaged_bytes.written(name)
     footer = int.from_bytes(data[-8:-4], "little") + 8
     with without_small():

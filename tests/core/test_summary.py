@@ -53,7 +53,7 @@ def with_path(folder: Path, file_path: str | None, *, only: int | None = None) -
 
 
 @pytest.mark.spec("layout.summary", "layout.separate-metadata")
-def test_a_summary_is_read_as_the_files_that_it_names(folder: Path) -> None:
+def test_summary_is_read_like_the_files_that_it_names(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file:
         assert file.num_rows == 150
         assert [chunk.structure.file_path for chunk in file.row_groups[3].chunks()] == ["day=1/b.parquet"] * 2
@@ -68,7 +68,7 @@ def test_a_summary_is_read_as_the_files_that_it_names(folder: Path) -> None:
 
 
 @pytest.mark.spec("layout.summary")
-def test_pyarrow_reads_the_data_set_of_our_summary_and_we_that_of_its_own(folder: Path, tmp_path: Path) -> None:
+def test_summaries_are_exchanged_with_pyarrow(folder: Path, tmp_path: Path) -> None:
     assert ds.parquet_dataset(str(folder / "_metadata")).to_table().equals(WHOLE.cast(WHOLE.schema))
     assert pq.read_schema(folder / "_common_metadata").names == ["i", "s"]
     assert pqext.open(folder / "_common_metadata").num_rows == 0
@@ -84,7 +84,7 @@ def test_pyarrow_reads_the_data_set_of_our_summary_and_we_that_of_its_own(folder
 
 
 @pytest.mark.spec("layout.summary")
-def test_indexes_and_filters_are_read_from_the_other_files(folder: Path) -> None:
+def test_indexes_and_filters_are_read_from_external_files(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file, pqext.open(folder / "day=1" / "b.parquet") as alone:
         for mine, theirs in zip(file.row_groups[3:6], alone.row_groups, strict=True):
             for leaf in (0, 1):
@@ -95,7 +95,7 @@ def test_indexes_and_filters_are_read_from_the_other_files(folder: Path) -> None
 
 
 @pytest.mark.spec("layout.separate-metadata")
-def test_the_columns_of_a_row_group_may_lie_in_several_files(tmp_path: Path) -> None:
+def test_columns_of_a_row_group_may_be_in_several_files(tmp_path: Path) -> None:
     pqext.write_table(part(0), tmp_path / "a.parquet")
     os.mkdir(tmp_path / "s")
     pqext.write_table(part(0), tmp_path / "s" / "b.parquet")
@@ -126,7 +126,7 @@ def test_the_columns_of_a_row_group_may_lie_in_several_files(tmp_path: Path) -> 
     ],
 )
 @pytest.mark.spec("layout.summary-confined")
-def test_files_outside_of_the_folder_are_not_opened_unless_allowed(folder: Path, file_path: str, reason: str) -> None:
+def test_files_outside_the_folder_are_not_opened_unless_allowed(folder: Path, file_path: str, reason: str) -> None:
     outside = folder.parent / "elsewhere"
     outside.mkdir()
     pqext.write_table(part(0), outside / "secret.parquet")
@@ -142,7 +142,7 @@ def test_files_outside_of_the_folder_are_not_opened_unless_allowed(folder: Path,
 
 
 @pytest.mark.spec("layout.summary-confined")
-def test_an_option_allows_files_anywhere_or_none(folder: Path) -> None:
+def test_option_allows_external_files_anywhere_or_nowhere(folder: Path) -> None:
     summary = with_path(folder, str(folder / "a.parquet"))
     first = pqext.open(summary, REST(external_files="any"))
     assert first.read(row_groups=[0]).equals(WHOLE.slice(0, 20))
@@ -158,13 +158,13 @@ def test_an_option_allows_files_anywhere_or_none(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("file_path", ["missing.parquet", "day=1", "a\0b", "a.parquet/below"])
-def test_a_file_that_cannot_be_opened_is_named(folder: Path, file_path: str) -> None:
+def test_file_that_cannot_be_opened_is_named(folder: Path, file_path: str) -> None:
     with pqext.open(with_path(folder, file_path)) as file, pytest.raises(pqext.CorruptFileError) as caught:
         file.read()
     assert repr(file_path) in str(caught.value)
 
 
-def test_an_empty_name_means_the_file_itself(folder: Path) -> None:
+def test_empty_file_name_refers_to_the_file_itself(folder: Path) -> None:
     path = folder / "a.parquet"
 
     def change(metadata: FileMetaData) -> None:
@@ -182,7 +182,7 @@ def test_links_within_the_folder_are_followed(folder: Path) -> None:
         assert file.read(row_groups=[0]).equals(WHOLE.slice(0, 20))
 
 
-def test_other_files_do_not_stay_open(tmp_path: Path) -> None:
+def test_external_files_are_closed(tmp_path: Path) -> None:
     for index in range(10):
         pqext.write_table(part(50 * index), tmp_path / f"{index}.parquet")
     pqext.write_summary([tmp_path / f"{index}.parquet" for index in range(10)], tmp_path)
@@ -192,7 +192,7 @@ def test_other_files_do_not_stay_open(tmp_path: Path) -> None:
         assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_encrypted_chunks_in_other_files_are_refused(folder: Path) -> None:
+def test_encrypted_chunks_in_other_files_are_rejected(folder: Path) -> None:
     path = folder / "_metadata"
     with pqext.open(path) as file:
         metadata = file.metadata
@@ -209,14 +209,14 @@ def test_encrypted_chunks_in_other_files_are_refused(folder: Path) -> None:
             file.read(["i"])
 
 
-def test_files_below_a_folder_whose_name_begins_with_dots_are_summarised(tmp_path: Path) -> None:
+def test_files_below_a_folder_with_leading_dots_are_summarised(tmp_path: Path) -> None:
     (tmp_path / "..data").mkdir()
     pqext.write_table(part(0), tmp_path / "..data" / "a.parquet")
     summary, _ = pqext.write_summary([tmp_path / "..data" / "a.parquet"], tmp_path)
     assert pqext.read_table(summary).equals(part(0))
 
 
-def test_what_cannot_be_summarised_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_unsupported_files_are_not_summarised(folder: Path, tmp_path: Path) -> None:
     before = (folder / "_metadata").read_bytes()
     pqext.write_table(pa.table({"x": [1]}), folder / "other.parquet")
     pqext.write_table(part(0), tmp_path / "outside.parquet")
@@ -233,7 +233,7 @@ def test_what_cannot_be_summarised_is_refused(folder: Path, tmp_path: Path) -> N
     assert (folder / "_metadata").read_bytes() == before
 
 
-def test_damage_in_another_file_names_that_file(folder: Path) -> None:
+def test_corruption_in_an_external_file_names_it(folder: Path) -> None:
     path = folder / "a.parquet"
     data = bytearray(path.read_bytes())
     with pqext.open(path) as alone:

@@ -55,7 +55,7 @@ def test_tables_and_mappings_of_columns_are_written(table: Any) -> None:
         (pd.DataFrame({"a": [{"b": 1}, [1]]}), ValueError, "^column 'a': .*; pqext.variant.from_python makes"),
     ],
 )
-def test_data_that_is_no_table_is_an_error_that_says_what_to_write(
+def test_data_that_is_not_a_table_is_an_error_with_remedy(
     data: Any, kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):

@@ -26,7 +26,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def test_a_marked_column_is_stored_and_comes_back_by_its_handler() -> None:
+def test_marked_column_round_trips_through_its_handler() -> None:
     table = pa.table([pa.array([*ROWS, None])], schema=pa.schema([field("t")]))
     data = written(table)
     assert pq.read_table(io.BytesIO(data))["t"].to_pylist() == [b"2731", b"3000", b"3105", None]
@@ -36,7 +36,7 @@ def test_a_marked_column_is_stored_and_comes_back_by_its_handler() -> None:
     assert found.schema.field("t").metadata == field("t").metadata
 
 
-def test_its_option_names_columns_and_chooses_for_them() -> None:
+def test_handler_option_selects_columns_and_their_settings() -> None:
     table = pa.table({"t": ROWS - CELSIUS, "s": [pa.scalar(1.0)] * 3})
     data = written(table, annotations={"temperature": {"t": "celsius"}})
     assert pqext.read_table(data)["t"].to_pylist() == ROWS.tolist()
@@ -51,12 +51,12 @@ def test_its_option_names_columns_and_chooses_for_them() -> None:
         ({"temprature": {"t": "kelvin"}}, "annotations names 'temprature', which is not the option of"),
     ],
 )
-def test_wrong_choices_are_named(choices: Any, text: str) -> None:
+def test_invalid_choices_are_named(choices: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         written(pa.table({"t": ROWS}), annotations=choices)
 
 
-def test_spark_sees_the_type_that_the_handler_names() -> None:
+def test_spark_uses_the_type_named_by_the_handler() -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
     from pyspark.sql import types as T
 

@@ -77,28 +77,28 @@ ANY_STRUCT = st.sampled_from(STRUCTS).flatmap(structs)
 
 
 @given(ANY_STRUCT)
-def test_what_is_written_is_read_back_equal(struct: Struct) -> None:
+def test_written_structure_reads_back_equal(struct: Struct) -> None:
     data = encode(struct)
     assert decode(type(struct), data) == (struct, len(data))
 
 
 @given(ANY_STRUCT)
-def test_the_thrift_package_reads_the_same_values(struct: Struct) -> None:
+def test_thrift_package_reads_the_same_values(struct: Struct) -> None:
     assert thrift_package.same(struct, thrift_package.read(type(struct).__name__, encode(struct)))
 
 
 @given(ANY_STRUCT)
-def test_bytes_are_those_that_the_thrift_package_writes_by_itself(struct: Struct) -> None:
+def test_bytes_match_those_of_the_thrift_package(struct: Struct) -> None:
     assert encode(struct) == thrift_package.write(thrift_package.to_peer(struct))
 
 
 @given(ANY_STRUCT)
-def test_what_was_read_is_written_back_byte_for_byte(struct: Struct) -> None:
+def test_structure_round_trips_byte_for_byte(struct: Struct) -> None:
     data = encode(struct)
     assert encode(decode(type(struct), data)[0]) == data
 
 
-def test_reading_starts_at_the_offset_and_ends_behind_the_structure() -> None:
+def test_reading_starts_at_the_offset_and_ends_after_the_structure() -> None:
     pair = KeyValue(key="k", value="v")
     data = b"before" + encode(pair)
     for buffer in (data + b"after", bytearray(data + b"after"), memoryview(data + b"after")):
@@ -109,7 +109,7 @@ def test_reading_starts_at_the_offset_and_ends_behind_the_structure() -> None:
         decode(KeyValue, data, -1)
 
 
-def test_text_that_is_not_utf8_survives() -> None:
+def test_invalid_utf8_round_trips() -> None:
     data = compact.write_struct([(1, compact.BINARY, b"\xff\x80k"), (2, compact.BINARY, "é".encode())])
     pair, _ = decode(KeyValue, data)
     assert pair.key == "\udcff\udc80k"
@@ -119,20 +119,20 @@ def test_text_that_is_not_utf8_survives() -> None:
     assert data in encode(footer)
 
 
-def test_values_that_an_enumeration_does_not_know_are_plain_integers() -> None:
+def test_unknown_enumeration_values_are_plain_integers() -> None:
     element, _ = decode(SchemaElement, encode(SchemaElement(name="c", type=77, converted_type=0)))
     assert type(element.type) is int
     assert element.type == 77
     assert element.converted_type is metadata.ConvertedType.UTF8
 
 
-def test_the_last_of_two_fields_with_one_id_counts() -> None:
+def test_last_of_two_fields_with_the_same_id_is_used() -> None:
     data = compact.write_struct([(1, compact.BINARY, b"a"), (1, compact.BINARY, b"b")])
     assert decode(KeyValue, data)[0] == KeyValue(key="b")
 
 
 @pytest.mark.parametrize("byte", [0, 2])
-def test_false_in_a_list_is_written_as_2_and_read_as_0_too(byte: int) -> None:
+def test_false_in_a_list_is_written_as_2_and_also_read_as_0(byte: int) -> None:
     index, _ = decode(metadata.ColumnIndex, b"\x19\x21\x01" + bytes([byte]) + b"\x19\x08\x19\x08\x15\x00\x00")
     assert index.null_pages == [True, False]
 
@@ -167,7 +167,7 @@ UNKNOWN_VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.integers(-32768, 32767).filter(lambda id: id not in (3, 5)), UNKNOWN_VALUES, max_size=5))
-def test_fields_of_a_later_version_are_kept_and_written_back_in_their_place(later: dict[int, Any]) -> None:
+def test_fields_of_a_later_version_are_preserved_in_order(later: dict[int, Any]) -> None:
     fields = [(id, wire, value) for id, (wire, value) in later.items()]
     fields += [(3, compact.BINARY, b"name"), (5, compact.I32, 7)]
     fields.sort(key=lambda one: (one[0] in (32767, -16384), one[0]))
@@ -178,7 +178,7 @@ def test_fields_of_a_later_version_are_kept_and_written_back_in_their_place(late
     assert encode(old) == data
 
 
-def test_fields_below_a_structure_with_unknown_fields_are_written_too() -> None:
+def test_nested_structures_with_unknown_fields_are_written() -> None:
     metadata_struct = FileMetaData(
         version=1,
         schema=[SchemaElement(name="c", logicalType=LogicalType(unknown=((30, compact.STRUCT, b"\x00"),)))],
@@ -202,7 +202,7 @@ def test_fields_below_a_structure_with_unknown_fields_are_written_too() -> None:
         (compact.TRUE, True),
     ],
 )
-def test_an_optional_field_of_another_wire_type_is_unknown(value: tuple[int, Any]) -> None:
+def test_optional_field_of_another_wire_type_is_unknown(value: tuple[int, Any]) -> None:
     data = compact.write_struct([(3, compact.BINARY, b"name"), (5, *value)])
     old, _ = decode(Old, data)
     assert old.count is None
@@ -210,7 +210,7 @@ def test_an_optional_field_of_another_wire_type_is_unknown(value: tuple[int, Any
     assert encode(old) == data
 
 
-def test_a_field_that_is_set_counts_more_than_the_unknown_one_of_its_id() -> None:
+def test_set_field_overrides_an_unknown_field_of_its_id() -> None:
     unknown = ((5, compact.BINARY, b"\x00"), (6, compact.TRUE, b""), (6, compact.FALSE, b""))
     old = Old(name="n", count=4, unknown=unknown)
     assert decode(Old, encode(old))[0] == old
@@ -223,7 +223,7 @@ def test_a_field_that_is_set_counts_more_than_the_unknown_one_of_its_id() -> Non
     ]
 
 
-def test_a_list_of_another_element_type_is_unknown() -> None:
+def test_list_of_another_element_type_is_unknown() -> None:
     data = compact.write_struct([(2, compact.LIST, ("list", compact.BINARY, [b"1"]))])
     statistics, _ = decode(SizeStatistics, data)
     assert statistics.repetition_level_histogram is None
@@ -233,7 +233,7 @@ def test_a_list_of_another_element_type_is_unknown() -> None:
 
 @pytest.mark.parametrize("element", range(16))
 @pytest.mark.spec("layout.compact-protocol")
-def test_an_empty_list_has_any_element_type_that_there_is(element: int) -> None:
+def test_empty_list_accepts_any_valid_element_type(element: int) -> None:
     for id in (2, 9):  # a field, and one that is passed over
         data = bytes([id << 4 | 9, element, 0])
         if element > compact.UUID:  # Thrift's own readers refuse these
@@ -243,13 +243,13 @@ def test_an_empty_list_has_any_element_type_that_there_is(element: int) -> None:
             assert not decode(SizeStatistics, data)[0].repetition_level_histogram
 
 
-def test_a_required_field_of_another_wire_type_is_missing() -> None:
+def test_required_field_of_another_wire_type_is_missing() -> None:
     with pytest.raises(CorruptFileError, match=r"KeyValue\.key: a required field is missing"):
         decode(KeyValue, compact.write_struct([(1, compact.I32, 5)]))
 
 
 @given(ANY_STRUCT, st.data())
-def test_a_structure_cut_short_is_corrupt(struct: Struct, data: st.DataObject) -> None:
+def test_truncated_structure_is_corrupt(struct: Struct, data: st.DataObject) -> None:
     whole = encode(struct)
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(CorruptFileError) as caught:
@@ -271,7 +271,7 @@ FRAGMENTS = st.lists(
 
 
 @given(FRAGMENTS)
-def test_the_kernel_skips_exactly_what_the_slow_reader_reads(data: bytes) -> None:
+def test_kernel_skips_exactly_the_bytes_that_the_reference_reads(data: bytes) -> None:
     reader = compact.Reader(data, max_depth=6)
     limits = Limits(metadata_depth=6)
     try:
@@ -286,7 +286,7 @@ def test_the_kernel_skips_exactly_what_the_slow_reader_reads(data: bytes) -> Non
 
 
 @given(st.sampled_from(STRUCTS), FRAGMENTS)
-def test_any_bytes_give_a_structure_or_a_typed_error(cls: type[Struct], data: bytes) -> None:
+def test_arbitrary_bytes_return_a_structure_or_a_typed_error(cls: type[Struct], data: bytes) -> None:
     try:
         struct, end = decode(cls, data)
     except (CorruptFileError, LimitError):
@@ -316,24 +316,24 @@ def test_any_bytes_give_a_structure_or_a_typed_error(cls: type[Struct], data: by
         (b"\x9d" + b"\x00" * 15, "goes on after the last byte"),
     ],
 )
-def test_damaged_bytes_are_refused_with_the_reason(data: bytes, message: str) -> None:
+def test_corrupt_bytes_are_rejected_with_the_reason(data: bytes, message: str) -> None:
     with pytest.raises(CorruptFileError, match=message):
         decode(PageLocation, data)
 
 
-def test_an_integer_that_its_field_cannot_hold_is_corrupt() -> None:
+def test_integer_out_of_range_of_its_field_is_corrupt() -> None:
     with pytest.raises(CorruptFileError, match=r"compressed_page_size: 2147483648 does not fit 32 bits"):
         decode(PageLocation, compact.write_struct([(2, compact.I32, 1 << 31)]))
 
 
-def test_padded_integers_are_read() -> None:
+def test_padded_varints_are_read() -> None:
     assert decode(PageLocation, b"\x16\x80\x00\x15\x82\x80\x00\x16\x02\x00")[0] == PageLocation(
         offset=0, compressed_page_size=1, first_row_index=1
     )
 
 
 @pytest.mark.parametrize("fields", [[], [(1, compact.STRUCT, []), (2, compact.STRUCT, [])]])
-def test_a_union_without_exactly_one_member_is_corrupt(fields: compact.Fields) -> None:
+def test_union_without_exactly_one_member_is_corrupt(fields: compact.Fields) -> None:
     with pytest.raises(CorruptFileError, match="a union needs exactly one member"):
         decode(ColumnOrder, compact.write_struct(fields))
 
@@ -357,7 +357,7 @@ def test_elements_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("id", [2, 4, 5, 7, 10])
-def test_twenty_megabytes_of_empty_structures_are_refused_at_once(id: int) -> None:
+def test_megabytes_of_empty_structures_are_rejected_quickly(id: int) -> None:
     count = 20_000_000
     head = compact.write_header(id, compact.LIST, 0) + b"\xfc" + compact.write_varint(count)
     start = time.process_time()
@@ -371,7 +371,7 @@ def sorting(count: int) -> RowGroup:
     return RowGroup(columns=chunks, total_byte_size=1, num_rows=2, sorting_columns=[])
 
 
-def test_a_lazy_list_is_a_sequence() -> None:
+def test_lazy_list_is_a_sequence() -> None:
     group = sorting(20)
     lazy = decode(RowGroup, encode(group))[0].columns
     assert isinstance(lazy, LazyStructs)
@@ -390,7 +390,7 @@ def test_a_lazy_list_is_a_sequence() -> None:
             lazy[position]
 
 
-def test_a_lazy_list_keeps_its_buffer_alive() -> None:
+def test_lazy_list_references_its_buffer() -> None:
     data = bytearray(encode(sorting(3)))
     lazy = decode(RowGroup, data)[0].columns
     with pytest.raises(BufferError):
@@ -399,14 +399,14 @@ def test_a_lazy_list_keeps_its_buffer_alive() -> None:
     assert lazy[2].file_path == "f2"
 
 
-def test_changes_to_elements_of_a_lazy_list_are_written() -> None:
+def test_modified_elements_of_a_lazy_list_are_written() -> None:
     group, _ = decode(RowGroup, encode(sorting(20)))
     group.columns[7].file_path = "changed"
     again, _ = decode(RowGroup, encode(group))
     assert [chunk.file_path for chunk in again.columns] == ["changed" if i == 7 else f"f{i}" for i in range(20)]
 
 
-def test_a_lazy_list_that_was_not_touched_is_written_as_it_came() -> None:
+def test_unmodified_lazy_list_is_written_unchanged() -> None:
     padded = b"\x26\x80\x00\x00"  # a chunk with file_offset 0 in two bytes where one would do
     data = b"\x19\x2c" + padded * 2 + b"\x16\x00\x16\x00\x00"
     group, _ = decode(RowGroup, data)
@@ -416,14 +416,14 @@ def test_a_lazy_list_that_was_not_touched_is_written_as_it_came() -> None:
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
-def test_a_lazy_list_is_copied_as_a_list(duplicate: Any) -> None:
+def test_lazy_list_is_copied_as_a_list(duplicate: Any) -> None:
     group, _ = decode(RowGroup, encode(sorting(4)))
     again = duplicate(group)
     assert type(again.columns) is list
     assert again == group
 
 
-def test_damage_inside_a_lazy_list_is_reported_when_the_element_is_asked_for() -> None:
+def test_corruption_inside_a_lazy_list_is_reported_on_access() -> None:
     data = b"\x19\x2c" + b"\x26\x00\x00" + b"\x18\x01x\x00" + b"\x16\x00\x16\x00\x00"
     group, _ = decode(RowGroup, data, base=500, path="a/file")
     assert group.columns[0].file_offset == 0
@@ -433,7 +433,7 @@ def test_damage_inside_a_lazy_list_is_reported_when_the_element_is_asked_for() -
     assert caught.value.offset == 500 + 9
 
 
-def test_an_element_of_a_lazy_list_has_the_whole_budget() -> None:
+def test_lazy_list_element_has_the_full_budget() -> None:
     data = encode(sorting(30))
     group, _ = decode(RowGroup, data, limits=Limits(metadata_elements=100))
     assert group.columns[29].file_path == "f29"
@@ -441,7 +441,7 @@ def test_an_element_of_a_lazy_list_has_the_whole_budget() -> None:
         decode(RowGroup, data, limits=Limits(metadata_elements=90))
 
 
-def test_values_read_have_the_declared_python_types() -> None:
+def test_values_have_the_declared_python_types() -> None:
     statistics = Statistics(null_count=3, min_value=b"a", is_min_value_exact=False)
     read, _ = decode(Statistics, encode(statistics))
     assert (type(read.null_count), type(read.min_value), type(read.is_min_value_exact)) == (int, bytes, bool)
@@ -462,7 +462,7 @@ def test_numpy_numbers_are_written_as_numbers() -> None:
     assert written == encode(PageLocation(offset=5, compressed_page_size=6, first_row_index=7))
 
 
-def test_declarations_that_cannot_be_read_are_refused() -> None:
+def test_unreadable_declarations_are_rejected() -> None:
     for id in (-5, 0, 32767):
         with pytest.raises(TypeError, match="field ids range from 1"):
             field(id, "i32")
@@ -473,7 +473,7 @@ def test_declarations_that_cannot_be_read_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("length", "is_whole"), [(0, True), (80, True), (81, False), (1234, False)])
-def test_long_text_of_a_structure_is_shown_by_its_beginning(length: int, is_whole: bool) -> None:
+def test_repr_of_long_text_is_truncated(length: int, is_whole: bool) -> None:
     shown = repr(KeyValue(key="k", value="v" * length))
     assert (f"value={'v' * length!r}" in shown) is is_whole
     assert (f"value={'v' * 80!r}... ({length:,} characters)" in shown) is not is_whole

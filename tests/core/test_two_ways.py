@@ -90,7 +90,7 @@ def agree(source: Any, rows: dict[int, list[range]] | None = None, batch_rows: i
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
-def test_files_of_others(path: Path) -> None:
+def test_both_paths_match_on_files_of_other_writers(path: Path) -> None:
     agree(path)
     agree(path, batch_rows=100)
     with without_small():
@@ -99,7 +99,7 @@ def test_files_of_others(path: Path) -> None:
 
 @settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.1))
 @given(st.data())
-def test_drawn_tables(data: st.DataObject) -> None:
+def test_both_paths_match_on_generated_tables(data: st.DataObject) -> None:
     table = data.draw(strategies.tables())
     options = data.draw(strategies.options(table.schema))
     options.pop("encryption", None)
@@ -118,7 +118,7 @@ def test_drawn_tables(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("mode", [pytest.param("cut", marks=pytest.mark.slow), "flip"])
 @pytest.mark.parametrize("name", [name for name in FILES if "encrypted" not in name])
-def test_damaged_files(name: str, mode: str) -> None:
+def test_both_paths_match_on_corrupt_files(name: str, mode: str) -> None:
     data = written(name)
     footer = int.from_bytes(data[-8:-4], "little") + 8
     # Cut, a file has no footer; a copy whose pages are shifted has one.
@@ -133,7 +133,7 @@ def test_damaged_files(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "encrypted" not in name])
-def test_ordinary_files_do_not_go_the_slower_way(name: str) -> None:
+def test_ordinary_files_do_not_use_the_slow_path(name: str) -> None:
     with counted() as found:
         outcome(written(name), None, None)
         outcome(written(name), {0: [range(1, 2), range(3, 4)]}, None)
@@ -141,14 +141,14 @@ def test_ordinary_files_do_not_go_the_slower_way(name: str) -> None:
     assert found == [0]
 
 
-def test_a_damaged_page_goes_it_from_there_on() -> None:
+def test_slow_path_continues_from_a_corrupt_page() -> None:
     data = written("plain")
     with counted() as found:
         assert outcome(damaged(data, "flip", 60), None, None)[0] is pqext.CorruptFileError
     assert found == [1]
 
 
-def test_a_damaged_dictionary_is_counted_once() -> None:
+def test_corrupt_dictionary_is_counted_once() -> None:
     """It is damage, and no matter of memory, where there is room for what it says that it holds."""
     data = write(pa.table({"s": [f"{n:0200d}" for n in range(500)] * 4}), {"checksums": False, "compression": "zstd"})
     with pqext.open(data) as file:

@@ -49,7 +49,7 @@ def shortened(writer: str | None, missing: int = 0, pages: int = 20_000) -> byte
 
 @pytest.mark.spec("layout.uncounted-header")
 @pytest.mark.parametrize("pages", [1, 20_000])
-def test_such_chunks_end_with_their_last_value_as_in_arrow_and_duckdb(pages: int, tmp_path: Path) -> None:
+def test_chunks_without_header_bytes_end_like_in_arrow_and_duckdb(pages: int, tmp_path: Path) -> None:
     data = shortened(OLD, pages=pages)
     path = tmp_path / "old.parquet"
     path.write_bytes(data)
@@ -67,12 +67,12 @@ def test_such_chunks_end_with_their_last_value_as_in_arrow_and_duckdb(pages: int
 
 @pytest.mark.spec("layout.uncounted-header")
 @pytest.mark.parametrize("writer", [None, "parquet-mr version 1.2.9", "parquet-cpp-arrow version 1.0.0"])
-def test_of_other_writers_a_chunk_has_the_bytes_that_the_footer_says(writer: str | None) -> None:
+def test_chunks_of_other_writers_have_the_size_stated_in_the_footer(writer: str | None) -> None:
     with pytest.raises(CorruptFileError, match="leaves its column chunk"):
         pqext.read_table(shortened(writer))
 
 
-def test_no_more_than_a_header_is_forgiven() -> None:
+def test_only_a_missing_header_size_is_tolerated() -> None:
     with pytest.raises(CorruptFileError, match=r"leaves its column chunk|are missing from its pages|file ends"):
         pqext.read_table(shortened(OLD, missing=110))
 
@@ -88,11 +88,11 @@ def test_no_more_than_a_header_is_forgiven() -> None:
         ("pqext version 0.1.0", True), ("", True), (None, True),
     ],
 )  # fmt: skip
-def test_the_rule_is_one_of_names_and_versions(writer: str | None, counts: bool) -> None:
+def test_rule_depends_on_writer_name_and_version(writer: str | None, counts: bool) -> None:
     assert counts_dictionary_header(writer) is counts
 
 
-def test_such_files_join_only_with_their_like(tmp_path: Path) -> None:
+def test_affected_files_concatenate_only_with_the_same_version(tmp_path: Path) -> None:
     from pqext.core.files.concatenate import concatenate
 
     for name, writer in (("a", OLD), ("b", OLD), ("c", "parquet-mr version 1.12.0")):

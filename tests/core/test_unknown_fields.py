@@ -91,7 +91,7 @@ def fields(draw: st.DrawFn, name: str, depth: int = 0) -> compact.Fields:
 @pytest.mark.parametrize("name", FORMAT["structs"])
 @settings(max_examples=share(0.2))
 @given(st.data())
-def test_whatever_a_structure_holds_is_written_back_as_it_was(name: str, data: st.DataObject) -> None:
+def test_unknown_fields_of_a_structure_round_trip(name: str, data: st.DataObject) -> None:
     cls = getattr(metadata, name)
     drawn: compact.Fields = data.draw(st.composite(lambda draw: fields(draw, name))())
     stored = compact.write_struct(drawn)
@@ -112,7 +112,7 @@ def test_whatever_a_structure_holds_is_written_back_as_it_was(name: str, data: s
 @pytest.mark.parametrize("name", FORMAT["structs"])
 @settings(max_examples=share(0.1))
 @given(st.data())
-def test_an_extension_set_is_the_extension_appended(name: str, data: st.DataObject) -> None:
+def test_setting_an_extension_equals_appending_it(name: str, data: st.DataObject) -> None:
     cls = getattr(metadata, name)
     drawn: compact.Fields = data.draw(st.composite(lambda draw: fields(draw, name))())
     plain = compact.write_struct([field for field in drawn if field[0] not in (32767, -16384)])

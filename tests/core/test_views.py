@@ -42,14 +42,14 @@ def viewed(pages: list[bytes], flags: list[list[bool]], first: int = 0, text: bo
 
 @settings(max_examples=share(1), deadline=None)
 @given(st.lists(st.lists(st.one_of(st.none(), values), max_size=6), max_size=4), st.integers(0, 3))
-def test_views_of_plain_pages_are_those_of_the_slow_twin(pages: list[list[bytes | None]], first: int) -> None:
+def test_views_of_plain_pages_match_the_reference(pages: list[list[bytes | None]], first: int) -> None:
     stored, flags = [plain(page) for page in pages], [[value is not None for value in page] for page in pages]
     assert viewed(stored, flags, first) == plain_views(stored, flags, first)
 
 
 @settings(max_examples=share(0.5), deadline=None)
 @given(st.lists(values, max_size=6), st.integers(0, 3))
-def test_views_of_values_are_those_of_the_slow_twin(held: list[bytes], buffer: int) -> None:
+def test_views_of_values_match_the_reference(held: list[bytes], buffer: int) -> None:
     data = b"".join(held)
     offsets = np.cumsum([0, *map(len, held)]).astype(np.int32)
     out = np.zeros(2 * len(held), np.uint64)
@@ -61,7 +61,7 @@ def test_views_of_values_are_those_of_the_slow_twin(held: list[bytes], buffer: i
 
 @settings(max_examples=share(1), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=3))
-def test_text_is_refused_exactly_where_python_does_not_decode_it(held: list[bytes]) -> None:
+def test_text_is_rejected_exactly_if_python_cannot_decode_it(held: list[bytes]) -> None:
     try:
         for one in held:
             one.decode()
@@ -85,7 +85,7 @@ def test_text_is_refused_exactly_where_python_does_not_decode_it(held: list[byte
 
 @settings(max_examples=share(0.5), deadline=None)
 @given(st.lists(values, min_size=1, max_size=5), st.data())
-def test_a_page_that_ends_early_is_refused(held: list[bytes], data: st.DataObject) -> None:
+def test_truncated_page_is_rejected(held: list[bytes], data: st.DataObject) -> None:
     page = plain(list(held))
     size = data.draw(st.integers(0, len(page) - 1))
     with pytest.raises(CorruptFileError, match="end before all were read"):
@@ -93,20 +93,20 @@ def test_a_page_that_ends_early_is_refused(held: list[bytes], data: st.DataObjec
 
 
 @pytest.mark.parametrize("length", [0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, 14])
-def test_a_length_that_leaves_the_page_is_refused(length: int) -> None:
+def test_length_beyond_the_page_is_rejected(length: int) -> None:
     with pytest.raises(CorruptFileError, match="end before all were read"):
         viewed([struct.pack("<I", length) + b"x" * 13], [[True]])
 
 
 @pytest.mark.parametrize("offsets", [[0, 5, 3], [-1, 2], [0, 99], [5, 3, 4]])
-def test_offsets_that_leave_the_data_are_refused(offsets: list[int]) -> None:
+def test_offsets_beyond_the_data_are_rejected(offsets: list[int]) -> None:
     out = np.zeros(2 * len(offsets) - 2, np.uint64)
     with pytest.raises(ValueError, match="offsets"):
         view_values(np.zeros(20, np.uint8), np.array(offsets, np.int32), 0, False, out)
 
 
 @pytest.mark.parametrize("slots", [[3], [-1], [1, 1]])
-def test_slots_that_do_not_fit_are_refused(slots: list[int]) -> None:
+def test_mismatched_slots_are_rejected(slots: list[int]) -> None:
     run = PageRun([np.frombuffer(plain([b"a", b"b"]), np.uint8)], [2])
     with pytest.raises(ValueError, match="slots"):
         view_plain(run, np.empty(0, np.uint8), np.array(slots, np.int64), 0, False, np.zeros(4, np.uint64))
@@ -122,7 +122,7 @@ def written(words: list[str], **options: Any) -> bytes:
 
 @pytest.mark.parametrize("encoding", ["plain", "delta_length_byte_array", "delta_byte_array"])
 @pytest.mark.parametrize("compression", ["uncompressed", "snappy"])
-def test_views_outlive_what_they_were_read_from(encoding: str, compression: str) -> None:
+def test_views_outlive_the_file(encoding: str, compression: str) -> None:
     words = [f"a value that is long enough: {i}" for i in range(5000)]
     source = bytearray(written(words, encodings=encoding, dictionary=False, compression=compression, page_rows=700))
     shown = pqext.read_table(bytes(source), strings="view")
@@ -145,14 +145,14 @@ def test_plain_values_and_dictionaries_are_not_copied() -> None:
     assert array.buffers()[2].size < 100
 
 
-def test_what_views_keep_counts_as_memory() -> None:
+def test_memory_retained_by_views_is_counted() -> None:
     source = written(["x" * 50_000 + str(i) for i in range(100)], dictionary=False, compression="zstd")
     assert pqext.read_table(source, strings="view").num_rows == 100
     with pytest.raises(pqext.LimitError):
         pqext.read_table(source, strings="view", limits=pqext.Limits(memory_bytes=4_000_000))
 
 
-def test_text_that_is_not_utf8_names_its_page() -> None:
+def test_invalid_utf8_names_its_page() -> None:
     text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff\xfe"]).buffers())
     out = io.BytesIO()
     pq.write_table(pa.table({"t": text}), out, use_dictionary=False, write_statistics=False)

@@ -38,7 +38,7 @@ def places_of(flags: list[bool]) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 @given(st.lists(st.lists(st.integers(0, 2**63 - 1), max_size=20), max_size=4), st.data())
 @settings(max_examples=share(0.3))
-def test_values_of_a_fixed_width_are_found_by_their_offset(pages: list[list[int]], data: st.DataObject) -> None:
+def test_fixed_width_values_are_located_by_offset(pages: list[list[int]], data: st.DataObject) -> None:
     total = sum(map(len, pages))
     chosen = places_of(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
     whole = np.array([value for page in pages for value in page], np.int64)
@@ -55,7 +55,7 @@ def test_values_of_a_fixed_width_are_found_by_their_offset(pages: list[list[int]
 
 @given(st.lists(st.lists(st.binary(max_size=9), max_size=9), max_size=4), st.data())
 @settings(max_examples=share(0.3))
-def test_byte_arrays_are_found_by_the_lengths_before_them(pages: list[list[bytes]], data: st.DataObject) -> None:
+def test_byte_arrays_are_located_by_preceding_lengths(pages: list[list[bytes]], data: st.DataObject) -> None:
     total = sum(map(len, pages))
     chosen = places_of(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
     whole = [value for page in pages for value in page]
@@ -73,7 +73,7 @@ def test_byte_arrays_are_found_by_the_lengths_before_them(pages: list[list[bytes
     st.data(),
 )
 @settings(max_examples=share(0.3))
-def test_indices_are_found_in_their_runs(width: int, pages: list[Any], data: st.DataObject) -> None:
+def test_indices_are_located_in_their_runs(width: int, pages: list[Any], data: st.DataObject) -> None:
     raw, counts, whole = [], [], []
     for page in pages:
         values: list[int] = []
@@ -94,7 +94,7 @@ def test_indices_are_found_in_their_runs(width: int, pages: list[Any], data: st.
 
 @given(st.lists(st.integers(0, 3), max_size=60), st.data())
 @settings(max_examples=share(0.3))
-def test_levels_and_flags_tell_where_values_are(levels: list[int], data: st.DataObject) -> None:
+def test_levels_and_flags_locate_the_values(levels: list[int], data: st.DataObject) -> None:
     chosen = places_of(data.draw(st.lists(st.booleans(), min_size=len(levels), max_size=len(levels))))
     count = len(chosen)
     present, places = np.empty(count, np.uint8), np.empty(count, np.int64)
@@ -117,7 +117,7 @@ def test_levels_and_flags_tell_where_values_are(levels: list[int], data: st.Data
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), max_size=12), st.data())
 @settings(max_examples=share(0.3))
-def test_rows_of_lists_are_found_by_their_levels(rows: list[list[int]], data: st.DataObject) -> None:
+def test_rows_of_lists_are_located_by_their_levels(rows: list[list[int]], data: st.DataObject) -> None:
     flags = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     levels = [level for row in rows for level in row]
     repetition = [int(at > 0) for row in rows for at in range(len(row))]
@@ -140,7 +140,7 @@ def test_rows_of_lists_are_found_by_their_levels(rows: list[list[int]], data: st
 
 @given(st.lists(st.booleans(), max_size=80), st.data())
 @settings(max_examples=share(0.3))
-def test_places_of_a_mask_are_those_of_its_bits(flags: list[bool], data: st.DataObject) -> None:
+def test_mask_positions_match_its_bits(flags: list[bool], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(flags)))
     mask = pa.array(flags, pa.bool_())[start:]
     expected = [7 + at for at, flag in enumerate(flags[start:]) if flag]
@@ -156,7 +156,7 @@ def test_places_of_a_mask_are_those_of_its_bits(flags: list[bool], data: st.Data
         selected_values.mask_positions(bits, 0, 8 * len(bits) + 1, 7, out)
 
 
-def test_places_that_do_not_ascend_or_leave_the_pages_are_refused() -> None:
+def test_positions_that_do_not_ascend_or_exceed_the_pages_are_rejected() -> None:
     page = PageRun([np.zeros(32, np.uint8)], [4])
     out = np.empty(16, np.uint8)
     for places in ([1, 1], [2, 1], [0, 4], [-1, 0]):
@@ -185,7 +185,7 @@ def test_places_that_do_not_ascend_or_leave_the_pages_are_refused() -> None:
         (Encoding.RLE_DICTIONARY, b""), (Encoding.RLE_DICTIONARY, b"\x02\x08\x03"), (Encoding.RLE_DICTIONARY, b"\x21"),
     ],
 )  # fmt: skip
-def test_pages_that_are_too_short_or_refer_to_nothing_are_refused(encoding: Encoding, page: bytes) -> None:
+def test_short_pages_and_invalid_references_are_rejected(encoding: Encoding, page: bytes) -> None:
     kind = next(
         leaf.leaf_type for leaf in pqext.open(stored(pa.table({"a": [1]}))).schema.leaves
     )
@@ -254,7 +254,7 @@ FILES = {
 @pytest.mark.spec("querying.in-page")
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
-def test_rows_chosen_one_by_one_are_those_of_the_whole_table(name: str, strings: str) -> None:
+def test_rows_selected_one_by_one_match_the_full_table(name: str, strings: str) -> None:
     chance = np.random.default_rng(4)
     with pqext.open(FILES[name], strings=strings) as file:
         names, rows = file.arrow_schema.names, file.num_rows
@@ -270,7 +270,7 @@ def test_rows_chosen_one_by_one_are_those_of_the_whole_table(name: str, strings:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "no page index"])
-def test_ordinary_pages_are_never_read_whole_for_some_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_pages_are_never_fully_decoded_for_some_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*arguments: object) -> None:
         raise AssertionError("a page was decoded whole")
 
@@ -282,7 +282,7 @@ def test_ordinary_pages_are_never_read_whole_for_some_rows(name: str, monkeypatc
     assert sum(map(len, found)) == len(numbers)
 
 
-def test_pages_read_whole_between_pages_that_are_not_read_give_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fully_read_pages_between_skipped_pages_return_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a page table declines, as for encrypted columns, only pages with wanted rows are there all the same."""
     monkeypatch.setattr(TableDecoder, "read_at", declining)
     for name in ("plain", "of pyarrow"):
@@ -299,7 +299,7 @@ def declining(*arguments: object) -> None:
 
 
 @pytest.mark.spec("querying.in-page")
-def test_values_beside_the_wanted_ones_are_not_decoded() -> None:
+def test_values_next_to_selected_rows_are_not_decoded() -> None:
     """Proof by damage: an index beyond the dictionary and text that is no UTF-8 show only to those who decode them."""
     table = pa.table({"n": np.arange(8192) % 500, "s": [f"value {n:05}" for n in range(8192)]})
     for column, place, damage in (("s", b"value 00100", b"\xff" * 11), ("n", None, b"")):
@@ -321,7 +321,7 @@ def test_values_beside_the_wanted_ones_are_not_decoded() -> None:
             assert batches[0].column(0).to_pylist() == table[column].take(numbers).to_pylist()
 
 
-def test_what_is_held_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retained_memory_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     settle = Account.resize
 
@@ -339,7 +339,7 @@ def test_what_is_held_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["dictionaries", "plain", "of pyarrow"])
-def test_damage_among_wanted_rows_is_told_with_its_place(name: str) -> None:
+def test_corruption_in_selected_rows_is_reported_with_location(name: str) -> None:
     data = bytearray(FILES[name])
     with pqext.open(FILES[name]) as file:
         chunk = file.row_groups[0].chunk("int")
@@ -352,7 +352,7 @@ def test_damage_among_wanted_rows_is_told_with_its_place(name: str) -> None:
     assert caught.value.offset is not None
 
 
-def test_chosen_rows_agree_with_pyarrow() -> None:
+def test_selected_rows_match_pyarrow() -> None:
     numbers = np.arange(1, 3000, 17)
     with pqext.open(FILES["of pyarrow"]) as file:
         found = pa.Table.from_batches(file.iter_compared(1000, TABLE.schema.names, 0, numbers, (), file.budget()))

@@ -16,14 +16,14 @@ from pqext.core.base.errors import AnnotationWarning, CorruptDataWarning, warn
 from pqext.core.format.metadata import DateType, LogicalType, Type
 
 
-def test_a_doubtful_crs_names_the_line_that_writes() -> None:
+def test_doubtful_crs_warns_at_the_line_that_writes() -> None:
     table = pa.table({"g": pa.array([None], pa.binary())})
     with pytest.warns(UserWarning, match="'srid:7' is not known") as found:
         pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:7"})
     assert [one.filename for one in found] == [__file__]
 
 
-def test_metadata_that_are_passed_over_name_the_line_that_opens() -> None:
+def test_ignored_metadata_warns_at_the_line_that_opens_the_file() -> None:
     sink = io.BytesIO()
     pqext.write_table(pa.table({"g": [b""]}), sink, key_value_metadata={"geo": "no JSON"})
     with pytest.warns(AnnotationWarning) as found:
@@ -31,7 +31,7 @@ def test_metadata_that_are_passed_over_name_the_line_that_opens() -> None:
     assert [one.filename for one in found] == [__file__]
 
 
-def test_warnings_of_annotations_name_the_file_and_the_line(tmp_path: Path) -> None:
+def test_annotation_warnings_name_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "odd.parquet"
     path.write_bytes(one(Type.INT64, int64(7), 1, logicalType=LogicalType(DATE=DateType())))
     with pytest.warns(AnnotationWarning, match="DATE cannot annotate INT64") as read:
@@ -49,7 +49,7 @@ def test_warnings_of_annotations_name_the_file_and_the_line(tmp_path: Path) -> N
         assert [warning.filename for warning in found] == [__file__] * len(found)
 
 
-def test_damage_names_the_line_that_reads(tmp_path: Path) -> None:
+def test_corruption_warns_at_the_line_that_reads(tmp_path: Path) -> None:
     path = tmp_path / "damaged.parquet"
     pqext.write_table(pa.table({"n": [1, 2, 3]}), path)
     held = bytearray(path.read_bytes())
@@ -60,7 +60,7 @@ def test_damage_names_the_line_that_reads(tmp_path: Path) -> None:
     assert [one.filename for one in found] == [__file__]
 
 
-def test_a_thread_without_a_line_of_the_users_warns_too() -> None:
+def test_thread_without_user_code_still_warns() -> None:
     with pytest.warns(UserWarning, match="so it is") as found, ThreadPoolExecutor(1) as threads:
         threads.submit(warn, "so it is", UserWarning).result()
     assert len(found) == 1

@@ -19,7 +19,7 @@ from pqext.core.base.workers import BATCH_BYTES, Workers
 from pqext.core.read import row_group_reader
 
 
-def test_results_come_in_the_order_of_the_items_from_no_more_threads_than_asked_for() -> None:
+def test_results_are_ordered_and_threads_are_limited() -> None:
     names: set[str] = set()
 
     def work(number: int) -> int:
@@ -34,12 +34,12 @@ def test_results_come_in_the_order_of_the_items_from_no_more_threads_than_asked_
 
 
 @pytest.mark.parametrize(("threads", "jobs"), [(1, 9), (4, 1), (4, 0)])
-def test_one_thread_or_one_job_is_worked_on_in_place(threads: int, jobs: int) -> None:
+def test_one_thread_or_one_job_runs_in_place(threads: int, jobs: int) -> None:
     with Workers(threads, jobs) as workers:
         assert set(workers.map(lambda _: threading.current_thread(), range(3))) == {threading.current_thread()}
 
 
-def test_few_jobs_and_many_share_their_threads() -> None:
+def test_few_and_many_jobs_share_threads() -> None:
     def work(together: threading.Barrier) -> threading.Thread:
         together.wait()
         return threading.current_thread()
@@ -51,7 +51,7 @@ def test_few_jobs_and_many_share_their_threads() -> None:
         assert set(few.map(work, [threading.Barrier(2, timeout=60)] * 2)) < used
 
 
-def test_small_items_share_a_turn() -> None:
+def test_small_items_share_a_batch() -> None:
     """One after another on one thread, until they are large enough; all of them in place where one turn is enough."""
     turns, large_items = threading.Barrier(2, timeout=60), threading.Barrier(2, timeout=60)
 
@@ -73,7 +73,7 @@ def test_small_items_share_a_turn() -> None:
         assert list(mixed) == [number * number for number in range(6)]
 
 
-def test_the_largest_turn_begins_first_and_results_keep_their_order() -> None:
+def test_largest_batch_starts_first_and_results_stay_ordered() -> None:
     first: set[int] = set()
     both = threading.Barrier(2, timeout=60)
 
@@ -90,7 +90,7 @@ def test_the_largest_turn_begins_first_and_results_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_parts_of_items_are_worked_on_in_order(threads: int) -> None:
+def test_parts_of_items_are_processed_in_order(threads: int) -> None:
     """Also where an item has one part, or none."""
     counts = [3, 1, 0, 1, 5]
     with Workers(threads, 5) as workers:
@@ -100,7 +100,7 @@ def test_parts_of_items_are_worked_on_in_order(threads: int) -> None:
 
 
 @pytest.mark.parametrize("fails", ["split", "function"])
-def test_an_error_in_a_part_comes_out_and_nothing_is_left(fails: str) -> None:
+def test_error_in_a_part_is_raised_and_nothing_remains(fails: str) -> None:
     def split(item: int) -> list[tuple[int]]:
         return [(1 // item if fails == "split" else item,)] * (1 + item % 2)
 
@@ -109,18 +109,18 @@ def test_an_error_in_a_part_comes_out_and_nothing_is_left(fails: str) -> None:
     assert not workers._pending
 
 
-def test_an_error_in_a_turn_comes_out() -> None:
+def test_error_in_a_batch_is_raised() -> None:
     with pytest.raises(ZeroDivisionError), Workers(2, 8) as workers:
         list(workers.map(lambda number: 1 // number, range(8, -1, -1), sizes=[BATCH_BYTES // 2] * 9))
 
 
-def test_the_shortest_input_ends_the_work() -> None:
+def test_shortest_input_ends_the_iteration() -> None:
     for threads in (1, 2):
         with Workers(threads, 3) as workers:
             assert list(workers.map(pow, [2, 3], repeat(2))) == [4, 9]
 
 
-def test_an_error_comes_out_and_what_had_not_begun_never_does() -> None:
+def test_error_is_raised_and_pending_jobs_never_start() -> None:
     begun: list[int] = []
     ended: list[int] = []
 
@@ -140,7 +140,7 @@ def test_an_error_comes_out_and_what_had_not_begun_never_does() -> None:
     assert len(begun) == seen
 
 
-def test_work_within_work_does_not_wait_for_itself() -> None:
+def test_nested_work_does_not_deadlock() -> None:
     def outer(number: int) -> int:
         with Workers(2, 2) as inner:
             return sum(inner.map(lambda value: value + number, range(3)))
@@ -150,7 +150,7 @@ def test_work_within_work_does_not_wait_for_itself() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_works_with_threads_of_its_own() -> None:
+def test_forked_child_uses_its_own_threads() -> None:
     script = """
 import os, signal
 from pqext.core.base.workers import BATCH_BYTES, Workers
@@ -169,7 +169,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_child_does_not_wait_for_what_its_parent_has_begun() -> None:
+def test_forked_child_does_not_wait_for_jobs_of_its_parent() -> None:
     script = """
 import os, signal, threading
 from pqext.core.base.workers import Workers
@@ -202,7 +202,7 @@ assert [*found] == [4, 4, 4]
     assert done.returncode == 0, done.stderr
 
 
-def test_jobs_of_a_job_go_to_idle_threads_and_those_nobody_begins_are_done_in_place() -> None:
+def test_nested_jobs_use_idle_threads_or_run_in_place() -> None:
     """Three levels of jobs on two threads, more of them than threads, all wait for one another, and none for ever."""
     names: set[str] = set()
 
@@ -220,7 +220,7 @@ def test_jobs_of_a_job_go_to_idle_threads_and_those_nobody_begins_are_done_in_pl
     assert len(names) <= 2
 
 
-def test_a_job_that_waits_for_another_thread_works_meanwhile() -> None:
+def test_waiting_job_runs_other_work() -> None:
     """Each part of the job needs another one at the same time, and there are two threads."""
     together = threading.Barrier(2, timeout=60)
 
@@ -240,7 +240,7 @@ def test_a_job_that_waits_for_another_thread_works_meanwhile() -> None:
     assert len({thread for _, thread in found}) == 2
 
 
-def test_jobs_that_fail_at_once_do_not_wait_for_what_nobody_begins() -> None:
+def test_concurrent_failures_do_not_wait_for_pending_jobs() -> None:
     both = threading.Barrier(2, timeout=60)
 
     def job(_: int) -> None:
@@ -256,7 +256,7 @@ def test_jobs_that_fail_at_once_do_not_wait_for_what_nobody_begins() -> None:
             jobs.wait()
 
 
-def test_an_error_of_a_call_made_by_the_one_who_waits_comes_out_in_its_place() -> None:
+def test_error_of_a_job_run_while_waiting_is_raised_by_its_own_call() -> None:
     together = threading.Barrier(2, timeout=60)
 
     def part(number: int) -> int:
@@ -280,7 +280,7 @@ def test_an_error_of_a_call_made_by_the_one_who_waits_comes_out_in_its_place() -
         assert list(jobs.map(job, range(2))) == [1, 0]
 
 
-def test_one_call_is_begun_at_once_or_made_in_place() -> None:
+def test_single_call_starts_immediately_or_runs_in_place() -> None:
     begun = threading.Event()
     with Workers(2, 2) as workers:
         ready = workers.start(begun.set)
@@ -292,7 +292,7 @@ def test_one_call_is_begun_at_once_or_made_in_place() -> None:
 
 
 @pytest.mark.parametrize(("rows", "jobs"), [(1000, 1), (200_000, 2)])
-def test_columns_too_small_for_threads_are_one_job(rows: int, jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_too_small_for_threads_form_one_job(rows: int, jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
 
     class Counted(Workers):

@@ -19,7 +19,7 @@ import pqext
 TABLE = pa.table({"a": list(range(100)), "s": [str(i) for i in range(100)]})
 
 
-def test_a_path_appears_only_when_the_file_is_whole(tmp_path: Path) -> None:
+def test_path_appears_only_when_the_file_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     with pqext.ParquetWriter(path, TABLE.schema) as writer:
         writer.write_table(TABLE)
@@ -29,7 +29,7 @@ def test_a_path_appears_only_when_the_file_is_whole(tmp_path: Path) -> None:
     assert pq.read_table(path).equals(TABLE)
 
 
-def test_an_error_leaves_what_was_there_before(tmp_path: Path) -> None:
+def test_error_leaves_the_previous_file(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(b"old")
 
@@ -44,7 +44,7 @@ def test_an_error_leaves_what_was_there_before(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old"
 
 
-def test_a_value_that_cannot_be_stored_leaves_nothing(tmp_path: Path) -> None:
+def test_value_that_cannot_be_stored_leaves_no_file(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
     table = pa.table([pa.array([1, None])], schema=schema)
     with pytest.raises(ValueError, match="'a' is not nullable"):
@@ -52,14 +52,14 @@ def test_a_value_that_cannot_be_stored_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_new_files_have_the_permissions_of_the_umask(tmp_path: Path) -> None:
+def test_new_files_follow_the_umask(tmp_path: Path) -> None:
     pqext.write_table(TABLE, tmp_path / "t.parquet")
     (tmp_path / "plain").touch()
     assert (tmp_path / "t.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 @pytest.mark.spec("layout.row-group-size")
-def test_row_groups_have_the_rows_asked_for_however_the_tables_come() -> None:
+def test_row_groups_have_the_requested_rows_for_any_input_batches() -> None:
     out = io.BytesIO()
     with pqext.ParquetWriter(out, TABLE.schema, row_group_rows=30) as writer:
         writer.write_table(TABLE.slice(0, 7))
@@ -72,14 +72,14 @@ def test_row_groups_have_the_rows_asked_for_however_the_tables_come() -> None:
 
 
 @pytest.mark.spec("layout.row-group-size")
-def test_row_groups_end_by_bytes_too() -> None:
+def test_row_groups_are_also_limited_by_bytes() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"s": ["x" * 96] * 1000}), out, row_group_bytes=10_000)
     with pqext.open(out.getvalue()) as file:
         assert [group.num_rows for group in file.row_groups] == [100] * 10
 
 
-def test_a_row_larger_than_a_row_group_is_written_alone() -> None:
+def test_row_larger_than_a_row_group_is_written_alone() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"s": ["x" * 96] * 3}), out, row_group_bytes=10)
     with pqext.open(out.getvalue()) as file:
@@ -95,7 +95,7 @@ def test_rows_that_cannot_be_stored_abort_the_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_a_table_of_other_columns_or_types_is_refused_by_name() -> None:
+def test_table_with_other_columns_or_types_is_rejected_by_name() -> None:
     writer = pqext.ParquetWriter(io.BytesIO(), TABLE.schema)
     with pytest.raises(ValueError, match=r"missing \['s'\], unexpected \['x'\]"):
         writer.write_table(TABLE.rename_columns(["a", "x"]))
@@ -123,7 +123,7 @@ def test_a_table_of_other_columns_or_types_is_refused_by_name() -> None:
         ({"geometry": {"nope": "OGC:CRS84"}}, ValueError, "nope"),
     ],
 )
-def test_bad_options_are_refused_before_anything_is_written(
+def test_invalid_options_are_rejected_before_writing(
     options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error, match=message):
@@ -131,7 +131,7 @@ def test_bad_options_are_refused_before_anything_is_written(
     assert os.listdir(tmp_path) == []
 
 
-def test_columns_of_one_name_are_told_apart_by_their_order_alone() -> None:
+def test_duplicate_column_names_are_distinguished_by_position() -> None:
     twice = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], ["a", "a"])
     with pqext.ParquetWriter(io.BytesIO(), twice.schema) as writer:
         writer.write_table(twice)
@@ -143,7 +143,7 @@ def test_columns_of_one_name_are_told_apart_by_their_order_alone() -> None:
         writer.write_table(third.select([2, 0, 1]))
 
 
-def test_options_can_be_given_for_each_leaf() -> None:
+def test_options_can_be_set_for_each_leaf() -> None:
     out = io.BytesIO()
     pqext.write_table(TABLE, out, compression={"a": "zstd", "s": "uncompressed"}, dictionary={"s": False})
     row_group = pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.row_group(0)
@@ -157,7 +157,7 @@ def test_key_value_metadata_is_written() -> None:
     assert pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.metadata == {b"who": "mé".encode(), b"empty": b""}
 
 
-def test_metadata_of_the_arrow_schema_is_kept() -> None:
+def test_arrow_schema_metadata_is_preserved() -> None:
     out = io.BytesIO()
     table = TABLE.replace_schema_metadata({"pandas": "{}", "who": "schema"})
     pqext.write_table(table, out, key_value_metadata={"who": "option"})
@@ -166,21 +166,21 @@ def test_metadata_of_the_arrow_schema_is_kept() -> None:
         assert file.read().schema.metadata == {b"pandas": b"{}", b"who": b"option"}
 
 
-def test_a_file_object_that_holds_something_already_is_refused() -> None:
+def test_nonempty_file_object_is_rejected() -> None:
     out = io.BytesIO(b"before")
     out.seek(0, io.SEEK_END)
     with pytest.raises(ValueError, match="not at its start"):
         pqext.write_table(TABLE, out)
 
 
-def test_a_writer_that_is_forgotten_leaves_no_temporary_file(tmp_path: Path) -> None:
+def test_forgotten_writer_leaves_no_temporary_file(tmp_path: Path) -> None:
     writer = pqext.ParquetWriter(tmp_path / "t.parquet", TABLE.schema)
     writer.write_table(TABLE)
     del writer
     assert os.listdir(tmp_path) == []
 
 
-def test_a_batch_is_written_as_a_table_and_anything_else_refused() -> None:
+def test_batch_is_written_like_a_table_and_other_data_is_rejected() -> None:
     out = io.BytesIO()
     pqext.write_table(TABLE.to_batches()[0], out)
     assert pq.read_table(io.BytesIO(out.getvalue())).num_rows == 100
@@ -191,7 +191,7 @@ def test_a_batch_is_written_as_a_table_and_anything_else_refused() -> None:
 
 
 @pytest.mark.spec("layout.page-size")
-def test_pages_of_many_entries_and_few_values_are_cut_too() -> None:
+def test_pages_of_many_entries_and_few_values_are_split() -> None:
     out = io.BytesIO()
     lists = pa.array([[None] * 1000] * 500, pa.list_(pa.int32()))
     pqext.write_table(pa.table({"l": lists}), out, page_bytes=64 << 10, page_rows=10**6)
@@ -202,19 +202,19 @@ def test_pages_of_many_entries_and_few_values_are_cut_too() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{"PARQUET:physical_type": "INT33"}, {"PARQUET:field_id": "x"}])
-def test_field_metadata_that_makes_no_sense_names_the_column(metadata: dict[str, str]) -> None:
+def test_invalid_field_metadata_names_the_column(metadata: dict[str, str]) -> None:
     schema = pa.schema([pa.field("d", pa.decimal128(9, 2), metadata=metadata)])
     with pytest.raises(ValueError, match="'d'"):
         pqext.write_table(schema.empty_table(), io.BytesIO())
 
 
-def test_what_arrow_cannot_convert_is_refused_by_column() -> None:
+def test_data_that_arrow_cannot_convert_is_rejected_by_column() -> None:
     far = pa.array([2**62], pa.int64()).cast(pa.timestamp("s"))
     with pytest.raises(ValueError, match="'c'"):
         pqext.write_table(pa.table({"c": far}), io.BytesIO())
 
 
-def test_a_schema_too_deep_to_follow_is_refused() -> None:
+def test_excessively_deep_schema_is_rejected() -> None:
     kind = pa.int32()
     for _ in range(400):
         kind = pa.struct([pa.field("x", kind)])
@@ -223,7 +223,7 @@ def test_a_schema_too_deep_to_follow_is_refused() -> None:
 
 
 @pytest.mark.parametrize("depth", [200, 290])
-def test_lists_near_the_depth_that_the_stack_lets_be_followed_are_written_or_refused(depth: int) -> None:
+def test_lists_near_the_depth_limit_of_the_stack_are_written_or_rejected(depth: int) -> None:
     column = pa.array([1])
     for _ in range(depth):
         column = pa.ListArray.from_arrays([0, 1], column)
@@ -235,7 +235,7 @@ def test_lists_near_the_depth_that_the_stack_lets_be_followed_are_written_or_ref
     assert pqext.open(out.getvalue(), limits=pqext.Limits(schema_depth=1000)).num_rows == 1
 
 
-def test_columns_of_one_file_are_read_by_many_threads_at_once(tmp_path: Path) -> None:
+def test_columns_of_one_file_are_read_by_many_threads(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(TABLE, path, row_group_rows=10)
     with pqext.open(path) as file:
@@ -249,7 +249,7 @@ def test_columns_of_one_file_are_read_by_many_threads_at_once(tmp_path: Path) ->
     assert len(found) == 8
 
 
-def test_a_table_without_columns_keeps_its_number_of_rows() -> None:
+def test_table_without_columns_preserves_its_row_count() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"a": [1, 2, 3]}).select([]), out, row_group_rows=2)
     with pqext.open(out.getvalue()) as file:
@@ -258,30 +258,30 @@ def test_a_table_without_columns_keeps_its_number_of_rows() -> None:
     assert pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.num_rows == 3
 
 
-def test_a_fixed_binary_of_no_bytes_is_refused() -> None:
+def test_zero_length_fixed_binary_is_rejected() -> None:
     with pytest.raises(TypeError, match="'b' has type fixed_size_binary"):
         pqext.write_table(pa.table({"b": pa.array([b""], pa.binary(0))}), io.BytesIO())
 
 
-def test_writing_never_touches_the_umask_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_never_changes_the_process_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("other threads create files meanwhile"))
     pqext.write_table(TABLE, tmp_path / "t.parquet")
 
 
-def test_a_folder_that_is_missing_is_named_by_the_path_asked_for(tmp_path: Path) -> None:
+def test_missing_folder_is_named_by_the_requested_path(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         pqext.write_table(TABLE, tmp_path / "no" / "t.parquet")
     assert caught.value.filename == str(tmp_path / "no" / "t.parquet")
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"a" * 63 + b"\xff" * 70, b"\x80" * 200])
-def test_strings_that_are_not_utf8_are_refused_before_they_are_written(text: bytes) -> None:
+def test_invalid_utf8_is_rejected_before_writing(text: bytes) -> None:
     table = pa.table({"s": pa.array([b"fine", text]).view(pa.string())})
     with pytest.raises(ValueError, match="not UTF-8"):
         pqext.write_table(table, io.BytesIO())
 
 
-def test_chunks_whose_dictionaries_together_outgrow_their_index_type_are_written() -> None:
+def test_chunks_with_combined_dictionaries_beyond_their_index_type_are_written() -> None:
     chunks = [
         pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array([f"{name}{i}" for i in range(100)]))
         for name in "ab"
@@ -292,7 +292,7 @@ def test_chunks_whose_dictionaries_together_outgrow_their_index_type_are_written
     assert pq.read_table(io.BytesIO(out.getvalue()))["d"].to_pylist() == table["d"].to_pylist()
 
 
-def test_a_device_or_pipe_is_not_replaced_and_a_folder_refused_before_any_work(tmp_path: Path) -> None:
+def test_device_or_pipe_is_not_replaced_and_a_folder_is_rejected_early(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="pipe is not a regular file"):
         pqext.ParquetWriter(tmp_path / "pipe", pa.schema([]))
@@ -302,7 +302,7 @@ def test_a_device_or_pipe_is_not_replaced_and_a_folder_refused_before_any_work(t
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
 
 
-def test_a_file_that_is_written_over_keeps_its_permissions_and_the_links_to_it(tmp_path: Path) -> None:
+def test_overwritten_file_preserves_its_permissions_and_links(tmp_path: Path) -> None:
     path, link = tmp_path / "file.parquet", tmp_path / "link.parquet"
     path.write_bytes(b"old")
     path.chmod(0o600)
@@ -313,13 +313,13 @@ def test_a_file_that_is_written_over_keeps_its_permissions_and_the_links_to_it(t
     assert pqext.read_table(path).to_pydict() == {"a": [1]}
 
 
-def test_a_path_may_be_bytes_that_are_no_text(tmp_path: Path) -> None:
+def test_path_may_be_bytes_that_are_not_text(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/\xff.parquet"
     pqext.write_table(pa.table({"a": [1]}), path)
     assert pqext.read_table(os.fsdecode(path)).to_pydict() == {"a": [1]}
 
 
-def test_a_raw_file_that_takes_little_at_a_time_gets_all_of_it() -> None:
+def test_raw_file_with_partial_writes_receives_all_bytes() -> None:
     class Pipe(io.RawIOBase):
         def __init__(self) -> None:
             self.held = bytearray()
@@ -336,7 +336,7 @@ def test_a_raw_file_that_takes_little_at_a_time_gets_all_of_it() -> None:
     assert pqext.read_table(bytes(pipe.held)).equals(TABLE)
 
 
-def test_the_writer_names_itself_in_the_form_that_parquet_java_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_created_by_follows_the_format_that_parquet_java_parses(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import metadata
 
     from pqext.core.format import created_by

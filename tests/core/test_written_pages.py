@@ -90,7 +90,7 @@ def chunks(draw: st.DrawFn) -> Chunk:
 
 
 @given(chunks())
-def test_pages_are_cut_at_rows_as_counting_cuts_them(chunk: Chunk) -> None:
+def test_pages_split_at_the_same_rows_as_row_by_row_counting(chunk: Chunk) -> None:
     cuts = chunk.cut()
     assert [cuts.page(page) for page in range(cuts.count)] == chunk.pages()
     assert cuts.total_nulls == len(chunk.definition) - chunk.values
@@ -108,7 +108,7 @@ def test_pages_are_cut_at_rows_as_counting_cuts_them(chunk: Chunk) -> None:
         ({"edges": np.array([1], np.int64)}, "ascend"),
     ],
 )
-def test_levels_that_contradict_their_rows_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_levels_that_contradict_their_rows_are_rejected(changes: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {
         "rows": 2, "page_rows": 1, "edges": None, "entries": 2, "repetition": np.array([0, 0], np.int16),
         "definition": np.array([2, 2], np.int16), "highest": 2, "values": 2,
@@ -119,7 +119,7 @@ def test_levels_that_contradict_their_rows_are_refused(changes: dict[str, Any], 
 
 
 @given(st.integers(0, 7), st.integers(0, 300), st.integers(7, 4095))
-def test_one_level_many_times_is_encoded_as_an_array_of_it(level: int, count: int, highest: int) -> None:
+def test_constant_level_is_encoded_like_an_array_of_it(level: int, count: int, highest: int) -> None:
     _, found = Levels(None, 0, level, highest, count).encode(0, count)
     assert found == rle_encode.encode(np.full(count, level, np.int16), highest.bit_length())
 
@@ -153,7 +153,7 @@ CODECS = [CompressionCodec.UNCOMPRESSED, CompressionCodec.SNAPPY]
     chunks(), st.sampled_from(["fixed", "bits", "bytes", "other", "dictionary"]), st.sampled_from([0, 3]),
     st.sampled_from([1, 2]), st.sampled_from(CODECS), st.booleans(), st.booleans(),
 )
-def test_all_pages_at_once_are_those_written_one_by_one(
+def test_pages_written_together_equal_pages_written_singly(
     chunk: Chunk, kind: str, start: int, version: int, codec: CompressionCodec, checksums: bool, flat: bool
 ) -> None:
     if flat:
@@ -178,7 +178,7 @@ def test_all_pages_at_once_are_those_written_one_by_one(
 
 
 @given(chunks())
-def test_levels_are_encoded_as_the_encoding_does(chunk: Chunk) -> None:
+def test_levels_are_encoded_like_the_encoding(chunk: Chunk) -> None:
     repetition, definition = np.array(chunk.repetition, np.int16), np.array(chunk.definition, np.int16)
     entries = len(repetition)
     levels = Levels(repetition, 1, definition, 2, entries)
@@ -196,7 +196,7 @@ def test_levels_are_encoded_as_the_encoding_does(chunk: Chunk) -> None:
         ("bytes", 2, np.array([0, 1], np.int32), b"ab"),
     ],
 )
-def test_buffers_that_are_shorter_than_their_values_are_refused(
+def test_buffers_shorter_than_their_values_are_rejected(
     kind: str, count: int, first: Any, second: Any
 ) -> None:
     with pytest.raises(ValueError, match="shorter"):
@@ -204,7 +204,7 @@ def test_buffers_that_are_shorter_than_their_values_are_refused(
 
 
 @pytest.mark.parametrize("offsets", [[0, 3, 2, 4], [0, 1, 2, 9], [-1, 1, 2, 3], [4, 3, 2, 1]])
-def test_byte_arrays_outside_their_buffer_are_refused(offsets: list[int]) -> None:
+def test_byte_arrays_outside_their_buffer_are_rejected(offsets: list[int]) -> None:
     values = PageValues("bytes", Encoding.PLAIN, 3, 0, 0, np.array(offsets, np.int32), b"abcd", None)
     with pytest.raises(ValueError, match="outside"):
         values.page(0, 3)
@@ -217,7 +217,7 @@ COUNTS = st.integers(0, 1 << 40)
     st.lists(st.tuples(st.integers(1, 5), st.booleans(), COUNTS, st.binary(max_size=9), st.binary(max_size=9), COUNTS)),
     st.sampled_from(list(BoundaryOrder)), st.integers(0, 1 << 40), st.booleans(), st.booleans(),
 )
-def test_indexes_of_page_tables_are_the_structures_serialised(
+def test_indexes_of_page_tables_match_serialised_structures(
     pages: list[tuple[int, bool, int, bytes, bytes, int]], order: BoundaryOrder, base: int, counted: bool, nans: bool
 ) -> None:
     sizes = [rows for rows, *_ in pages]
@@ -257,7 +257,7 @@ def test_indexes_of_page_tables_are_the_structures_serialised(
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=300), st.none() | st.binary(max_size=300)), max_size=20))
-def test_chunks_get_the_places_of_their_indexes(indexes: list[tuple[bytes | None, bytes | None]]) -> None:
+def test_chunks_record_the_offsets_of_their_indexes(indexes: list[tuple[bytes | None, bytes | None]]) -> None:
     about = ColumnMetaData(
         type=Type.INT32, encodings=[], path_in_schema=["a"], codec=CompressionCodec.SNAPPY, num_values=1,
         total_uncompressed_size=1, total_compressed_size=1, data_page_offset=4,
@@ -281,7 +281,7 @@ def test_chunks_get_the_places_of_their_indexes(indexes: list[tuple[bytes | None
 
 @settings(max_examples=share(0.3))
 @given(tables())
-def test_a_file_is_the_same_written_page_by_page(table: pa.Table) -> None:
+def test_file_written_page_by_page_is_equal(table: pa.Table) -> None:
     def one_by_one(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
         return PageWriter(CompressionCodec.SNAPPY, True, version).all(cuts, levels, values, dictionary)
 
@@ -313,7 +313,7 @@ ORDERED = {
 
 
 @given(st.sampled_from(sorted(ORDERED)), st.integers(1, 9), st.integers(0, 3), st.data())
-def test_bounds_of_tables_of_pages_are_those_of_pages(kind: str, page: int, start: int, data: st.DataObject) -> None:
+def test_bounds_of_page_tables_match_those_of_pages(kind: str, page: int, start: int, data: st.DataObject) -> None:
     leaf, arrow, value = ORDERED[kind]
     values = data.draw(st.lists(st.none() | value, max_size=40))
     flags = np.array([one is not None for one in values], np.int16)
@@ -330,7 +330,7 @@ def test_bounds_of_tables_of_pages_are_those_of_pages(kind: str, page: int, star
 
 
 @given(st.lists(st.integers(0, 4), max_size=30), st.data())
-def test_slots_and_lists_are_counted_as_one_by_one(lengths: list[int], data: st.DataObject) -> None:
+def test_slots_and_lists_are_counted_like_single_entries(lengths: list[int], data: st.DataObject) -> None:
     offsets = np.cumsum([3, *lengths]).astype(np.int32)
     kept = data.draw(st.lists(st.booleans(), min_size=len(lengths), max_size=len(lengths)))
     slots = np.array([at if keep else -1 for at, keep in enumerate(kept)], np.int64)

@@ -30,7 +30,7 @@ def compressed(page: bytes, has_size: bool = True) -> np.ndarray:
     pages=st.lists(st.binary(max_size=200), min_size=1, max_size=6), has_size=st.booleans(),
     change=st.integers(-3, 3), at=st.integers(0, 5),
 )
-def test_pages_decompress_to_exactly_their_sizes(pages: list[bytes], has_size: bool, change: int, at: int) -> None:
+def test_pages_decompress_to_exact_sizes(pages: list[bytes], has_size: bool, change: int, at: int) -> None:
     packed, sizes = [compressed(page, has_size) for page in pages], list(map(len, pages))
     assert [bytes(page) for page in compression.decompress_all(ZSTD, packed, sizes)] == pages
     if change and at < len(pages) and sizes[at] and sizes[at] + change >= 1:
@@ -43,7 +43,7 @@ def test_pages_decompress_to_exactly_their_sizes(pages: list[bytes], has_size: b
 @given(
     page=st.binary(min_size=1, max_size=300), at=st.integers(0, 400), byte=st.integers(0, 255), cut=st.integers(0, 9)
 )
-def test_corrupt_pages_fail_as_with_arrow(page: bytes, at: int, byte: int, cut: int) -> None:
+def test_corrupt_pages_fail_like_in_arrow(page: bytes, at: int, byte: int, cut: int) -> None:
     corrupt = bytearray(zstandard.compress(page))
     corrupt[at % len(corrupt)] = byte
     packed = bytes(corrupt[: len(corrupt) - cut])
@@ -58,7 +58,7 @@ def test_corrupt_pages_fail_as_with_arrow(page: bytes, at: int, byte: int, cut: 
     assert result == expected or (result is None and expected is not None and len(expected) != len(page))
 
 
-def test_several_frames_are_one_page() -> None:
+def test_several_frames_form_one_page() -> None:
     packed = np.concatenate([compressed(b"one"), compressed(b"two")])
     assert bytes(compression.decompress(ZSTD, packed, 6)) == b"onetwo"
     with pytest.raises(CorruptFileError):
