@@ -62,7 +62,7 @@ pq.write_table(TABLE, OTHER, row_group_size=150)
 @pytest.mark.spec("querying.aggregates")
 @pytest.mark.parametrize("name", [name for name in TABLE.schema.names if name != "o"])
 @pytest.mark.parametrize("question", [None, col("k") < 250, col("i") > 100, col("k") < -1], ids=str)
-def test_they_are_those_of_the_rows(name: str, question: Expression | None) -> None:
+def test_aggregates_match_the_rows(name: str, question: Expression | None) -> None:
     rows = TABLE if question is None else TABLE.filter(evaluate(question, TABLE.combine_chunks()))
     for data in (FILE, OTHER.getvalue()):
         scan = pqext.scan(data, filter=question)
@@ -74,7 +74,7 @@ def test_they_are_those_of_the_rows(name: str, question: Expression | None) -> N
     assert scan.max(name).as_py() == pc.min_max(rows[name].slice(7, 30)).as_py()["max"]
 
 
-def test_fields_of_structs_count_where_the_struct_is_null() -> None:
+def test_struct_fields_are_aggregated_under_null_structs() -> None:
     inner = pc.struct_field(TABLE["o"], "a")
     for column in ("o.a", col("o.a")):
         assert pqext.scan(FILE).null_count(column) == inner.null_count
@@ -84,7 +84,7 @@ def test_fields_of_structs_count_where_the_struct_is_null() -> None:
 
 @pytest.mark.spec("querying.aggregates")
 @pytest.mark.parametrize("name", ["k", "i", "x", "s", "d", "t", "b", "nothing"])
-def test_metadata_that_proves_them_is_all_that_is_read(name: str) -> None:
+def test_aggregates_proven_by_metadata_read_nothing_else(name: str) -> None:
     source = Recorded(FILE)
     scan = pqext.scan(source)
     found = scan.min(name).as_py(), scan.max(name).as_py(), scan.null_count(name)
@@ -94,7 +94,7 @@ def test_metadata_that_proves_them_is_all_that_is_read(name: str) -> None:
 
 
 @pytest.mark.spec("querying.aggregates")
-def test_row_groups_that_match_as_a_whole_are_counted_unread() -> None:
+def test_fully_matching_row_groups_are_counted_without_reading() -> None:
     source = Recorded(FILE)
     assert pqext.scan(source, filter=col("k") >= 0).count() == ROWS
     assert pqext.scan(source, filter=(col("k") >= 0) & (col("b").is_not_null())).count() == ROWS
@@ -164,7 +164,7 @@ def missing(chunk: Any) -> None:
 
 @pytest.mark.spec("querying.aggregates")
 @pytest.mark.parametrize("change", [inexact, perhaps_cut, perhaps_nan, deprecated, missing])
-def test_bounds_that_prove_nothing_are_not_answers(change: Any) -> None:
+def test_inconclusive_bounds_are_not_used_as_results(change: Any) -> None:
     data = changed(stored(TABLE, page_index=False), change)
     for name in ("i", "x", "s"):
         both = pc.min_max(TABLE[name]).as_py()
@@ -174,7 +174,7 @@ def test_bounds_that_prove_nothing_are_not_answers(change: Any) -> None:
 
 
 @pytest.mark.spec("querying.aggregates")
-def test_cut_bounds_of_long_text_are_read() -> None:
+def test_truncated_bounds_of_long_text_require_reading() -> None:
     table = pa.table({"s": ["a" * 200 + "z", "b", "c" * 200]})
     scan = pqext.scan(stored(table))
     assert (scan.min("s").as_py(), scan.max("s").as_py()) == ("a" * 200 + "z", "c" * 200)
@@ -189,7 +189,7 @@ def test_cut_bounds_of_long_text_are_read() -> None:
         ([math.inf, -math.inf], -math.inf, math.inf),
     ],
 )  # fmt: skip
-def test_nan_is_left_aside_and_zeros_keep_their_sign(
+def test_extremes_ignore_nan_and_preserve_the_sign_of_zero(
     values: list[float], least: float | None, greatest: float | None
 ) -> None:
     out = io.BytesIO()
@@ -207,7 +207,7 @@ def test_nan_is_left_aside_and_zeros_keep_their_sign(
     "kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("ms"), pa.timestamp("ns", "Europe/Paris"), pa.float16(),
              pa.string_view(), pa.binary_view()], ids=str,
 )  # fmt: skip
-def test_values_that_python_or_arrows_order_lack_have_extremes(kind: pa.DataType, statistics: bool) -> None:
+def test_types_unordered_in_python_or_arrow_have_extremes(kind: pa.DataType, statistics: bool) -> None:
     first, last = -5_000_000, 3_000_000
     if pa.types.is_float16(kind):
         values = pa.array([2.5, None, -1.5, math.nan], pa.float32()).cast(kind)
@@ -228,7 +228,7 @@ def test_values_that_python_or_arrows_order_lack_have_extremes(kind: pa.DataType
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.uint8(), pa.int8()], ids=str)
-def test_bounds_that_no_value_can_be_are_not_answers(kind: pa.DataType) -> None:
+def test_impossible_bounds_are_not_used_as_results(kind: pa.DataType) -> None:
     def impossible(chunk: Any) -> None:
         raw = b"\xff" if pa.types.is_string(kind) else (1000).to_bytes(4, "little")
         chunk.statistics.min_value = chunk.statistics.max_value = raw
@@ -241,7 +241,7 @@ def test_bounds_that_no_value_can_be_are_not_answers(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("statistics", [True, False])
 @pytest.mark.parametrize("kind", [pa.decimal32(9, 2), pa.decimal64(18, 3), pa.decimal128(38, 5), pa.decimal256(60, 9)])
-def test_least_and_greatest_decimals_of_every_width_are_those_of_arrow(kind: pa.DataType, statistics: bool) -> None:
+def test_decimal_extremes_of_every_width_match_arrow(kind: pa.DataType, statistics: bool) -> None:
     values = pa.array([Decimal("1.30"), None, Decimal("-2.00"), Decimal("999.25")], kind)
     scan = pqext.scan(stored(pa.table({"x": values}), statistics=statistics))
     assert scan.min("x").equals(pa.scalar(Decimal("-2.00"), kind))
@@ -249,7 +249,7 @@ def test_least_and_greatest_decimals_of_every_width_are_those_of_arrow(kind: pa.
     assert scan.filter("x < 900").max("x").equals(pa.scalar(Decimal("1.30"), kind))
 
 
-def test_a_column_without_an_order_is_refused_by_name() -> None:
+def test_column_without_an_order_is_rejected_by_name() -> None:
     table = pa.table({"l": [[1], [2]], "n": [1, 2]})
     with pytest.raises(TypeError):
         pqext.scan(stored(table)).min("l")
@@ -259,7 +259,7 @@ def test_a_column_without_an_order_is_refused_by_name() -> None:
         pqext.scan(stored(table)).bounds("n")
 
 
-def test_partitions_and_several_files_count(tmp_path: Any) -> None:
+def test_partitions_and_several_files_are_aggregated(tmp_path: Any) -> None:
     for year in (2020, 2021):
         folder = tmp_path / f"y={year}"
         folder.mkdir()
@@ -271,7 +271,7 @@ def test_partitions_and_several_files_count(tmp_path: Any) -> None:
 
 
 @pytest.mark.spec("querying.aggregates")
-def test_files_of_a_union_count_with_the_values_that_the_result_has(tmp_path: Any) -> None:
+def test_union_aggregates_use_the_unified_values(tmp_path: Any) -> None:
     pqext.write_table(pa.table({"a": pa.array([9, 10], pa.int32()), "s": [{"x": 3}, {"x": None}]}), tmp_path / "1")
     pqext.write_table(pa.table({"b": [1.5]}), tmp_path / "2")
     pqext.write_table(pa.table({"a": pa.array([2**40, None]), "s": [{"y": 1}, None]}), tmp_path / "3")
@@ -286,7 +286,7 @@ def test_files_of_a_union_count_with_the_values_that_the_result_has(tmp_path: An
 
 
 @pytest.mark.spec("querying.aggregates")
-def test_extremes_are_those_of_the_values_after_a_cast(tmp_path: Any) -> None:
+def test_extremes_are_computed_after_a_cast(tmp_path: Any) -> None:
     pqext.write_table(pa.table({"text": ["9", "10"], "number": [9, 10], "small": [9, 10]}), tmp_path / "1")
     schema = pa.schema([("text", pa.int64()), ("number", pa.string()), ("small", pa.float64())])
     scan = pqext.scan(tmp_path / "1", schema=schema)
@@ -295,7 +295,7 @@ def test_extremes_are_those_of_the_values_after_a_cast(tmp_path: Any) -> None:
 
 
 @pytest.mark.spec("querying.aggregates")
-def test_the_box_of_all_geometries_comes_from_metadata() -> None:
+def test_box_of_all_geometries_is_read_from_metadata() -> None:
     x, y = CHANCE.uniform(-10, 10, 300), CHANCE.uniform(-5, 5, 300)
     source = Recorded(stored(pa.table({"at": geo.from_points(x, y), "n": np.arange(300)}), geometry={"at": {}}))
     box = pqext.scan(source).bounds("at")
@@ -311,7 +311,7 @@ def test_the_box_of_all_geometries_comes_from_metadata() -> None:
 @pytest.mark.spec("querying.aggregates")
 @settings(max_examples=share(0.3))
 @given(tables(), st.data())
-def test_certain_rows_match(batch: pa.RecordBatch, data: st.DataObject) -> None:
+def test_rows_proven_to_match_are_included(batch: pa.RecordBatch, data: st.DataObject) -> None:
     condition, table = data.draw(expressions(batch)), pa.Table.from_batches([batch])
     file = pqext.open(stored(table, row_group_rows=max(len(table) // 2, 1), page_rows=2))
     at = 0

@@ -20,7 +20,7 @@ def categories(count: int, index: pa.DataType) -> pa.Table:
 
 @pytest.mark.parametrize("strings", ["string", "dictionary"])
 @pytest.mark.parametrize("second", [pa.int16(), None], ids=["a wider index", "no dictionary"])
-def test_a_later_file_may_have_more_categories(second: pa.DataType | None, strings: str, tmp_path: Path) -> None:
+def test_later_file_may_have_more_categories(second: pa.DataType | None, strings: str, tmp_path: Path) -> None:
     """As pandas writes them: the index type is that of as many categories as there are."""
     many = categories(300, second or pa.int16())
     if second is None:

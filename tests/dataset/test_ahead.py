@@ -45,7 +45,7 @@ FILE = file()
 
 @pytest.mark.spec("querying.ahead")
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-def test_parts_come_in_the_order_of_the_row_groups(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_returned_in_row_group_order(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_decoding, "_FIRST_BYTES", 1)
 
     def run(first: int, shares: int) -> Iterator[Part]:
@@ -57,7 +57,7 @@ def test_parts_come_in_the_order_of_the_row_groups(threads: int, monkeypatch: py
     assert numbers(side_by_side([partial(run, 5 * n) for n in range(7)], threads, 7)) == list(range(35))
 
 
-def test_as_many_row_groups_as_there_are_threads_run_at_once() -> None:
+def test_row_groups_run_concurrently_up_to_the_thread_count() -> None:
     all_running = threading.Barrier(5, timeout=60)
 
     def run(number: int, shares: int) -> Iterator[Part]:
@@ -67,7 +67,7 @@ def test_as_many_row_groups_as_there_are_threads_run_at_once() -> None:
     assert numbers(side_by_side([partial(run, number) for number in range(5)], 5, 5)) == [0, 1, 2, 3, 4]
 
 
-def test_a_row_group_that_takes_too_much_beside_others_is_read_alone_and_no_row_comes_twice() -> None:
+def test_row_group_too_large_to_run_concurrently_is_read_alone() -> None:
     shares_seen: list[int] = []
 
     def greedy(shares: int) -> Iterator[Part]:
@@ -85,7 +85,7 @@ def test_a_row_group_that_takes_too_much_beside_others_is_read_alone_and_no_row_
     assert shares_seen == [2, 1]
 
 
-def test_what_takes_too_much_alone_is_an_error() -> None:
+def test_row_group_too_large_on_its_own_is_an_error() -> None:
     def greedy(shares: int) -> Iterator[Part]:
         yield part(1)
         raise MemoryLimitError("too much")
@@ -95,7 +95,7 @@ def test_what_takes_too_much_alone_is_an_error() -> None:
 
 
 @pytest.mark.spec("querying.ahead")
-def test_no_more_is_held_than_a_step_of_each_row_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_limited_to_one_step_per_row_group(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_FIRST_BYTES", "STEP_BYTES"):
         monkeypatch.setattr(parallel_decoding, name, 1)
     made = taken = most = 0
@@ -117,7 +117,7 @@ def test_no_more_is_held_than_a_step_of_each_row_group(monkeypatch: pytest.Monke
 
 
 @pytest.mark.spec("querying.ahead")
-def test_an_abandoned_iterator_ends_all_work_at_once() -> None:
+def test_abandoned_iterator_stops_all_work() -> None:
     begun: list[int] = []
     ended: list[int] = []
     made = 0
@@ -145,7 +145,7 @@ def test_an_abandoned_iterator_ends_all_work_at_once() -> None:
     assert (begun, made) == seen
 
 
-def test_batches_that_are_abandoned_free_memory_and_file() -> None:
+def test_abandoned_batches_release_memory_and_file() -> None:
     gc.collect()
     before = pa.total_allocated_bytes()
     scan = pqext.scan(FILE, filter=col("x") < 0.9)
@@ -163,7 +163,7 @@ def test_batches_that_are_abandoned_free_memory_and_file() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("share", [0.001, 0.3, 1.0])
-def test_threads_change_no_row(threads: int, share: float) -> None:
+def test_threads_do_not_change_rows(threads: int, share: float) -> None:
     table = pqext.read_table(FILE, threads=1)
     expected = table.filter(pa.compute.less(table["x"], share))
     found = pqext.scan(FILE, filter=col("x") < share, threads=threads)
@@ -172,7 +172,7 @@ def test_threads_change_no_row(threads: int, share: float) -> None:
     assert found.count() == expected.num_rows
 
 
-def test_the_next_rows_are_read_while_these_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_rows_are_read_while_current_ones_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     began = threading.Event()
     read = stages._GroupRun._in_one_stage
 
@@ -188,6 +188,6 @@ def test_the_next_rows_are_read_while_these_are_used(monkeypatch: pytest.MonkeyP
     batches.close()  # type: ignore[attr-defined]
 
 
-def test_few_rows_from_the_front_are_read_without_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_few_rows_are_read_without_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "run_side_by_side", None)
     assert pqext.scan(FILE, filter=col("k") >= 0, threads=2).head(3)["i"].to_pylist() == [0, 1, 2]

@@ -74,7 +74,7 @@ def found(given: Any, condition: str, names: str = "a, f, s") -> list[Any]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_each_kind_of_condition_gives_the_rows_of_duckdb(condition: str) -> None:
+def test_each_condition_type_matches_duckdb(condition: str) -> None:
     dataset = SCAN.to_dataset()
     for one in (condition, f"NOT ({condition})"):
         assert found(dataset, one) == found(TABLE, one)
@@ -82,7 +82,7 @@ def test_each_kind_of_condition_gives_the_rows_of_duckdb(condition: str) -> None
 
 @settings(max_examples=share(0.3))
 @given(SQL, st.sampled_from(["a", "a, s", "f, st, a", "*"]))
-def test_queries_give_the_rows_of_duckdb(condition: str, names: str) -> None:
+def test_queries_match_duckdb(condition: str, names: str) -> None:
     assert found(SCAN.to_dataset(), condition, names) == found(TABLE, condition, names)
 
 
@@ -108,7 +108,7 @@ EXPRESSIONS = [
 
 
 @pytest.mark.parametrize("number", range(len(EXPRESSIONS)))
-def test_what_is_understood_is_asked_of_the_files(number: int) -> None:
+def test_supported_conditions_are_pushed_down(number: int) -> None:
     expression, expected = EXPRESSIONS[number]
     ours = translated(expression, TABLE.schema)
     assert (None if ours is None else str(ours)) == expected
@@ -116,7 +116,7 @@ def test_what_is_understood_is_asked_of_the_files(number: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["a == 1)", "(a", "FieldRef.Name(a)", "is_valid(a)", "and", 'q"'])
-def test_names_that_look_like_conditions_are_not_mistaken(name: str) -> None:
+def test_names_resembling_conditions_are_not_misread(name: str) -> None:
     table = pa.table({"a": [1, 2, 3], name: [3, 2, 1]})
     sink = io.BytesIO()
     pqext.write_table(table, sink, row_group_rows=1)
@@ -138,7 +138,7 @@ def test_names_that_look_like_conditions_are_not_mistaken(name: str) -> None:
         max_leaves=8,
     )
 )
-def test_the_parts_of_a_condition_are_all_true_where_it_is(condition: Any) -> None:
+def test_conjuncts_together_equal_the_condition(condition: Any) -> None:
     parts = conjuncts(condition)
     assert TABLE.filter(functools.reduce(operator.and_, parts))["a"].equals(TABLE.filter(condition)["a"])
     assert all(not str(part).startswith("(") or _outermost(str(part)) != "and" for part in parts)
@@ -154,7 +154,7 @@ def _outermost(text: str) -> str | None:
     return None
 
 
-def test_what_is_understood_of_a_query_prunes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supported_part_of_a_query_prunes(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     keep = pqext.Scan.to_batches
 
@@ -171,7 +171,7 @@ def test_what_is_understood_of_a_query_prunes(monkeypatch: pytest.MonkeyPatch) -
         assert (asked[-1].metrics.row_groups, asked[-1].metrics.rows) == (1, 1)
 
 
-def test_little_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_reads_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     keep = pqext.Scan.to_batches
 
@@ -188,7 +188,7 @@ def test_little_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[-1].metrics.pages == 0
 
 
-def test_what_stands_on_datasets_works() -> None:
+def test_methods_built_on_datasets_work() -> None:
     dataset = SCAN.to_dataset()
     assert dataset.schema == TABLE.schema
     assert dataset.count_rows() == ROWS
@@ -200,7 +200,7 @@ def test_what_stands_on_datasets_works() -> None:
     assert pl.scan_pyarrow_dataset(dataset).filter(pl.col("a") == 7).select("a").collect()["a"].to_list() == [7]
 
 
-def test_what_would_pass_by_the_scan_is_refused() -> None:
+def test_methods_that_bypass_the_scan_are_rejected() -> None:
     dataset = SCAN.to_dataset()
     with pytest.raises(NotImplementedError, match="to the scan of pqext"):
         dataset.filter(F("a") > 1)
@@ -214,7 +214,7 @@ def test_what_would_pass_by_the_scan_is_refused() -> None:
         next(iter(ds.FileSystemDataset.get_fragments(dataset))).to_table()
 
 
-def test_values_within_variants_are_filtered_by_duckdb() -> None:
+def test_duckdb_filters_values_within_variants() -> None:
     events = variant.parse_json([json.dumps({"n": n, "user": f"u{n}"}) for n in range(10)])
     sink = io.BytesIO()
     pqext.write_table(pa.table({"event": events}), sink, shredding={"event": "infer"})

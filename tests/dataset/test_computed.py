@@ -53,7 +53,7 @@ FILE = stored(ROWS)
      "i::tinyint + 1", "len(l) * i", "d::varchar", "(d * d)::varchar", "(d / 4)::decimal(12, 9)::varchar"],
 )  # fmt: skip
 @pytest.mark.parametrize("where", [None, "i > 0", "s <> 'x' or p is null"])
-def test_values_are_those_of_duckdb(text: str, where: str | None) -> None:
+def test_values_match_duckdb(text: str, where: str | None) -> None:
     connection = duckdb.connect()
     connection.register("data", ROWS)
     expected = connection.sql(f"select {text} as found from data" + (f" where {where}" if where else ""))
@@ -71,7 +71,7 @@ def plain(value: Any) -> Any:
 
 
 @given(st.data(), st.sampled_from([pa.decimal32, pa.decimal64, pa.decimal128]), st.integers(0, 9))
-def test_decimals_as_text_keep_the_digits_of_their_scale(data: st.DataObject, kind: Any, scale: int) -> None:
+def test_decimals_as_text_preserve_their_scale(data: st.DataObject, kind: Any, scale: int) -> None:
     unscaled = st.sampled_from([0, 10, -130, 500_000]) | st.integers(-(10**9) + 1, 10**9 - 1)
     values = data.draw(st.lists(st.none() | unscaled.map(lambda digits: Decimal(digits).scaleb(-scale)), max_size=4))
     array = pa.array(values, kind(9, scale))
@@ -81,12 +81,12 @@ def test_decimals_as_text_keep_the_digits_of_their_scale(data: st.DataObject, ki
         assert found == [None if value is None else format(value, "f") for value in values[start:]]
 
 
-def test_filter_on_decimals_as_text_keeps_trailing_zeros() -> None:
+def test_filter_on_decimals_as_text_preserves_trailing_zeros() -> None:
     prices = stored(pa.table({"price": pa.array([Decimal("1.30"), Decimal("2.00")], pa.decimal128(9, 2))}))
     assert pqext.read_table(prices, filter="cast(price as string) = '1.30'").num_rows == 1
 
 
-def test_columns_and_fields_have_other_names() -> None:
+def test_columns_and_fields_can_be_renamed() -> None:
     read = pqext.read_table(FILE, [col("p").field("x"), col("p").alias("q"), ("i", col("i") + 1), col("l")])
     assert read.schema.names == ["p.x", "q", "i", "l"]
     assert read["q"].to_pylist() == ROWS["p"].to_pylist()
@@ -95,12 +95,12 @@ def test_columns_and_fields_have_other_names() -> None:
     assert read["p.x"].to_pylist() == [row and row["x"] for row in ROWS["p"].to_pylist()]
 
 
-def test_later_filters_know_computed_columns_by_their_names() -> None:
+def test_later_filters_refer_to_computed_columns_by_name() -> None:
     scan = pqext.scan(FILE, [("twice", col("i") * 2), ("q", col("p"))]).filter("twice > 2 and q.x is not null")
     assert scan.to_table().to_pylist() == [{"twice": 8, "q": {"x": 4, "y": None}}]
 
 
-def test_dictionaries_of_the_writer_stay_dictionaries() -> None:
+def test_dictionary_columns_remain_dictionaries() -> None:
     table = pa.table({"s": pa.array(["a", "b", "a"]).dictionary_encode(), "n": [1, 2, 3]})
     read = pqext.read_table(stored(table), [("t", col("s"))], filter="s = 'a' and n > 1")
     assert read["t"].type == table["s"].type
@@ -117,19 +117,19 @@ def test_dictionaries_of_the_writer_stay_dictionaries() -> None:
         ([(3, col("i"))], "name is a string"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_computed_is_told(columns: list[Any], told: str) -> None:
+def test_unsupported_computation_is_reported(columns: list[Any], told: str) -> None:
     with pytest.raises((TypeError, ValueError), match=told):
         pqext.read_table(FILE, columns)
 
 
-def test_a_column_of_folders_is_not_computed_with(tmp_path: Any) -> None:
+def test_partition_columns_are_not_usable_in_computations(tmp_path: Any) -> None:
     (tmp_path / "y=1").mkdir()
     pqext.write_table(pa.table({"x": [1]}), tmp_path / "y=1" / "f.parquet")
     with pytest.raises(TypeError, match="is a partition column"):
         pqext.read_table(tmp_path, [(col("y") + 1).alias("z")])
 
 
-def test_files_of_other_types_conform() -> None:
+def test_files_with_other_types_are_cast() -> None:
     tables = pa.table({"x": pa.array([1], pa.int32())}), pa.table({"x": [2.5]}), pa.table({"z": [1]})
     files = list(map(stored, tables))
     read = pqext.read_table(files, [(col("x") * 2).alias("y")], schema="union")
@@ -142,7 +142,7 @@ NUMBERS = ["i8", "i32", "i64", "u32", "u64", "f32", "f64", "d5", "d15"]
 
 @settings(max_examples=share(0.6))
 @given(st.data(), st.integers(1, 4), st.sampled_from(ARITHMETIC), LITERALS)
-def test_computed_columns_of_rows_that_match_are_what_the_rows_say(
+def test_computed_columns_of_matching_rows_match_the_rows(
     data: st.DataObject, rows: int, operator: Any, literal: Any
 ) -> None:
     batch = data.draw(tables(min_rows=1))

@@ -78,12 +78,12 @@ def kept(text: str, by_pages: bool) -> list[int]:
         ("a % 5 = 7", [0, 1, 2]), ("a + 9223372036854775807 > 0", [0, 1, 2]),
     ],
 )  # fmt: skip
-def test_bounds_refuse_what_they_can(text: str, expected: list[int], by_pages: bool) -> None:
+def test_bounds_exclude_all_they_can(text: str, expected: list[int], by_pages: bool) -> None:
     assert kept(text, by_pages) == expected
 
 
 @pytest.mark.spec("querying.derived")
-def test_row_groups_of_one_equal_value_are_skipped_where_columns_must_differ() -> None:
+def test_constant_row_groups_are_skipped_if_columns_must_differ() -> None:
     sink = io.BytesIO()
     rows = pa.table({"a": [1, 1, 2, 2, 3, 4], "b": [1, 1, 5, 5, 3, 3]})
     write_table(rows, sink, row_group_rows=2)
@@ -96,7 +96,7 @@ def test_row_groups_of_one_equal_value_are_skipped_where_columns_must_differ() -
 @pytest.mark.spec("querying.derived")
 @pytest.mark.parametrize("type", [pa.int64(), pa.float64(), pa.decimal128(6, 1)], ids=str)
 @pytest.mark.parametrize("compute", [operator.add, operator.sub, operator.mul, operator.truediv])
-def test_no_page_that_holds_a_result_is_left_out(type: pa.DataType, compute: Callable[[Any, Any], Any]) -> None:
+def test_pages_with_results_are_never_pruned(type: pa.DataType, compute: Callable[[Any, Any], Any]) -> None:
     """Both columns of a page have two values each, in all pairs, so that each end of the bounds meets both others."""
     sides = [*combinations((-3, -1, 2, 4), 2)]
     pages = [[*product(one, other)] for one, other in product(sides, sides)]
@@ -114,7 +114,7 @@ def test_no_page_that_holds_a_result_is_left_out(type: pa.DataType, compute: Cal
 
 @settings(max_examples=share(0.6))
 @given(st.data(), st.integers(1, 3))
-def test_no_page_that_is_left_out_holds_a_row_that_matches(data: st.DataObject, rows: int) -> None:
+def test_pruned_pages_contain_no_matching_row(data: st.DataObject, rows: int) -> None:
     batch = data.draw(tables(min_rows=1))
     expression: Expression = data.draw(expressions(batch))
     sink = io.BytesIO()
@@ -126,7 +126,7 @@ def test_no_page_that_is_left_out_holds_a_row_that_matches(data: st.DataObject, 
 
 
 @pytest.mark.spec("querying.undefined")
-def test_what_cannot_be_computed_is_null_in_every_order_of_conditions() -> None:
+def test_failed_computation_is_null_in_every_order_of_conditions() -> None:
     table = pa.table({"a": [2**63 - 1, 1, 5, -(2**63)], "z": [0, 1, 0, 2], "s": ["x", "7", "y", "300"]})
     sink = io.BytesIO()
     pqext.write_table(table, sink, row_group_rows=1)
@@ -146,7 +146,7 @@ def test_what_cannot_be_computed_is_null_in_every_order_of_conditions() -> None:
 
 @settings(max_examples=share(0.6))
 @given(st.lists(st.integers(-9, 9) | st.floats(-9, 9)), st.integers(-9, 9), st.integers(0, 5), st.booleans())
-def test_a_list_is_looked_for_by_its_values_within_the_bounds(values: Any, low: int, wide: int, with_nan: bool) -> None:
+def test_list_condition_uses_values_within_the_bounds(values: Any, low: int, wide: int, with_nan: bool) -> None:
     listed = (*sorted(values), *([math.nan] if with_nan else []))
     asked, bounds = IsIn(listed, ascending=True), Bounds(low, low + wide, has_nan=None)
     narrowed = within(asked, bounds)
@@ -158,7 +158,7 @@ def test_a_list_is_looked_for_by_its_values_within_the_bounds(values: Any, low: 
         assert all(low <= value <= low + wide for value in narrowed.values)
 
 
-def test_a_bloom_filter_is_asked_only_for_values_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bloom_filter_is_queried_only_for_values_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     sink = io.BytesIO()
     write_table(pa.table({"a": list(range(0, 2000, 2))}), sink, row_group_rows=500, bloom_filters=True)
     asked: list[int] = []

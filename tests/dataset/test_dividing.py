@@ -54,7 +54,7 @@ def rows_of(plan: RowGroupPlan) -> list[int]:
 @pytest.mark.parametrize(
     ("threads", "counts"), [(1, [1, 1, 1]), (2, [1, 1, 2]), (3, [1, 1, 1]), (5, [1, 1, 1]), (6, [2, 2, 2])]
 )
-def test_threads_that_would_wait_get_parts_of_the_last_row_groups(threads: int, counts: list[int]) -> None:
+def test_idle_threads_get_parts_of_the_last_row_groups(threads: int, counts: list[int]) -> None:
     found = parts(FILE, threads)
     assert [sum(plan.index == group for plan in found) for group in range(3)] == counts
     for group in range(3):
@@ -64,13 +64,13 @@ def test_threads_that_would_wait_get_parts_of_the_last_row_groups(threads: int, 
 
 
 @pytest.mark.spec("querying.divided")
-def test_of_rows_that_pages_leave_each_part_has_as_many() -> None:
+def test_parts_have_equal_numbers_of_unpruned_rows() -> None:
     found = parts(FILE, 2, (col("i") >= 7000) & (col("k") < 0.5))
     assert [(plan.index, len(rows_of(plan))) for plan in found if plan.prune_reason is None] == [(2, 1000), (2, 1000)]
 
 
 @pytest.mark.spec("querying.divided")
-def test_what_takes_no_time_or_has_no_page_index_stays_whole(tmp_path: Path) -> None:
+def test_row_groups_without_page_index_or_cost_are_not_divided(tmp_path: Path) -> None:
     assert all(plan.rows is None for plan in parts(written(row_group_rows=900), 3))
     out = io.BytesIO()
     pq.write_table(pq.read_table(io.BytesIO(FILE)), out, row_group_size=ROWS)
@@ -82,7 +82,7 @@ def test_what_takes_no_time_or_has_no_page_index_stays_whole(tmp_path: Path) -> 
 @pytest.mark.spec("querying.divided", "querying.late")
 @pytest.mark.parametrize("share", [0.0005, 0.4, 0.95])
 @pytest.mark.parametrize("groups", [ROWS, 3000])
-def test_rows_come_once_and_in_order(share: float, groups: int) -> None:
+def test_divided_rows_are_returned_once_and_in_order(share: float, groups: int) -> None:
     data = written(row_group_rows=groups)
     whole = pq.read_table(io.BytesIO(data))
     expected = whole.filter(pc.less(whole["k"], share))

@@ -45,7 +45,7 @@ TABLE = pa.table(
     ],
     ids=str,
 )
-def test_pyarrow_keeps_the_same_rows(tmp_path: Path, filters: Any) -> None:
+def test_pyarrow_returns_the_same_rows(tmp_path: Path, filters: Any) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(TABLE, path, row_group_size=5)
     # What pyarrow keeps of nulls under "not in" is its own rule; SQL's is that null is not true.
@@ -55,7 +55,7 @@ def test_pyarrow_keeps_the_same_rows(tmp_path: Path, filters: Any) -> None:
     assert read_table(path, filter=filters).equals(expected)
 
 
-def test_tuples_become_expressions() -> None:
+def test_tuples_are_converted_to_expressions() -> None:
     assert from_dnf([("a", "=", 1)]) == (col("a") == 1)
     assert from_dnf([("a.b", "in", [1]), ("c", "not in", (2,))]) == col("a.b").isin([1]) & ~col("c").isin([2])
     assert from_dnf([[("a", "<", 1)], [("b", ">", 2), ("c", "!=", 3)]]) == (
@@ -64,7 +64,7 @@ def test_tuples_become_expressions() -> None:
     assert from_dnf([[("a", "<", 1)]]) == (col("a") < 1)
 
 
-def test_tuples_may_stand_in_a_tuple_or_alone() -> None:
+def test_tuples_may_be_nested_or_single() -> None:
     assert from_dnf((("a", ">", 1),)) == (col("a") > 1)
     assert from_dnf((("a", ">", 1), ("b", "<", 2), ("c", "=", 3))) == (col("a") > 1) & (col("b") < 2) & (col("c") == 3)
     assert from_dnf(("a", "in", (1, 2))) == col("a").isin([1, 2])
@@ -79,17 +79,17 @@ def test_tuples_may_stand_in_a_tuple_or_alone() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_malformed_filters_are_refused(filters: Any) -> None:
+def test_malformed_filters_are_rejected(filters: Any) -> None:
     with pytest.raises(ValueError, match=r"filters are|a filter must be|a condition must be|is not one of|is_null"):
         from_dnf(filters)
 
 
-def test_tuple_in_a_list_without_its_own_brackets_is_shown() -> None:
+def test_tuple_without_its_own_brackets_is_shown_in_the_error() -> None:
     with pytest.raises(ValueError, match=r"list of tuples such as \('id', '>', 1\) .* not \['a', '>', 1\]"):
         from_dnf(["a", ">", 1])
 
 
-def test_readers_take_expressions_lists_or_nothing() -> None:
+def test_readers_accept_expressions_lists_or_none() -> None:
     expression = col("a") > 1
     assert as_expression(expression) is expression
     assert as_expression([("a", ">", 1)]) == expression
@@ -99,7 +99,7 @@ def test_readers_take_expressions_lists_or_nothing() -> None:
         as_expression("{a > 1}")
 
 
-def test_expressions_take_the_place_of_tuples() -> None:
+def test_expressions_are_accepted_in_place_of_tuples() -> None:
     flag, more, few = col("flag"), col("a") > 1, col("a") < 9
     is_set = flag == True  # noqa: E712
     assert as_expression(flag) == as_expression([flag]) == is_set
@@ -129,7 +129,7 @@ FLAGS = pa.table({"flag": [True, False, None], "id": [1, 2, None], "n": [0, 1, 2
     ],
     ids=str,
 )  # fmt: skip
-def test_polars_keeps_the_same_rows(filter: Any, theirs: pl.Expr, tmp_path: Path) -> None:
+def test_polars_returns_the_same_rows(filter: Any, theirs: pl.Expr, tmp_path: Path) -> None:
     frame = pl.from_arrow(FLAGS)
     assert isinstance(frame, pl.DataFrame)
     for rows in (1, 3):
@@ -140,7 +140,7 @@ def test_polars_keeps_the_same_rows(filter: Any, theirs: pl.Expr, tmp_path: Path
 
 
 @pytest.mark.parametrize("given", [pa.compute.field("a") > 5, pl.col("a") > 5], ids=["pyarrow", "polars"])
-def test_expressions_of_other_libraries_are_answered_with_ours(given: Any) -> None:
+def test_expressions_of_other_libraries_suggest_ours(given: Any) -> None:
     with pytest.raises(TypeError, match=r"of pqext, like pqext\.col\('a'\) > 5, .* not (pyarrow|polars)\."):
         as_expression(given)
 
@@ -155,7 +155,7 @@ def test_expressions_of_other_libraries_are_answered_with_ours(given: Any) -> No
     ],
     ids=str,
 )  # fmt: skip
-def test_null_in_a_list_is_that_of_duckdb(filter: Any, text: str, tmp_path: Path) -> None:
+def test_null_in_a_list_matches_duckdb(filter: Any, text: str, tmp_path: Path) -> None:
     path = tmp_path / "flags.parquet"
     for rows in (1, 3):
         write_table(FLAGS, path, row_group_rows=rows)

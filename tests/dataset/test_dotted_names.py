@@ -40,7 +40,7 @@ def rows_of_duckdb(path: Path, condition: str) -> list[int]:
 
 
 @pytest.mark.parametrize("filter", COLUMN, ids=str)
-def test_filters_on_a_dotted_name_ask_about_the_column(path: Path, filter: Any) -> None:
+def test_filters_on_a_dotted_name_refer_to_the_column(path: Path, filter: Any) -> None:
     expected = rows_of_duckdb(path, '"a.b" > 2' if "n <" not in str(filter) else 'n < "a.b" - 0.5')
     for sources, schema in ((path, None), ([path, path], None), (path, "union"), (path, ROWS.schema)):
         scan = pqext.scan(sources, filter=filter, schema=schema)
@@ -50,17 +50,17 @@ def test_filters_on_a_dotted_name_ask_about_the_column(path: Path, filter: Any) 
 
 
 @pytest.mark.parametrize("filter", FIELD, ids=str)
-def test_field_of_the_struct_is_reached_by_its_path(path: Path, filter: Any) -> None:
+def test_struct_field_is_accessible_by_path(path: Path, filter: Any) -> None:
     scan = pqext.scan(path, filter=filter)
     assert scan.to_table()["n"].to_pylist() == rows_of_duckdb(path, "a.b > 10") == [0, 1]
     assert sum(len(task.kept_row_groups) for task in scan.plan()) == 2
 
 
-def test_dotted_name_skips_by_the_statistics_of_the_column(path: Path) -> None:
+def test_dotted_name_prunes_by_the_statistics_of_the_column(path: Path) -> None:
     assert sum(len(task.kept_row_groups) for task in pqext.scan(path, filter="a.b > 2").plan()) == 1
 
 
-def test_columns_of_the_result_are_those_of_filters(path: Path) -> None:
+def test_result_columns_match_those_of_filters(path: Path) -> None:
     for columns in (["a.b"], [col("a.b")], {"a.b": "a.b"}, [col(["a.b"])], [("a.b", col("a.b") + 0)]):
         assert pqext.read_table(path, columns).to_pydict() == {"a.b": [1, 2, 3]}
     for columns in ([col("a").field("b")], [("a.b", col(["a", "b"]))]):
@@ -69,23 +69,23 @@ def test_columns_of_the_result_are_those_of_filters(path: Path) -> None:
     assert both.to_pydict() == {"x": [2, 3], "y": [20, 10]}
 
 
-def test_other_fields_of_the_struct_are_still_found_by_dotted_names(path: Path) -> None:
+def test_other_struct_fields_are_accessible_by_dotted_names(path: Path) -> None:
     assert pqext.read_table(path, ["a.c"], "a.c > 1 and a.b < 3").to_pylist() == [{"a": {"c": 2}}]
 
 
-def test_aggregates_are_of_the_column(path: Path) -> None:
+def test_aggregates_refer_to_the_column(path: Path) -> None:
     scan = pqext.scan(path)
     for name in ("a.b", col("a.b"), col(["a.b"])):
         assert (scan.min(name).as_py(), scan.max(name).as_py(), scan.null_count(name)) == (1, 3, 0)
     assert scan.max(col("a").field("b")).as_py() == 30
 
 
-def test_selected_columns_keep_their_dotted_names_in_later_filters(path: Path) -> None:
+def test_selected_columns_retain_dotted_names_in_later_filters(path: Path) -> None:
     scan = pqext.scan(path, [("p.q", col("n") + 1), col("a.b")])
     assert scan.filter("p.q > 1 and a.b < 3").to_table().to_pylist() == [{"p.q": 2, "a.b": 2}]
 
 
-def test_column_of_folders_wins_too(tmp_path: Path) -> None:
+def test_partition_column_takes_precedence(tmp_path: Path) -> None:
     for value in (1, 2):
         (tmp_path / f"a.b={value}").mkdir()
         pqext.write_table(pa.table({"a": [{"b": 7}]}), tmp_path / f"a.b={value}" / "x.parquet")
@@ -93,7 +93,7 @@ def test_column_of_folders_wins_too(tmp_path: Path) -> None:
     assert pqext.scan(tmp_path, filter=col("a").field("b") == 7).count() == 2
 
 
-def test_skipping_stores_index_and_refuse_by_the_column(path: Path, tmp_path: Path) -> None:
+def test_skipping_stores_index_and_exclude_by_the_column(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "table"
     folder.mkdir()
     for at in range(3):
@@ -109,13 +109,13 @@ def test_skipping_stores_index_and_refuse_by_the_column(path: Path, tmp_path: Pa
             assert refused == (3 - len(expected) if is_indexed else 0)
 
 
-def test_command_line_reads_dotted_names_alike(path: Path) -> None:
+def test_command_line_accepts_dotted_names(path: Path) -> None:
     command = [sys.executable, "-m", "pqext", "query", str(path), "--where", "a.b > 2", "--select", "a.b,n"]
     done = subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"a.b": 3, "n": 2}
 
 
-def test_long_lists_are_not_walked_for_dotted_names() -> None:
+def test_long_lists_are_not_traversed_for_dotted_names() -> None:
     condition = col("n").isin(range(1000)) & (col("a.b") > 2)
     found = exact(condition, ["a.b"])
     assert found == col("n").isin(range(1000)) & (col(["a.b"]) > 2)

@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     ],
     ids=["to_table", "head", "limit", "to_batches", "to_reader", "filter", "select"],
 )
-def test_all_columns_are_returned_as_pyarrow_reads_them(
+def test_all_columns_are_returned_like_in_pyarrow(
     path: Path, rows: Callable[[pqext.Scan], pa.Table], expected: pa.Table
 ) -> None:
     assert pq.ParquetFile(path).read().equals(TABLE)
@@ -45,7 +45,7 @@ def test_all_columns_are_returned_as_pyarrow_reads_them(
     assert scan.explain().startswith("scan of 1 file\n  columns: a, b, a\n")
 
 
-def test_columns_of_paths_and_folders_follow_duplicate_columns(tmp_path: Path) -> None:
+def test_path_and_partition_columns_follow_duplicate_columns(tmp_path: Path) -> None:
     (tmp_path / "day=1").mkdir()
     pq.write_table(TABLE, tmp_path / "day=1" / "1.parquet")
     found = pqext.read_table(tmp_path, include_file_paths="path")
@@ -54,18 +54,18 @@ def test_columns_of_paths_and_folders_follow_duplicate_columns(tmp_path: Path) -
     assert found["day"].to_pylist() == [1, 1, 1]
 
 
-def test_files_with_the_same_duplicate_columns_are_one_table(path: Path) -> None:
+def test_files_with_equal_duplicate_columns_form_one_table(path: Path) -> None:
     pq.write_table(TABLE, path.with_name("2.parquet"))
     assert pqext.read_table(path.parent).equals(pa.concat_tables([TABLE, TABLE]))
 
 
-def test_files_with_other_duplicate_columns_are_an_error(path: Path) -> None:
+def test_files_with_different_duplicate_columns_are_an_error(path: Path) -> None:
     pq.write_table(TABLE.select([2, 1, 0]), path.with_name("2.parquet"))
     with pytest.raises(ValueError, match=r"cannot be matched by name.*read the files one by one"):
         pqext.read_table(path.parent)
 
 
-def test_name_of_several_columns_is_ambiguous(path: Path) -> None:
+def test_duplicate_column_name_is_ambiguous(path: Path) -> None:
     for scan in (pqext.scan(path, ["a"]), pqext.scan(path, filter=col("a") == 1)):
         with pytest.raises(ValueError, match="column a is ambiguous"):
             scan.to_table()

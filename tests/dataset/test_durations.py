@@ -37,7 +37,7 @@ LITERALS = st.one_of(
     st.sampled_from(UNITS), st.lists(st.none() | st.integers(-3, 3) | st.sampled_from([10**9, -(2**62)]), max_size=6),
     st.sampled_from(sorted(COMPARE)), LITERALS, st.lists(st.none() | LITERALS, max_size=3), st.booleans(),
 )  # fmt: skip
-def test_rows_are_those_of_exact_comparison_however_they_are_laid_out(
+def test_comparison_is_exact_for_every_unit_and_layout(
     unit: str, ticks: list[Any], operator: Any, literal: Any, listed: list[Any], negated: bool
 ) -> None:
     batch = pa.record_batch({"d": pa.array(ticks, pa.duration(unit)), "n": pa.array(range(len(ticks)))})
@@ -78,7 +78,7 @@ def numbers(path: Path, filter: Any) -> list[int]:
     ],
     ids=str,
 )  # fmt: skip
-def test_polars_keeps_the_same_rows(path: Path, condition: Any, theirs: pl.Expr) -> None:
+def test_polars_returns_the_same_rows(path: Path, condition: Any, theirs: pl.Expr) -> None:
     frame = pl.from_arrow(ROWS)
     assert isinstance(frame, pl.DataFrame)
     expected = frame.filter(theirs)["n"].to_list()
@@ -94,7 +94,7 @@ def test_polars_keeps_the_same_rows(path: Path, condition: Any, theirs: pl.Expr)
     ],
     ids=repr,
 )  # fmt: skip
-def test_durations_of_all_libraries_are_one_literal(path: Path, literal: Any) -> None:
+def test_durations_of_all_libraries_are_equal_literals(path: Path, literal: Any) -> None:
     assert numbers(path, col("d") == literal) == [2]
     assert (col("d") == literal) == (col("d") == timedelta(hours=1))
 
@@ -109,7 +109,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_intervals_are_those_of_duckdb(path: Path, text: str) -> None:
+def test_intervals_match_duckdb(path: Path, text: str) -> None:
     ((meant,),) = duckdb.sql(f"select {text}").fetchall()
     assert from_sql(f"d > {text}") == (col("d") > meant)
     expected = ROWS.filter(pc.greater(ROWS["d"], pa.scalar(meant, pa.duration("us"))))["n"].to_pylist()
@@ -126,14 +126,14 @@ def test_intervals_are_those_of_duckdb(path: Path, text: str) -> None:
         ("interval '1 day' day", "the end is expected"),
     ],
 )  # fmt: skip
-def test_intervals_without_a_fixed_length_are_refused(text: str, message: str) -> None:
+def test_intervals_of_variable_length_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         from_sql(f"d > {text}")
 
 
 @pytest.mark.parametrize("operator", sorted(COMPARE))
 @pytest.mark.parametrize("schema", [None, "union"])
-def test_bounds_of_other_units_do_not_answer_for_rows(tmp_path: Path, operator: Any, schema: Any) -> None:
+def test_bounds_in_other_units_do_not_prune(tmp_path: Path, operator: Any, schema: Any) -> None:
     # As pyarrow compares them, the first row is equal. By the bounds of the integers that are stored none would be.
     path = tmp_path / "units.parquet"
     table = pa.table({"a": pa.array([1, 2], pa.duration("s")), "b": pa.array([1000, 2001], pa.duration("ms"))})
@@ -147,7 +147,7 @@ def test_bounds_of_other_units_do_not_answer_for_rows(tmp_path: Path, operator: 
                     read()
 
 
-def test_durations_compare_with_durations_of_their_unit_only(tmp_path: Path) -> None:
+def test_durations_compare_only_with_durations(tmp_path: Path) -> None:
     path = tmp_path / "units.parquet"
     table = pa.table({"a": pa.array([1], pa.duration("s")), "b": pa.array([1], pa.duration("ms")), "n": [1]})
     pqext.write_table(table.append_column("c", table["a"]), path)
@@ -161,7 +161,7 @@ def test_durations_compare_with_durations_of_their_unit_only(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_numbers_and_texts_do_not_compare_with_durations(tmp_path: Path, unit: str) -> None:
+def test_numbers_and_text_do_not_compare_with_durations(tmp_path: Path, unit: str) -> None:
     path = tmp_path / "units.parquet"
     pqext.write_table(pa.table({"d": pa.array([1, 2], pa.duration(unit)), "n": [0, 1]}), path)
     with pytest.raises(pa.ArrowNotImplementedError, match="no kernel matching"):

@@ -31,7 +31,7 @@ from reference.effort import share
 
 
 @given(tables_and_expressions(), st.integers(0, 12))
-def test_every_expression_is_what_its_rows_say(case: tuple[pa.RecordBatch, Expression], cut: int) -> None:
+def test_arbitrary_expression_matches_row_by_row_evaluation(case: tuple[pa.RecordBatch, Expression], cut: int) -> None:
     batch, expression = case
     expected = twin.truths(expression, batch)
     assert evaluate(expression, batch).to_pylist() == expected
@@ -45,14 +45,14 @@ def mask(expression: Expression, **columns: pa.Array) -> list[bool | None]:
     return evaluate(expression, pa.record_batch(columns)).to_pylist()
 
 
-def test_integers_beyond_what_a_double_holds_compare_exactly() -> None:
+def test_integers_beyond_double_precision_compare_exactly() -> None:
     column = pa.array([2**53, 2**53 + 1, 2**63 - 1])
     assert mask(col("a") == 2.0**53, a=column) == [True, False, False]
     assert mask(col("a") < 2.0**63, a=column) == [True, True, True]
     assert mask(col("a") > 2**63, a=column) == [False, False, False]
 
 
-def test_single_precision_values_compare_as_the_numbers_they_are() -> None:
+def test_single_precision_values_compare_by_exact_value() -> None:
     column = pa.array([0.1, 0.5], pa.float32())
     assert mask(col("a") == 0.1, a=column) == [False, False]
     assert mask(col("a") == 0.5, a=column) == [False, True]
@@ -60,7 +60,7 @@ def test_single_precision_values_compare_as_the_numbers_they_are() -> None:
     assert mask(col("a") == np.float32(0.1), a=column) == [True, False]
 
 
-def test_nan_is_above_every_number_and_equal_to_itself() -> None:
+def test_nan_is_greater_than_every_number_and_equal_to_itself() -> None:
     column = pa.array([1.0, math.nan, math.inf, None])
     assert mask(col("a") > 5, a=column) == [False, True, True, None]
     assert mask(col("a") == math.nan, a=column) == [False, True, False, None]
@@ -75,7 +75,7 @@ def test_nan_is_above_every_number_and_equal_to_itself() -> None:
     st.sampled_from([math.nan, 0.0, 2.5, math.inf, -math.inf]),
     st.booleans(),
 )
-def test_filters_keep_and_prune_nan_as_polars_and_duckdb_order_it(
+def test_nan_order_in_filters_matches_polars_and_duckdb(
     values: list[float | None], operator: Operator, literal: float, negated: bool
 ) -> None:
     table = pa.table({"f": pa.array(values, pa.float64()), "row": pa.array(range(len(values)), pa.int64())})
@@ -96,20 +96,20 @@ def test_filters_keep_and_prune_nan_as_polars_and_duckdb_order_it(
         assert [row for (row,) in connection.sql(sql).fetchall()] == expected
 
 
-def test_both_zeros_are_equal() -> None:
+def test_zeros_of_both_signs_are_equal() -> None:
     column = pa.array([0.0, -0.0])
     assert mask(col("a").isin([0]), a=column) == [True, True]
     assert mask(col("a") >= 0.0, a=column) == [True, True]
 
 
-def test_a_timestamp_literal_finer_than_the_column_lies_between_its_values() -> None:
+def test_timestamp_literal_finer_than_the_column_falls_between_values() -> None:
     column = pa.array([datetime(2020, 1, 1), datetime(2020, 1, 1, 0, 0, 0, 1000)], pa.timestamp("ms"))
     literal = pa.scalar(pa.scalar(datetime(2020, 1, 1)).value * 1000 + 1, pa.timestamp("ns"))
     assert mask(col("a") == literal, a=column) == [False, False]
     assert mask(col("a") > literal, a=column) == [False, True]
 
 
-def test_a_date_is_the_midnight_that_begins_it_for_timestamps_without_timezone() -> None:
+def test_date_compares_as_its_midnight_with_local_timestamps() -> None:
     column = pa.array([datetime(2020, 1, 1), datetime(2020, 1, 1, 1)])
     assert mask(col("a") <= date(2020, 1, 1), a=column) == [True, False]
     with pytest.raises(TypeError, match="column a holds timestamp in UTC values"):
@@ -119,13 +119,13 @@ def test_a_date_is_the_midnight_that_begins_it_for_timestamps_without_timezone()
 @pytest.mark.parametrize(
     "type", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
 )
-def test_every_layout_of_text_compares_alike(type: pa.DataType) -> None:
+def test_every_text_layout_compares_equally(type: pa.DataType) -> None:
     column = pa.array(["a", None, "é"]).cast(type)
     assert mask(col("a") < "b", a=column) == [True, None, False]
     assert mask(col("a").isin(["é"]), a=column) == [False, None, True]
 
 
-def test_the_entries_of_a_dictionary_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dictionary_entries_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: list[int] = []
     compare = evaluation.compare
 
@@ -144,7 +144,7 @@ def test_the_entries_of_a_dictionary_are_compared_once(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("type", [pa.decimal32(4, 2), pa.decimal64(9, 2), pa.decimal128(9, 2), pa.decimal256(40, 2)])
-def test_every_width_of_decimal_compares_alike(type: pa.DataType) -> None:
+def test_every_decimal_width_compares_equally(type: pa.DataType) -> None:
     column = pa.array([Decimal("1.10"), Decimal("-2.25"), None], type)
     assert mask(col("a") > 1.1, a=column) == [False, False, None]
     assert mask(col("a") == 1.1, a=column) == [True, False, None]
@@ -154,7 +154,7 @@ def test_every_width_of_decimal_compares_alike(type: pa.DataType) -> None:
     assert mask(col("a").isin([Decimal("-2.250"), Decimal("1.101")]), a=column) == [False, True, None]
 
 
-def test_other_layouts_are_opened() -> None:
+def test_other_layouts_are_decoded() -> None:
     half = pa.array([np.float16(1.5), None], pa.float16())
     assert mask(col("a") == 1.5, a=half) == [True, None]
     runs = pa.RunEndEncodedArray.from_arrays([2, 3], ["x", "y"])
@@ -177,7 +177,7 @@ def test_fields_of_a_null_struct_are_null() -> None:
     assert mask(col("s.x").is_null(), s=column) == [False, True, True]
 
 
-def test_columns_that_are_not_there_are_named() -> None:
+def test_missing_columns_are_named() -> None:
     with pytest.raises(ValueError, match="column 'b' is missing or ambiguous"):
         mask(col("b") == 1, a=pa.array([1]))
     with pytest.raises(ValueError, match=r"column a\.x: field 'x' is missing or ambiguous in int64"):
@@ -186,14 +186,14 @@ def test_columns_that_are_not_there_are_named() -> None:
         mask(col("s.y") == 1, s=pa.array([{"x": 1}]))
 
 
-def test_columns_without_an_order_compare_with_null_only() -> None:
+def test_unordered_columns_compare_with_null_only() -> None:
     column = pa.array([[1], None])
     assert mask(col("a").is_null(), a=column) == [False, True]
     with pytest.raises(TypeError, match="column a of type list"):
         mask(col("a") == 1, a=column)
 
 
-def test_a_table_without_batches_gives_an_empty_mask() -> None:
+def test_table_without_batches_returns_an_empty_mask() -> None:
     table = pa.schema([("a", pa.int64())]).empty_table()
     assert evaluate(col("a") > 1, table).to_pylist() == []
 
@@ -229,7 +229,7 @@ SQL = [
 
 
 @pytest.mark.parametrize(("expression", "sql"), SQL, ids=[sql for _, sql in SQL])
-def test_sql_says_the_same(expression: Expression, sql: str) -> None:
+def test_sql_conditions_match(expression: Expression, sql: str) -> None:
     connection = duckdb.connect()
     connection.register("rows", ENGINE_TABLE)
     expected = [value for (value,) in connection.sql(f"SELECT {sql} FROM rows").fetchall()]
@@ -248,6 +248,6 @@ ARROW = [
 
 
 @pytest.mark.parametrize(("expression", "arrow"), ARROW, ids=[str(arrow) for _, arrow in ARROW])
-def test_arrow_filters_keep_the_same_rows(expression: Expression, arrow: pc.Expression) -> None:
+def test_arrow_filters_return_the_same_rows(expression: Expression, arrow: pc.Expression) -> None:
     numbered = ENGINE_TABLE.append_column("row", pa.array(range(ENGINE_TABLE.num_rows)))
     assert numbered.filter(evaluate(expression, numbered))["row"].equals(numbered.filter(arrow)["row"])

@@ -77,7 +77,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(("type", "values"), LAYOUTS, ids=str)
-def test_a_writer_takes_every_layout_of_its_types(type: pa.DataType, values: list[Any], tmp_path: Path) -> None:
+def test_writer_accepts_every_layout_of_its_types(type: pa.DataType, values: list[Any], tmp_path: Path) -> None:
     place = str(tmp_path / "b.parquet")
     layouts = [type, *OTHERS[type]]
     for wanted in layouts:
@@ -89,25 +89,25 @@ def test_a_writer_takes_every_layout_of_its_types(type: pa.DataType, values: lis
 
 
 @pytest.mark.parametrize("given", [pa.array([1], pa.int32()), pa.array([b"a"]), pa.array([["a"]])], ids=str)
-def test_a_writer_takes_no_other_type(given: pa.Array, tmp_path: Path) -> None:
+def test_writer_rejects_other_types(given: pa.Array, tmp_path: Path) -> None:
     writer = pqext.ParquetWriter(tmp_path / "b.parquet", pa.schema({"c": pa.string()}))
     with pytest.raises(ValueError, match=r"column 'c' has type .*, the writer's schema says string"), writer:
         writer.write_batch(pa.table({"c": given}))
 
 
-def test_a_scan_is_written_again_without_a_table_between(path: str, tmp_path: Path) -> None:
+def test_scan_is_written_without_an_intermediate_table(path: str, tmp_path: Path) -> None:
     place = str(tmp_path / "b.parquet")
     pqext.write_table(pqext.scan(path, filter=[("a", ">", 6)]), place)
     assert pq.read_table(place).to_pylist() == ROWS[7:]
 
 
 @pytest.mark.parametrize("given", [5, "a", None, [1], [{"a": 1}], pl.LazyFrame({"a": [1]})])
-def test_what_is_no_table_is_a_type_error(given: Any, tmp_path: Path) -> None:
+def test_data_that_is_not_a_table_is_a_type_error(given: Any, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="expected a table"):
         pqext.write_table(given, tmp_path / "b.parquet")
 
 
-def test_other_libraries_take_scans_and_files(path: str) -> None:
+def test_other_libraries_accept_scans_and_files(path: str) -> None:
     scan = pqext.scan(path, filter=[("a", ">", 6)])
     assert pa.table(scan).to_pylist() == ROWS[7:]
     assert pl.DataFrame(scan).rows(named=True) == ROWS[7:]
@@ -121,7 +121,7 @@ def test_other_libraries_take_scans_and_files(path: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 4, 5, 100])
-def test_the_first_rows(path: str, rows: int) -> None:
+def test_head_returns_the_first_rows(path: str, rows: int) -> None:
     assert pqext.scan(path).head(rows).to_pylist() == ROWS[:rows]
     kept = pqext.scan(path, ["s"], [("a", ">", 3)]).head(rows)
     assert kept.to_pylist() == [{"s": row["s"]} for row in ROWS[4:]][:rows]
@@ -131,7 +131,7 @@ def test_the_first_rows(path: str, rows: int) -> None:
         pqext.scan(path).head(-1)
 
 
-def test_objects_tell_of_themselves(path: str) -> None:
+def test_objects_have_readable_reprs(path: str) -> None:
     with pqext.open(path) as file:
         assert repr(file) == f"<pqext.ParquetFile {path}: 10 rows, 2 columns, 3 row groups>"
         assert cells(file._repr_html_())[-2:] == ["s", "string"]
@@ -161,7 +161,7 @@ class Checked(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_a_notebook_shows_a_scan_in_the_colours_of_its_page(path: str) -> None:
+def test_notebook_shows_a_scan_in_the_colours_of_the_page(path: str) -> None:
     scan = pqext.scan(path, filter=pqext.col("a") > 5).limit(3)
     html = scan._repr_html_()
     page = Checked(html)
@@ -181,7 +181,7 @@ def test_a_notebook_shows_a_scan_in_the_colours_of_its_page(path: str) -> None:
     assert scan.metrics is None
 
 
-def test_a_notebook_opens_no_more_than_one_local_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_opens_at_most_one_local_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     many = pqext.scan([path, path])
     with monkeypatch.context() as patch:
         patch.setattr(pqext.ParquetFile, "__init__", None)
@@ -191,7 +191,7 @@ def test_a_notebook_opens_no_more_than_one_local_file(path: str, monkeypatch: py
     assert "<summary>2 columns</summary>" in many._repr_html_()
 
 
-def test_names_in_a_notebook_are_text(tmp_path: Path) -> None:
+def test_names_are_escaped_in_a_notebook(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\x1b[31m"
     pq.write_table(pa.table({evil: [1], **{f"c{n}": [n] for n in range(100)}}), tmp_path / "<b>.parquet")
     html = pqext.scan(tmp_path / "<b>.parquet")._repr_html_()
@@ -201,7 +201,7 @@ def test_names_in_a_notebook_are_text(tmp_path: Path) -> None:
     assert "51 more" in html
 
 
-def test_a_notebook_shows_variants_and_geometries_of_a_scan_by_their_types(tmp_path: Path) -> None:
+def test_notebook_shows_variants_and_geometries_by_type(tmp_path: Path) -> None:
     points = geo.from_points([1], [2])
     table = pa.table({"v": variant.parse_json(['{"a": 1}']), "p": points, "g": points})
     pqext.write_table(

@@ -30,7 +30,7 @@ def explained(scan: pqext.Scan) -> dict:  # type: ignore[type-arg]
     return found
 
 
-def test_the_sums_are_those_of_the_plan_and_of_what_is_skipped() -> None:
+def test_sums_match_the_plan_and_the_skipped_parts() -> None:
     data = stored(NUMBERS, row_group_rows=200, page_rows=20)
     scan = pqext.scan(data).filter((col("a") >= 310) & (col("a") < 330))
     found = explained(scan)
@@ -48,7 +48,7 @@ def test_the_sums_are_those_of_the_plan_and_of_what_is_skipped() -> None:
     assert found["files"][0]["row_groups"][0]["evidence"] == ["statistics"]
 
 
-def test_the_evidence_is_named() -> None:
+def test_evidence_is_named() -> None:
     bloom = stored(NUMBERS.select(["s"]), bloom_filters=True)
     assert set(explained(pqext.scan(bloom).filter(col("s") == "text 5x"))["skips"]) == {"Bloom filter"}
     either = pqext.scan(stored(NUMBERS, bloom_filters=True)).filter((col("s") == "text 5x") | (col("a") > 2000))
@@ -73,7 +73,7 @@ def test_folders_and_files_are_counted(tmp_path: Path) -> None:
     assert "\n  skips by partition: 2 files\n" in scan.explain()
 
 
-def test_of_many_files_and_row_groups_the_first_ones_are_told(tmp_path: Path) -> None:
+def test_explanation_lists_the_first_of_many_files_and_row_groups(tmp_path: Path) -> None:
     for number in range(30):
         pq.write_table(NUMBERS.slice(0, 10), tmp_path / f"{number:02}.parquet")
     scan = pqext.scan(tmp_path).filter(col("a") < 100)
@@ -89,7 +89,7 @@ def test_of_many_files_and_row_groups_the_first_ones_are_told(tmp_path: Path) ->
     assert told.endswith("\n  and 80 more row groups")
 
 
-def test_a_limit_is_told_and_wrong_forms_are_refused() -> None:
+def test_limit_is_reported_and_invalid_formats_are_rejected() -> None:
     scan = pqext.scan(stored(NUMBERS)).limit(10, offset=5)
     assert "\n  limit: 10 rows after 5 rows\n" in scan.explain()
     assert explained(scan)["limit"] == 10
@@ -97,7 +97,7 @@ def test_a_limit_is_told_and_wrong_forms_are_refused() -> None:
         scan.explain("xml")  # type: ignore[arg-type]
 
 
-def test_rows_that_a_limit_keeps_back_are_told(tmp_path: Path) -> None:
+def test_rows_withheld_by_a_limit_are_reported(tmp_path: Path) -> None:
     for number in range(3):
         pqext.write_table(NUMBERS, tmp_path / f"{number}.parquet", row_group_rows=200, page_rows=20, dictionary=False)
     scan = pqext.scan(tmp_path).limit(70, offset=200)
@@ -126,7 +126,7 @@ def test_rows_that_a_limit_keeps_back_are_told(tmp_path: Path) -> None:
     assert filtered.to_table()["a"].to_pylist() == [*range(0, 20, 2)]
 
 
-def test_a_limit_that_folders_alone_decide_is_counted_upon(tmp_path: Path) -> None:
+def test_limit_decided_by_partitions_alone_is_counted(tmp_path: Path) -> None:
     for year in (2024, 2025, 2026):
         (tmp_path / f"y={year}").mkdir()
         pq.write_table(NUMBERS, tmp_path / f"y={year}" / "a.parquet")
@@ -137,7 +137,7 @@ def test_a_limit_that_folders_alone_decide_is_counted_upon(tmp_path: Path) -> No
     assert pqext.scan(tmp_path).limit(0).to_table().num_rows == 0
 
 
-def test_names_of_columns_and_values_are_harmless() -> None:
+def test_names_of_columns_and_values_are_escaped() -> None:
     evil = "\x1b[31mred\n"
     data = stored(pa.table({evil: ["a", "b"]}))
     scan = pqext.scan(data).filter(col([evil]) > "c")
@@ -145,7 +145,7 @@ def test_names_of_columns_and_values_are_harmless() -> None:
     assert "\x1b" not in scan.explain("json")
 
 
-def test_plans_carry_evidence_and_pages() -> None:
+def test_plans_contain_evidence_and_pages() -> None:
     data = stored(NUMBERS, row_group_rows=200, page_rows=20)
     (task,) = pqext.scan(data).filter((col("a") >= 310) & (col("a") < 330)).plan(pages=True)
     assert Task.from_json(task.to_json()) == task
@@ -154,7 +154,7 @@ def test_plans_carry_evidence_and_pages() -> None:
 
 
 @pytest.mark.parametrize("form", ["filter", "column"])
-def test_a_path_near_to_a_shredded_one_is_doubted(tmp_path: Path, form: str) -> None:
+def test_misspelled_shredded_path_gets_a_suggestion(tmp_path: Path, form: str) -> None:
     events = variant.parse_json(['{"user": {"id": 1, "name": "Ann"}, "kind": "view", "other": 1}'])
     shredding = {"e": "user STRUCT<id: INT, name: STRING>, kind STRING"}
     pqext.write_table(pa.table({"e": events}), tmp_path / "a.parquet", shredding=shredding)

@@ -41,13 +41,13 @@ def test_operators_build_comparisons() -> None:
     assert str(col("a").is_null() | col("a").is_not_null()) == "(a is null or a is not null)"
 
 
-def test_a_literal_may_stand_on_the_left_whatever_library_it_is_of() -> None:
+def test_literal_of_any_library_may_be_on_the_left() -> None:
     assert (col("a") > 5) == (col("a") > 5)
     assert (np.int64(5) >= col("a")) == (col("a") <= 5)
     assert (np.float64(5) == col("a")) == (col("a") == 5.0)
 
 
-def test_paths_are_dotted_or_in_parts() -> None:
+def test_paths_are_dotted_or_sequences() -> None:
     assert col("a.b").path == ("a", "b")
     assert col(["a.b"]).path == ("a.b",)
     for wrong in ([], [1]):
@@ -55,7 +55,7 @@ def test_paths_are_dotted_or_in_parts() -> None:
             col(wrong)  # type: ignore[arg-type]
 
 
-def test_variant_fields_and_geometries_read_their_column() -> None:
+def test_variant_and_geometry_expressions_read_their_column() -> None:
     field = col("event").variant("$.user['uid']", "int64")
     assert field.equals(VariantField(Column(("event",)), "$.user.uid", "int64"))
     assert col("event").variant(["user", "uid"], pa.int64()).type == "BIGINT"
@@ -69,7 +69,7 @@ def test_variant_fields_and_geometries_read_their_column() -> None:
         col("event").variant("user", "int64")
 
 
-def test_geometries_come_as_boxes_wkb_or_objects() -> None:
+def test_geometries_are_accepted_as_boxes_wkb_or_objects() -> None:
     point = shapely.Point(1, 2)
     assert col("g").within(point) == col("g").within(shapely.to_wkb(point))
     with pytest.raises(TypeError, match="expected a box"):
@@ -86,7 +86,7 @@ def test_geometries_come_as_boxes_wkb_or_objects() -> None:
     assert col("g").intersects(geo.BoundingBox(1, 2, 3, 4)) == col("g").intersects((1, 3, 2, 4))
 
 
-def test_a_geometry_nested_without_end_is_refused() -> None:
+def test_endlessly_nested_geometry_is_rejected() -> None:
     depth = 100_000
     with pytest.raises(ValueError, match="row 0"):
         col("g").intersects(struct.pack("<BII", 1, 7, 1) * depth + struct.pack("<BIdd", 1, 1, 0, 0))
@@ -104,7 +104,7 @@ def test_and_and_or_are_flat() -> None:
     assert any_of([A, B]) == A | B
 
 
-def test_two_negations_cancel() -> None:
+def test_double_negations_cancel() -> None:
     assert ~~A is A
 
 
@@ -117,7 +117,7 @@ def test_expressions_have_no_truth_value() -> None:
         bool(col("a"))
 
 
-def test_what_is_no_expression_does_not_combine() -> None:
+def test_objects_that_are_not_expressions_do_not_combine() -> None:
     for combine in (lambda: A & 1, lambda: A | "x", lambda: col("a") & 1, lambda: "x" | col("a")):
         with pytest.raises(TypeError):
             combine()
@@ -137,7 +137,7 @@ def test_what_is_no_expression_does_not_combine() -> None:
         Spatial(col("g"), "near", (0, 0, 1, 1))  # type: ignore[arg-type]
 
 
-def test_equality_is_of_structure_and_of_literal_types() -> None:
+def test_equality_compares_structure_and_literal_types() -> None:
     assert hash(A) == hash(col("a") > 1)
     assert len({A, col("a") > 1, B}) == 2
     assert (col("a") > 1) != (col("a") > 1.0)
@@ -150,7 +150,7 @@ def test_equality_is_of_structure_and_of_literal_types() -> None:
     assert not col("a").equals(col("a").variant("$", "int64"))
 
 
-def test_null_literals_are_refused_with_advice() -> None:
+def test_null_literals_are_rejected_with_advice() -> None:
     with pytest.raises(ValueError, match="is_null"):
         col("a") == None  # noqa: B015, E711
 
@@ -167,17 +167,17 @@ def test_not_is_pushed_to_the_leaves() -> None:
         assert normal(~(leaf & A)) == ~leaf | (col("a") <= 1)
 
 
-def test_columns_are_named_once_in_order() -> None:
+def test_columns_are_listed_once_in_order() -> None:
     expression = (col("b.x") > 1) & ~(col("a").isin([1]) | col("b.y").is_null()) & col("g").within((0, 0, 1, 1))
     assert columns(expression) == ("b", "a", "g")
     assert paths(expression) == (("b", "x"), ("a",), ("b", "y"), ("g",))
 
 
-def test_names_and_values_that_would_not_print_are_escaped() -> None:
+def test_unprintable_names_and_values_are_escaped() -> None:
     assert str(col(["a\x1b"]) == "\n") == r"a\x1b == '\n'"
 
 
-def test_trees_that_nest_too_deep_are_refused_when_they_are_built() -> None:
+def test_excessively_nested_trees_are_rejected_on_construction() -> None:
     deep: Expression = A
     while deep.depth < MAX_DEPTH:
         deep = (deep & B) | C

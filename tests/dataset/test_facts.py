@@ -195,7 +195,7 @@ FILTERS: list[Expression] = [
 
 
 @pytest.mark.parametrize("filter", FILTERS, ids=str)
-def test_told_facts_give_the_plan_of_the_file(filter: Expression, data: bytes) -> None:
+def test_supplied_facts_produce_the_plan_of_the_file(filter: Expression, data: bytes) -> None:
     with pqext.open(data) as file:
         numbers = file.read(["n"])["n"]
         told = told_of(file, {"n": frozenset(numbers.to_pylist())})
@@ -209,7 +209,7 @@ def test_told_facts_give_the_plan_of_the_file(filter: Expression, data: bytes) -
     assert any(rows != [range(1000)] for _, rows in verdicts)
 
 
-def test_facts_made_up_plan_a_file_that_is_not_there(data: bytes) -> None:
+def test_constructed_facts_plan_a_missing_file(data: bytes) -> None:
     with pqext.open(data) as file:
         schema = file.schema
     leaves = [Leaf(node) for node in schema.leaves]
@@ -231,7 +231,7 @@ def test_facts_made_up_plan_a_file_that_is_not_there(data: bytes) -> None:
     assert plan(col("s") == "x").rows is None  # nothing is known of it
 
 
-def test_chunks_are_kept_once_asked_for_up_to_a_bound(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_chunks_are_cached_up_to_a_limit(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     with pqext.open(data) as file:
         group = file.row_groups[0]
         assert group.chunk("n") is group.chunk(0) is group.chunk(file.schema.leaves[0])

@@ -31,7 +31,7 @@ def mixed(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("rule", [None, "union"])
 @pytest.mark.parametrize("run", ["to_table", "count", "plan", "explain"])
-def test_files_that_are_no_parquet_are_one_error(mixed: Path, rule: Any, run: str) -> None:
+def test_files_that_are_not_parquet_are_one_error(mixed: Path, rule: Any, run: str) -> None:
     with pytest.raises(CorruptFileError, match="3 files cannot be opened as Parquet") as caught:
         getattr(pqext.scan(mixed, schema=rule), run)()
     for name in ("0a.parquet", "1a.parquet", "2a.txt", 'on_invalid="skip"'):
@@ -40,7 +40,7 @@ def test_files_that_are_no_parquet_are_one_error(mixed: Path, rule: Any, run: st
 
 
 @pytest.mark.parametrize("rule", [None, "union"])
-def test_files_that_are_no_parquet_are_left_out_on_request(mixed: Path, rule: Any) -> None:
+def test_files_that_are_not_parquet_are_skipped_on_request(mixed: Path, rule: Any) -> None:
     found = pqext.scan(mixed, schema=rule, on_invalid="skip")
     with pytest.warns(CorruptDataWarning, match=r"3 files are not Parquet and were skipped: .*0a.*1a.*2a"):
         assert found.to_table()["a"].to_pylist() == [0, 10, 1, 11, 2, 12]
@@ -53,7 +53,7 @@ def test_files_that_are_no_parquet_are_left_out_on_request(mixed: Path, rule: An
     assert found.head(2).num_rows == 2  # the files behind are not looked at
 
 
-def test_a_scan_without_a_file_left_has_no_schema(mixed: Path) -> None:
+def test_scan_with_all_files_skipped_has_no_schema(mixed: Path) -> None:
     for rule in (None, "union"):
         with (
             pytest.warns(CorruptDataWarning),
@@ -62,19 +62,19 @@ def test_a_scan_without_a_file_left_has_no_schema(mixed: Path) -> None:
             pqext.scan(mixed / "*a.*", schema=rule, on_invalid="skip").to_table()
 
 
-def test_the_option_is_checked(mixed: Path) -> None:
+def test_on_invalid_option_is_checked(mixed: Path) -> None:
     with pytest.raises(ValueError, match='on_invalid must be "raise" or "skip"'):
         pqext.scan(mixed, on_invalid="ignore")
 
 
-def test_a_file_that_was_removed_since_is_named(mixed: Path) -> None:
+def test_file_removed_after_planning_is_named(mixed: Path) -> None:
     found = pqext.scan(mixed / "?.parquet")
     (mixed / "1.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"removed after the scan had listed it.*1\.parquet"):
         found.to_table()
 
 
-def test_damage_within_a_file_is_never_left_out_with_it(tmp_path: Path) -> None:
+def test_corruption_within_a_file_is_never_skipped_with_on_invalid(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     data = bytearray((tmp_path / "1.parquet").read_bytes())
     data[4:40] = b"\xff" * 36
@@ -83,7 +83,7 @@ def test_damage_within_a_file_is_never_left_out_with_it(tmp_path: Path) -> None:
         pqext.read_table(tmp_path, on_invalid="skip")
 
 
-def test_files_far_away_are_opened_several_at_once_in_their_order(
+def test_remote_files_are_opened_concurrently_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(40):
@@ -116,7 +116,7 @@ def test_files_far_away_are_opened_several_at_once_in_their_order(
     assert open_now == 0
 
 
-def test_few_files_are_open_at_once_however_many_there_are(tmp_path: Path) -> None:
+def test_number_of_open_files_is_bounded(tmp_path: Path) -> None:
     for number in range(150):
         pq.write_table(pa.table({"a": [number] * 3}), tmp_path / f"{number:02}.parquet")
     handles = Path("/proc/self/fd")
@@ -132,7 +132,7 @@ def test_few_files_are_open_at_once_however_many_there_are(tmp_path: Path) -> No
     assert len(list(handles.iterdir())) == before
 
 
-def test_files_are_opened_one_by_one_where_few_may_be_open(tmp_path: Path) -> None:
+def test_files_are_opened_one_by_one_under_a_low_limit(tmp_path: Path) -> None:
     for number in range(120):
         pqext.write_table(pa.table({"x": [number]}), tmp_path / f"{number:03}")
     assert pqext.scan(tmp_path).count() == 120  # which starts the threads
@@ -147,7 +147,7 @@ def test_files_are_opened_one_by_one_where_few_may_be_open(tmp_path: Path) -> No
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_summary_plans_all_files_from_one_footer(tmp_path: Path) -> None:
+def test_summary_plans_all_files_from_one_footer(tmp_path: Path) -> None:
     for number in range(20):
         pq.write_table(pa.table({"a": [number]}), tmp_path / f"{number:02}.parquet")
     pqext.write_summary(sorted(tmp_path.glob("*.parquet")), tmp_path)
@@ -162,7 +162,7 @@ def test_a_summary_plans_all_files_from_one_footer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", [None, "union"])
-def test_a_run_tells_once_of_the_files_that_it_leaves_out(tmp_path: Path, rule: Any) -> None:
+def test_skipped_files_are_reported_once_per_run(tmp_path: Path, rule: Any) -> None:
     pqext.write_table(pa.table({"a": [1, 2]}), tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"no Parquet at all")
     scan = pqext.scan(tmp_path, schema=rule, on_invalid="skip")

@@ -34,7 +34,7 @@ def seen(root: Path, source: str = "") -> list[str]:
     return [str(Path(path).relative_to(root)) for path in find_sources(os.path.join(root, source))]
 
 
-def test_a_decided_save_counts_wherever_its_files_are(tmp_path: Path) -> None:
+def test_decided_save_applies_wherever_its_files_are(tmp_path: Path) -> None:
     tree(tmp_path, "t/a.parquet", "t/k=1/b.parquet", "t/n2.parquet", f"t/{COMMIT}{JOB}/n1.parquet", "u.parquet")
     unfinished(tmp_path / "t", ("n1.parquet", "n2.parquet", "n3.parquet"), ("a.parquet", "k=1/b.parquet"))
     new = [f"t/{COMMIT}{JOB}/n1.parquet", "t/n2.parquet"]
@@ -47,20 +47,20 @@ def test_a_decided_save_counts_wherever_its_files_are(tmp_path: Path) -> None:
         find_sources(str(tmp_path / "t" / "k=*" / "*"))
 
 
-def test_files_that_others_add_to_it_are_seen(tmp_path: Path) -> None:
+def test_files_added_by_others_are_visible(tmp_path: Path) -> None:
     unfinished(tree(tmp_path, "a.parquet"), (), ("a.parquet",))
     tree(tmp_path, "b.parquet")
     assert seen(tmp_path) == ["b.parquet"]
 
 
-def test_a_replaced_file_that_was_written_anew_is_an_error(tmp_path: Path) -> None:
+def test_modified_replaced_file_is_an_error(tmp_path: Path) -> None:
     unfinished(tree(tmp_path, "a.parquet"), (), ("a.parquet",))
     (tmp_path / "a.parquet").write_bytes(b"more")
     with pytest.raises(CorruptFileError, match=r"has changed since: remove it, or rename it.*a\.parquet"):
         find_sources(tmp_path)
 
 
-def test_a_folder_of_a_save_without_its_journal_hides_nothing(tmp_path: Path) -> None:
+def test_staging_folder_without_a_journal_hides_no_files(tmp_path: Path) -> None:
     assert seen(tree(tmp_path, "a.parquet", f"{COMMIT}{JOB}/n.parquet")) == ["a.parquet"]
 
 
@@ -76,7 +76,7 @@ def test_a_folder_of_a_save_without_its_journal_hides_nothing(tmp_path: Path) ->
         b'{"version": 1, "new": ["\\ud800"], "old": []}', b'{"version": 1, "new": [], "old": [["\\ud800", 1, 1]]}',
     ],
 )  # fmt: skip
-def test_a_journal_that_cannot_be_followed_is_an_error(tmp_path: Path, journal: bytes) -> None:
+def test_invalid_journal_is_an_error(tmp_path: Path, journal: bytes) -> None:
     folder = unfinished(tree(tmp_path, "a.parquet"), (), ())
     (folder / JOURNAL).write_bytes(journal)
     with pytest.raises(CorruptFileError, match=r"journal of an interrupted save is damaged.*journal\.json"):
@@ -84,7 +84,7 @@ def test_a_journal_that_cannot_be_followed_is_an_error(tmp_path: Path, journal: 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_a_folder_that_may_not_be_read_is_an_error_and_not_empty(tmp_path: Path) -> None:
+def test_unreadable_folder_is_an_error(tmp_path: Path) -> None:
     tree(tmp_path, "a.parquet", "k=1/b.parquet")
     (tmp_path / "k=1").chmod(0)
     try:
@@ -95,7 +95,7 @@ def test_a_folder_that_may_not_be_read_is_an_error_and_not_empty(tmp_path: Path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
-def test_a_journal_or_log_that_is_a_pipe_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
+def test_journal_or_log_that_is_a_pipe_is_an_error_without_blocking(tmp_path: Path) -> None:
     folder = unfinished(tree(tmp_path / "saved", "a.parquet"), (), ())
     (folder / JOURNAL).unlink()
     os.mkfifo(folder / JOURNAL)
@@ -107,7 +107,7 @@ def test_a_journal_or_log_that_is_a_pipe_is_an_error_and_not_waited_for(tmp_path
 
 
 @pytest.mark.slow
-def test_folders_nest_as_deep_as_the_system_lets_them(tmp_path: Path) -> None:
+def test_folders_nest_to_the_limit_of_the_system(tmp_path: Path) -> None:
     deepest = tmp_path.joinpath(*["a"] * 1200)
     at = os.open(tmp_path, os.O_RDONLY)
     for _ in range(1200):

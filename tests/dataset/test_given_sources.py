@@ -20,12 +20,12 @@ TABLE = pa.table({"a": [1, 2, 3]})
 
 @pytest.mark.parametrize("given", [TABLE, TABLE.to_batches()[0], pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})])
 @pytest.mark.parametrize("read", [pqext.read_table, pqext.open, pqext.verify])
-def test_tables_are_told_from_files(given: object, read: object) -> None:
+def test_tables_are_distinguished_from_files(given: object, read: object) -> None:
     with pytest.raises(TypeError, match=f"a {type(given).__name__} is already in memory"):
         read(given)  # type: ignore[operator]
 
 
-def test_the_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     pqext.write_table(TABLE, "~/x.parquet")
@@ -43,7 +43,7 @@ def test_the_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
-def test_a_pipe_in_a_folder_is_skipped_or_told(tmp_path: Path) -> None:
+def test_pipe_in_a_folder_is_skipped_or_reported(tmp_path: Path) -> None:
     pqext.write_table(TABLE, tmp_path / "b.parquet")
     for name in ("a", "c"):
         os.mkfifo(tmp_path / name)
@@ -54,7 +54,7 @@ def test_a_pipe_in_a_folder_is_skipped_or_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, -1])
-def test_batches_have_rows(rows: int, tmp_path: Path) -> None:
+def test_batches_contain_rows(rows: int, tmp_path: Path) -> None:
     pqext.write_table(TABLE, tmp_path / "x.parquet")
     scan = pqext.scan(tmp_path)
     for make in (scan.to_batches, scan.to_reader):
@@ -62,7 +62,7 @@ def test_batches_have_rows(rows: int, tmp_path: Path) -> None:
             make(rows)
 
 
-def test_least_and_greatest_durations_are_durations(tmp_path: Path) -> None:
+def test_duration_extremes_are_durations(tmp_path: Path) -> None:
     for unit in ("s", "ms", "us", "ns"):
         kind = pa.duration(unit)
         table = pa.table({"d": pa.array([5, None, -7, 10**9], kind), "s": pa.array([{"d": 3}], pa.struct({"d": kind}))
@@ -76,7 +76,7 @@ def test_least_and_greatest_durations_are_durations(tmp_path: Path) -> None:
     assert empty.min("d").equals(pa.scalar(None, pa.duration("ns")))
 
 
-def test_a_column_of_a_file_is_not_taken_for_one_of_folders(tmp_path: Path) -> None:
+def test_file_column_is_not_mistaken_for_a_partition_column(tmp_path: Path) -> None:
     (tmp_path / "a=7").mkdir()
     pqext.write_table(pa.table({"b": [1]}), tmp_path / "a=7" / "x.parquet")
     pqext.write_table(pa.table({"b": [2], "a": [9]}), tmp_path / "own.parquet")
@@ -92,7 +92,7 @@ def test_a_column_of_a_file_is_not_taken_for_one_of_folders(tmp_path: Path) -> N
     assert pqext.read_table(tmp_path)["a"].to_pylist() == [None, 7]
 
 
-def test_homes_of_others_are_found_and_unknown_users_told(tmp_path: Path) -> None:
+def test_home_folders_of_other_users_are_expanded(tmp_path: Path) -> None:
     pwd = pytest.importorskip("pwd")
     name = pwd.getpwuid(os.getuid()).pw_name
     assert with_home(f"~{name}/x.parquet") == os.path.expanduser(f"~{name}/x.parquet") != f"~{name}/x.parquet"

@@ -73,7 +73,7 @@ STAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", [*GROUPS, *STAGES])
-def test_what_is_no_plan_is_refused(name: str, plan: dict[str, Any]) -> None:
+def test_invalid_plan_is_rejected(name: str, plan: dict[str, Any]) -> None:
     assert run(Task.from_json(json.dumps(plan))) == 1
     group = plan["row_groups"][0]
     (group if name in GROUPS else group["stages"][0]).update(GROUPS.get(name) or STAGES[name])
@@ -95,38 +95,38 @@ FOREIGN: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_plan_that_names_what_the_file_lacks_is_refused(name: str, plan: dict[str, Any]) -> None:
+def test_plan_of_missing_columns_is_rejected(name: str, plan: dict[str, Any]) -> None:
     stage, change = FOREIGN[name]
     plan["row_groups"][0]["stages"][stage].update(change)
     with pytest.raises(ValueError, match=r"another file|no column"):
         run(Task.from_json(json.dumps(plan)))
 
 
-def test_a_plan_of_a_row_group_that_is_not_there_is_refused(plan: dict[str, Any]) -> None:
+def test_plan_of_a_missing_row_group_is_rejected(plan: dict[str, Any]) -> None:
     plan["row_groups"][0]["index"] = 7
     with pytest.raises(ValueError, match="it has a row group 7, the file 2 row groups"):
         run(Task.from_json(json.dumps(plan)))
 
 
-def test_a_row_group_is_planned_once(plan: dict[str, Any]) -> None:
+def test_row_group_is_planned_only_once(plan: dict[str, Any]) -> None:
     plan["row_groups"].append(plan["row_groups"][0])
     with pytest.raises(ValueError, match="a row group twice"):
         Task.from_json(json.dumps(plan))
 
 
-def test_a_plan_that_nests_too_deep_is_none() -> None:
+def test_excessively_nested_plan_is_invalid() -> None:
     with pytest.raises(ValueError, match="not a plan"):
         Task.from_json("[" * 200_000)
 
 
 @pytest.mark.parametrize("rows", [40, 60])
-def test_a_plan_of_other_rows_is_refused(rows: int, plan: dict[str, Any]) -> None:
+def test_plan_with_a_wrong_row_count_is_rejected(rows: int, plan: dict[str, Any]) -> None:
     plan["row_groups"][0].update(num_rows=rows, rows=None, prune_reason=None)
     with pytest.raises(ValueError, match=f"another file: it has {rows} rows in row group 0, the file 50"):
         run(Task.from_json(json.dumps(plan)))
 
 
-def test_stages_are_not_for_damage_that_is_passed_over(plan: dict[str, Any]) -> None:
+def test_stages_are_not_used_with_skipped_corruption(plan: dict[str, Any]) -> None:
     """Its rows are missing from those that come, which stages tell by their numbers."""
     task = Task.from_json(json.dumps(plan))
     with pqext.open(FILE) as file:
@@ -153,7 +153,7 @@ def altered(change: Callable[[metadata.RowGroup], None], **options: Any) -> byte
 @pytest.mark.parametrize("page_index", [True, False])
 @pytest.mark.parametrize("question", [col("k") >= 0, col("k") == 3], ids=str)
 @pytest.mark.parametrize("rows", [-5, 0, 25])
-def test_a_row_group_of_fewer_rows_than_its_filter_s_column_is_refused(
+def test_row_group_with_fewer_rows_than_its_filter_column_is_rejected(
     rows: int, question: Expression, page_index: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One stage would have refused it: no rows are left out in silence."""
@@ -172,7 +172,7 @@ def test_a_row_group_of_fewer_rows_than_its_filter_s_column_is_refused(
 
 
 @pytest.mark.parametrize("question", [col("k") >= 0, col("k") == 3], ids=str)
-def test_a_chunk_of_the_filter_that_claims_more_rows_is_refused(
+def test_filter_chunk_with_excess_rows_is_rejected(
     question: Expression, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def claim(group: metadata.RowGroup) -> None:

@@ -110,7 +110,7 @@ def plain(rows: Any) -> str:
 @pytest.mark.spec("querying.late")
 @settings(max_examples=share(0.5))
 @given(files(), questions(), st.sampled_from([1, 2, 3]), st.sampled_from([3, 50, 65_536]), st.data())
-def test_the_rows_are_those_of_the_table_read_whole_by_pyarrow(
+def test_rows_match_the_full_table_of_pyarrow(
     file: tuple[pa.Table, bytes], question: tuple[Expression, Truth], threads: int, batch_rows: int, data: st.DataObject
 ) -> None:
     condition, truth = question
@@ -142,7 +142,7 @@ def pages_of(data: bytes, column: str) -> list[range]:
 @pytest.mark.spec("querying.pages")
 @settings(max_examples=share(0.3))
 @given(st.integers(0, 9), st.integers(0, 199), st.sampled_from([5, 40]), st.booleans())
-def test_no_more_pages_are_decoded_than_may_hold_what_is_asked(seed: int, key: int, rows: int, is_sorted: bool) -> None:
+def test_only_pages_that_may_match_are_decoded(seed: int, key: int, rows: int, is_sorted: bool) -> None:
     """Of the filter's column those whose values reach around the key, of others those that hold a row that matches."""
     data = table(seed)
     data = data.sort_by("k") if is_sorted else data
@@ -168,7 +168,7 @@ def test_no_more_pages_are_decoded_than_may_hold_what_is_asked(seed: int, key: i
 
 @pytest.mark.spec("querying.late", "querying.in-page")
 @pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
-def test_what_is_skipped_may_be_damaged(strings: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_pages_may_be_corrupt(strings: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages that hold no row that is wanted are overwritten, and the answer is still right."""
     monkeypatch.setattr(planner, "WORTH_BYTES", 0)
     data = table(3).sort_by("k")
@@ -197,7 +197,7 @@ def test_what_is_skipped_may_be_damaged(strings: str, monkeypatch: pytest.Monkey
     assert plain(found.to_pylist()) == plain(expected.to_pylist())
 
 
-def test_the_first_rows_of_a_large_row_group_decode_some_of_its_pages() -> None:
+def test_first_rows_of_a_large_row_group_decode_few_pages() -> None:
     out = io.BytesIO()
     rows = 200_000
     pqext.write_table(

@@ -41,7 +41,7 @@ def leaves_read(source: bytes, filter: Any) -> list[tuple[str, ...]]:
     ]
 
 
-def test_a_leaf_that_holds_all_values_is_all_that_is_read() -> None:
+def test_only_the_leaf_is_read_if_it_contains_all_values() -> None:
     documents = [{"event": WORDS[i % 4], "id": i, "more": "x" * 50} for i in range(3000)]
     source = written(documents)
     (columns,) = leaves_read(source, event == "view")
@@ -53,7 +53,7 @@ def test_a_leaf_that_holds_all_values_is_all_that_is_read() -> None:
     assert pqext.read_table(source, price, filter=event == "view")["id"].to_pylist() == wanted
 
 
-def test_a_value_may_be_asked_for_twice() -> None:
+def test_value_may_be_requested_twice() -> None:
     source = written([{"event": WORDS[i % 4], "id": i} for i in range(100)])
     low, high = (col("v").variant("$.id", "int64") for _ in range(2))
     wanted = list(range(6, 9))
@@ -63,7 +63,7 @@ def test_a_value_may_be_asked_for_twice() -> None:
     assert found.to_pydict() == {"x": [6, 8], "y": [6, 8]}
 
 
-def test_a_value_beside_its_leaf_is_read_too() -> None:
+def test_residual_of_the_leaf_is_also_read() -> None:
     documents: list[Any] = [{"event": "view"}] * 10 + [{"event": 5}]
     assert "v.typed_value.event.value" in leaves_read(written(documents), event == "view")[0]
 
@@ -80,7 +80,7 @@ documents = st.one_of(
     st.sampled_from([*WORDS, "zz"]), st.sampled_from([3, 1000]), st.booleans(),
     st.sampled_from([None, "event", "both"]),
 )
-def test_the_rows_are_those_that_the_documents_say(
+def test_rows_match_the_documents(
     values: list[Any], operator: str, word: str, rows: int, dictionary: bool, other: str | None
 ) -> None:
     source = written(values, row_group_rows=rows, page_rows=2, dictionary=dictionary)
@@ -118,7 +118,7 @@ def test_the_rows_are_those_that_the_documents_say(
     assert whole["n"].to_pylist() == expected
 
 
-def test_strings_that_only_the_filter_needs_are_compared_once_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filter_only_strings_are_compared_once_per_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
     source = io.BytesIO()
     pqext.write_table(pa.table({"w": ["a", "b", None, "c"] * 5000, "n": range(20_000)}), source)
     compared: list[int] = []

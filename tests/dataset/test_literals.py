@@ -70,7 +70,7 @@ class Colour(IntEnum):
     ],
     ids=repr,
 )
-def test_scalars_of_every_library_become_the_same_literals(given: Any, expected: Any) -> None:
+def test_scalars_of_every_library_produce_equal_literals(given: Any, expected: Any) -> None:
     literal = canonical(given)
     assert key(literal) == key(expected)
     assert type(literal) is type(expected)
@@ -78,7 +78,7 @@ def test_scalars_of_every_library_become_the_same_literals(given: Any, expected:
 
 
 @pytest.mark.parametrize("missing", [None, pd.NaT, np.datetime64("NaT"), pa.scalar(None, pa.int64())], ids=repr)
-def test_nulls_are_no_literals(missing: Any) -> None:
+def test_nulls_are_not_literals(missing: Any) -> None:
     with pytest.raises(ValueError, match="is_null"):
         canonical(missing)
 
@@ -89,7 +89,7 @@ def test_nulls_are_no_literals(missing: Any) -> None:
      np.timedelta64(1, "Y"), np.longdouble(1), np.datetime64(1, "ps")],
     ids=lambda value: "object()" if type(value) is object else repr(value),
 )  # fmt: skip
-def test_what_no_column_holds_is_a_type_error(wrong: Any) -> None:
+def test_value_without_a_column_type_is_a_type_error(wrong: Any) -> None:
     with pytest.raises(TypeError):
         canonical(wrong)
 
@@ -100,7 +100,7 @@ def test_what_no_column_holds_is_a_type_error(wrong: Any) -> None:
      datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_what_is_out_of_all_range_is_a_value_error(far: Any) -> None:
+def test_value_out_of_every_range_is_a_value_error(far: Any) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the reasons differ
         canonical(far)
 
@@ -117,7 +117,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("literal", KINDS)
-def test_kinds_do_not_mix(kind: str, literal: str) -> None:
+def test_literal_types_do_not_mix(kind: str, literal: str) -> None:
     if kind == literal:
         to_value(KINDS[literal], ValueType(kind), "c")
         return
@@ -125,7 +125,7 @@ def test_kinds_do_not_mix(kind: str, literal: str) -> None:
         to_value(KINDS[literal], ValueType(kind), "c")
 
 
-def test_values_have_the_form_that_statistics_have() -> None:
+def test_values_have_the_representation_of_statistics() -> None:
     assert to_value("é", ValueType("string"), "c") == b"\xc3\xa9"
     assert to_value(date(1970, 1, 2), ValueType("date"), "c") == 1
     assert to_value(date(1970, 1, 2), ValueType("timestamp"), "c") == 86_400 * 10**9
@@ -151,12 +151,12 @@ def test_values_have_the_form_that_statistics_have() -> None:
         (pa.scalar(1, pa.timestamp("ns", "UTC")), False),
     ],
 )
-def test_instants_and_wall_clock_times_do_not_mix(literal: Any, utc: bool) -> None:
+def test_instants_and_local_times_do_not_mix(literal: Any, utc: bool) -> None:
     with pytest.raises(TypeError, match="column c holds timestamp"):
         to_value(literal, ValueType("timestamp", utc), "c")
 
 
-def test_a_datetime_is_no_date() -> None:
+def test_datetime_is_not_a_date() -> None:
     with pytest.raises(TypeError, match="column c holds date values"):
         to_value(datetime(2020, 1, 1), ValueType("date"), "c")
 
@@ -182,11 +182,11 @@ def test_a_datetime_is_no_date() -> None:
     ],
     ids=str,
 )
-def test_arrow_types_have_kinds(type: pa.DataType, kind: ValueType | None) -> None:
+def test_arrow_types_have_literal_types(type: pa.DataType, kind: ValueType | None) -> None:
     assert value_type_of_arrow(type) == kind
 
 
-def test_groups_have_no_kind() -> None:
+def test_nested_types_have_no_literal_type() -> None:
     schema = from_elements(
         [
             SchemaElement(name="root", num_children=2),
@@ -199,7 +199,7 @@ def test_groups_have_no_kind() -> None:
     assert value_type_of_node(schema.root.children[1]) == ValueType("float")
 
 
-def test_values_read_as_literals() -> None:
+def test_values_are_parsed_as_literals() -> None:
     assert value_text(b"\xc3\xa9", ValueType("string")) == "'é'"
     assert value_text(b"\xff", ValueType("string")) == r"b'\xff'"
     assert value_text(1, ValueType("date")) == "1970-01-02"
@@ -216,7 +216,7 @@ def test_values_read_as_literals() -> None:
     (pa.scalar(1, pa.timestamp("ns", "UTC")), "1970-01-01 00:00:00.000000001+00:00"),
     (pa.scalar(1, pa.time64("ns")), "00:00:00.000000001"),
 ])
-def test_literals_that_python_cannot_hold_print_and_travel(literal: pa.Scalar, text: str | None) -> None:
+def test_literals_beyond_python_types_print_and_pickle(literal: pa.Scalar, text: str | None) -> None:
     column = col("t")
     for expression in (column == literal, column.isin([literal, date(2026, 5, 31)]), column + 1 == Constant(literal)):
         travelled = pickle.loads(pickle.dumps(expression))
@@ -227,7 +227,7 @@ def test_literals_that_python_cannot_hold_print_and_travel(literal: pa.Scalar, t
         assert str(from_json(to_json(expression))) == str(expression)
 
 
-def test_a_text_that_is_not_utf8_is_a_typed_error() -> None:
+def test_invalid_utf8_is_a_typed_error() -> None:
     texts = pa.array([b"\xff"]).view(pa.string())
     for make in (lambda: col("t").isin(texts), lambda: col("t") == texts[0], lambda: col("t").isin([texts[0]])):
         with pytest.raises(ValueError, match=r"string literal b'\\xff' is not UTF-8; compare a binary") as caught:

@@ -41,7 +41,7 @@ def _file() -> bytes:
 FILE = _file()
 
 
-def test_nothing_is_known_before_a_run() -> None:
+def test_metrics_are_empty_before_a_run() -> None:
     scan = pqext.scan(FILE)
     assert scan.metrics is None
     assert scan.schema.names == ["a", "b", "s"]
@@ -49,7 +49,7 @@ def test_nothing_is_known_before_a_run() -> None:
     assert scan.metrics is None
 
 
-def test_a_run_without_a_filter_reads_every_page_and_evaluates_nothing() -> None:
+def test_run_without_a_filter_reads_every_page_and_evaluates_none() -> None:
     source = Counted(FILE)
     scan = pqext.scan(source)
     scan.to_table()
@@ -60,7 +60,7 @@ def test_a_run_without_a_filter_reads_every_page_and_evaluates_nothing() -> None
     assert (found.pages, found.rows_evaluated) == (3 * ROWS // PAGE, 0)
 
 
-def test_a_filter_on_sorted_values_decodes_the_pages_that_may_match() -> None:
+def test_filter_on_sorted_values_decodes_only_pages_that_may_match() -> None:
     source = Counted(FILE)
     scan = pqext.scan(source, ["a"]).filter((col("a") >= 1250) & (col("a") < 1350))
     assert scan.to_table()["a"].to_pylist() == [*range(1250, 1350)]
@@ -77,7 +77,7 @@ def test_stages_evaluate_each_row_once() -> None:
     assert scan.metrics.rows_evaluated == 2000
 
 
-def test_counts_are_runs(tmp_path: Path) -> None:
+def test_counting_records_metrics(tmp_path: Path) -> None:
     scan = pqext.scan(FILE)
     assert scan.count() == ROWS
     assert scan.metrics is not None
@@ -89,7 +89,7 @@ def test_counts_are_runs(tmp_path: Path) -> None:
     assert few.metrics.row_groups == 1
 
 
-def test_each_run_is_counted_for_itself_also_of_a_source_that_stays_open() -> None:
+def test_each_run_is_counted_separately_even_on_an_open_source() -> None:
     source = Counted(FILE)
     scan = pqext.scan(source, ["b"])
     scan.to_table()
@@ -105,7 +105,7 @@ def test_each_run_is_counted_for_itself_also_of_a_source_that_stays_open() -> No
     assert scan.metrics == second
 
 
-def test_a_run_tells_of_itself_while_it_is_under_way() -> None:
+def test_run_reports_progress_while_active() -> None:
     scan = pqext.scan(FILE)
     batches = scan.to_batches(500)
     next(batches)
@@ -116,7 +116,7 @@ def test_a_run_tells_of_itself_while_it_is_under_way() -> None:
     assert scan.metrics.rows == 500
 
 
-def test_times_add_up_to_the_whole_and_leave_the_consumer_out() -> None:
+def test_times_add_up_to_the_total_without_the_consumer() -> None:
     scan = pqext.scan(FILE).filter(col("b") < 5)
     for _ in scan.to_batches(300):
         sum(range(100_000))
@@ -127,7 +127,7 @@ def test_times_add_up_to_the_whole_and_leave_the_consumer_out() -> None:
     assert parts >= 0.99 * found.seconds  # more where threads worked side by side
 
 
-def test_files_of_other_writers_and_in_other_ways_are_counted(tmp_path: Path) -> None:
+def test_files_of_other_writers_and_code_paths_are_counted(tmp_path: Path) -> None:
     paths = []
     for number in range(3):
         paths.append(tmp_path / f"{number}.parquet")
@@ -138,7 +138,7 @@ def test_files_of_other_writers_and_in_other_ways_are_counted(tmp_path: Path) ->
     assert (scan.metrics.files, scan.metrics.row_groups) == (3, 3)
 
 
-def test_metrics_show_themselves_and_do_not_change() -> None:
+def test_metrics_have_a_repr_and_are_immutable() -> None:
     scan = pqext.scan(FILE, ["a"])
     scan.to_table()
     found = scan.metrics

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("schema", [None, "union"])
-def test_columns_of_folders_are_among_those_that_may_have_been_meant(folder: Path, schema: Any) -> None:
+def test_partition_columns_are_among_the_suggestions(folder: Path, schema: Any) -> None:
     for filter in ("yeer = 2025", col("yeer") == 2025):
         with pytest.raises(ValueError, match="no column 'yeer'; did you mean 'year'"):
             pqext.read_table(folder, ["id"], filter, schema=schema)
@@ -66,7 +66,7 @@ CONDITIONS: list[tuple[str, Expression | None, str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "expression", "sql", "python"), CONDITIONS, ids=[case[0] for case in CONDITIONS])
-def test_a_literal_that_does_not_compare_is_shown_as_one_that_does(
+def test_incomparable_literal_is_shown_in_a_comparable_form(
     folder: Path, text: str, expression: Expression, sql: str, python: str
 ) -> None:
     for filter, instead in ((text, sql), (expression, python)):
@@ -80,7 +80,7 @@ def test_a_literal_that_does_not_compare_is_shown_as_one_that_does(
 
 
 @pytest.mark.parametrize("text", ["day = 'soon'", "id = '1.5'", "id = 'abc'", "ok = 2", "price = '١٢'"])
-def test_what_can_mean_nothing_has_no_such_hint(folder: Path, text: str) -> None:
+def test_literal_without_a_comparable_form_gets_no_hint(folder: Path, text: str) -> None:
     with pytest.raises(TypeError, match="which do not compare with") as told:
         pqext.scan(folder, ["id"], text).to_table()
     assert "; write" not in str(told.value)
@@ -101,7 +101,7 @@ HINTS = [
 
 
 @pytest.mark.parametrize(("text", "error", "hint"), HINTS, ids=[one[0] for one in HINTS])
-def test_what_sql_engines_take_is_told_how_to_be_written(
+def test_syntax_of_sql_engines_gets_a_hint(
     folder: Path, text: str, error: type[Exception], hint: str
 ) -> None:
     with pytest.raises(error, match=hint):
@@ -118,7 +118,7 @@ INSIDE = [
 
 
 @pytest.mark.parametrize(("text", "expression", "sql", "python"), INSIDE, ids=[case[0] for case in INSIDE])
-def test_what_lies_inside_a_column_is_asked_for_in_the_notation_of_the_condition(
+def test_nested_value_is_suggested_in_the_notation_of_the_condition(
     folder: Path, text: str, expression: Expression, sql: str, python: str
 ) -> None:
     for filter, form, other in ((text, sql, python), (expression, python, sql)):
@@ -128,7 +128,7 @@ def test_what_lies_inside_a_column_is_asked_for_in_the_notation_of_the_condition
         assert other == "user.name" or other not in str(told.value)
 
 
-def test_a_name_of_the_result_is_told_for_python_and_for_the_command_line(folder: Path) -> None:
+def test_unknown_result_column_is_suggested_for_python_and_command_line(folder: Path) -> None:
     both = r"col\('event'\)\.variant\('\$\.user', 'string'\), on the command line event:\$\.user"
     with pytest.raises(ValueError, match=both):
         pqext.read_table(folder, ["event.user"])

@@ -43,7 +43,7 @@ def asked(table: pa.Table, filter: Expression, mask: pa.ChunkedArray, data: byte
 
 @pytest.mark.spec("querying.derived")
 @pytest.mark.parametrize("operator", COMPARISONS)
-def test_columns_with_nan_are_compared_as_duckdb_compares_them(operator: str) -> None:
+def test_columns_with_nan_compare_like_in_duckdb(operator: str) -> None:
     values = [5.0, NAN, None, 1.0]
     pairs = some(list(product(product(values, values), repeat=2)), 3)  # two rows of x and y in each row group
     table = pa.table(
@@ -65,7 +65,7 @@ def test_columns_with_nan_are_compared_as_duckdb_compares_them(operator: str) ->
 @pytest.mark.spec("statistics.nan-count.pruning")
 @given(st.data())
 @settings(max_examples=share(0.5))
-def test_the_rows_are_those_of_pyarrow(data: st.DataObject) -> None:
+def test_rows_match_pyarrow(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(FLOATS))
     values = data.draw(
         st.lists(st.sampled_from([None, NAN, -NAN, 0.0, -0.0, 1.5, -math.inf, math.inf]), min_size=1, max_size=30)
@@ -108,7 +108,7 @@ def test_row_groups_and_pages_without_nan_are_not_read(kind: pa.DataType, order:
 
 
 @pytest.mark.spec("statistics.nan-count.pruning")
-def test_without_nan_count_every_row_group_is_read(tmp_path: Path) -> None:
+def test_row_groups_without_a_nan_count_are_read(tmp_path: Path) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"f": [1.0, NAN, 2.0, 3.0]}), sink, row_group_size=2, write_page_index=True)
     query = scan(sink.getvalue(), None, col("f").is_nan())
@@ -117,7 +117,7 @@ def test_without_nan_count_every_row_group_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("statistics.nan-count.pruning")
-def test_the_counts_of_duckdb_serve(tmp_path: Path) -> None:
+def test_nan_counts_of_duckdb_are_used(tmp_path: Path) -> None:
     path = tmp_path / "duckdb.parquet"
     source = "select case when i = 5000 then 'nan'::double else i end f from range(8192) t(i)"
     duckdb.sql(f"copy ({source}) to '{path}' (row_group_size 2048)")
@@ -126,7 +126,7 @@ def test_the_counts_of_duckdb_serve(tmp_path: Path) -> None:
     assert query.count() == 1
 
 
-def test_numbers_that_cannot_be_nan_are_not_and_text_cannot_be_asked() -> None:
+def test_integer_and_decimal_columns_are_never_nan_and_text_is_an_error() -> None:
     table = pa.table({"i": [1, None], "d": pa.array([None, 2], pa.decimal128(5, 2)), "s": ["a", "nan"]})
     data = written(table)
     for name in ("i", "d"):
@@ -136,7 +136,7 @@ def test_numbers_that_cannot_be_nan_are_not_and_text_cannot_be_asked() -> None:
         read_table(data, filter=col("s").is_nan())
 
 
-def test_a_value_of_a_variant_may_be_asked_too() -> None:
+def test_variant_value_supports_is_nan() -> None:
     from pqext import variant
 
     values = [variant.Variant.from_python(value) for value in ({"f": NAN}, {"f": 1.0}, {"f": None}, {"f": "NaN"}, {})]

@@ -46,7 +46,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_each_step_gives_another_scan(path: str) -> None:
+def test_each_step_returns_a_new_scan(path: str) -> None:
     whole = pqext.scan(path)
     few = whole.filter(col("a") >= 990).select("a").limit(3, offset=2)
     assert few.to_table().to_pylist() == [{"a": n} for n in (992, 993, 994)]
@@ -61,7 +61,7 @@ def test_each_step_gives_another_scan(path: str) -> None:
 
 @settings(max_examples=share(0.2))
 @given(st.data())
-def test_limits_are_those_of_polars(data: st.DataObject) -> None:
+def test_limits_match_polars(data: st.DataObject) -> None:
     numbers = st.integers(0, 1100) | st.integers(0, 4)
     low = data.draw(numbers)
     path = MemorySource(FILE)
@@ -88,7 +88,7 @@ def _file() -> bytes:
 FILE = _file()
 
 
-def test_a_limit_reads_no_row_group_behind_it() -> None:
+def test_limit_reads_no_row_group_after_it() -> None:
     every, few = Counted(FILE), Counted(FILE)
     pqext.scan(every).to_table()
     assert pqext.scan(few).limit(250).to_table().num_rows == 250
@@ -115,7 +115,7 @@ def test_a_limit_reads_no_row_group_behind_it() -> None:
         (lambda scan: scan.select("a", "a"), ValueError, "asked for twice"),
     ],
 )
-def test_steps_that_mean_nothing_are_refused(path: str, change: Any, error: type, message: str) -> None:
+def test_invalid_steps_are_rejected(path: str, change: Any, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         change(pqext.scan(path))
 
@@ -127,7 +127,7 @@ def test_parts_of_selected_columns_can_be_selected(path: str) -> None:
         pqext.scan(path).select("t.x").select("t.y")
 
 
-def test_a_filter_asks_about_values_by_the_names_that_a_selection_gave_them(tmp_path: Path) -> None:
+def test_filter_refers_to_values_by_their_selected_names(tmp_path: Path) -> None:
     events = variant.parse_json([json.dumps({"n": n}) for n in range(10)])
     pqext.write_table(pa.table({"event": events}), tmp_path / "e.parquet", shredding={"event": "infer"})
     n = ("n", col("event").variant("$.n", "int64"))
@@ -135,7 +135,7 @@ def test_a_filter_asks_about_values_by_the_names_that_a_selection_gave_them(tmp_
     assert found.limit(3).to_table().to_pylist() == [{"n": 4}, {"n": 6}, {"n": 7}]
 
 
-def test_batches_come_without_blocking_a_loop(path: str) -> None:
+def test_async_batches_do_not_block_the_event_loop(path: str) -> None:
     async def rows() -> list[int]:
         scan = pqext.scan(path, ["a"])
         assert [batch.num_rows async for batch in scan.to_async_batches(400)]
@@ -170,7 +170,7 @@ class Opened:
         monkeypatch.setattr(pqext.ParquetFile, "__exit__", left)
 
 
-def test_what_is_left_is_freed_at_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_batches_close_the_file_immediately(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Opened(monkeypatch)
     scan = pqext.scan(path)
     batches = scan.to_batches(10)
@@ -196,7 +196,7 @@ def test_what_is_left_is_freed_at_once(path: str, monkeypatch: pytest.MonkeyPatc
     assert opened.now == 0
 
 
-def test_a_reader_is_what_duckdb_and_others_take(path: str, tmp_path: Path) -> None:
+def test_reader_is_accepted_by_duckdb_and_other_libraries(path: str, tmp_path: Path) -> None:
     stream = pqext.scan(path).filter(col("a") >= 500).to_reader(64)
     (row,) = duckdb.from_arrow(stream).aggregate("count(*), sum(a), max(t.y)").fetchall()
     assert row == (500, sum(range(500, 1000)), -500)
@@ -208,7 +208,7 @@ def test_a_reader_is_what_duckdb_and_others_take(path: str, tmp_path: Path) -> N
     assert pq.read_table(tmp_path / "copy.parquet").equals(TABLE)
 
 
-def test_an_interrupt_within_a_reader_is_not_taken_for_a_fault_of_the_file(
+def test_interrupt_within_a_reader_is_not_reported_as_a_file_error(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, scan = Opened(monkeypatch), pqext.scan(path)
@@ -230,7 +230,7 @@ def test_an_interrupt_within_a_reader_is_not_taken_for_a_fault_of_the_file(
     assert opened.now == 0
 
 
-def test_a_fault_within_a_reader_keeps_its_message(path: str, tmp_path: Path) -> None:
+def test_error_within_a_reader_preserves_its_message(path: str, tmp_path: Path) -> None:
     data = bytearray(Path(path).read_bytes())
     with pqext.open(path) as file:
         start, length = file.row_groups[-1].chunk("a").byte_range

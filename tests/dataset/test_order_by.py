@@ -45,7 +45,7 @@ def expected_rows(table: pa.Table, order: str, limit: int | None, offset: int = 
 @pytest.mark.spec("querying.top-rows")
 @given(st.data())
 @settings(max_examples=share(1.0))
-def test_first_rows_are_those_of_duckdb(data: st.DataObject) -> None:
+def test_first_rows_match_duckdb(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from([*COLUMNS]), min_size=1, max_size=2, unique=True))
     count = data.draw(st.integers(1, 40))
     columns = {
@@ -80,7 +80,7 @@ def test_first_rows_are_those_of_duckdb(data: st.DataObject) -> None:
 @pytest.mark.spec("querying.top-rows")
 @pytest.mark.parametrize("direction", ["ASC", "DESC"])
 @pytest.mark.parametrize("rows", [[math.nan, 1.0, 5.0, 4.0], [5.0, 4.0, math.nan, 1.0], [None, 1.0, 5.0, math.nan]])
-def test_nan_is_greater_than_numbers_wherever_it_is(rows: list[float | None], direction: str) -> None:
+def test_nan_sorts_after_numbers_in_every_column(rows: list[float | None], direction: str) -> None:
     table = pa.table({"row": range(len(rows)), "x": pa.array(rows)})
     sink = io.BytesIO()
     pqext.write_table(table, sink, row_group_rows=2)
@@ -117,7 +117,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
     ids=str,
 )
-def test_row_groups_that_hold_none_of_the_first_rows_are_skipped(
+def test_row_groups_without_any_of_the_first_rows_are_skipped(
     events: str, key: Any, descending: bool, first: list[int]
 ) -> None:
     scan = pqext.scan(events, ["id", "place"]).order_by(key, descending=descending).limit(3)
@@ -127,7 +127,7 @@ def test_row_groups_that_hold_none_of_the_first_rows_are_skipped(
 
 
 @pytest.mark.spec("querying.top-rows")
-def test_other_columns_are_read_of_rows_that_may_be_among_the_first(events: str) -> None:
+def test_other_columns_are_read_only_for_candidate_rows(events: str) -> None:
     """Of an order that the file does not have, the key is read of all rows and the rest of few."""
     scan = pqext.scan(events).order_by("mag", descending=True).limit(5)
     rows = scan.to_table()
@@ -152,7 +152,7 @@ def test_files_with_worse_bounds_are_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("querying.top-rows")
-def test_folders_are_keys(tmp_path: Path) -> None:
+def test_partition_columns_are_sort_keys(tmp_path: Path) -> None:
     for year in (2020, 2023, 2021):
         (tmp_path / f"year={year}").mkdir()
         pqext.write_table(pa.table({"id": [year * 10, year * 10 + 1]}), tmp_path / f"year={year}" / "a.parquet")
@@ -176,12 +176,12 @@ def test_order_combines_with_filters_columns_and_counts(events: str) -> None:
     assert copied.to_table().equals(first.to_table())
 
 
-def test_selected_values_are_keys_by_their_names(events: str) -> None:
+def test_selected_values_are_keys_by_name(events: str) -> None:
     scan = pqext.scan(events, [("n", col("event").variant("$.n", "int64")), "id"]).order_by("n").limit(2)
     assert scan.to_table().to_pylist() == [{"n": 1, "id": 19_999}, {"n": 2, "id": 19_998}]
 
 
-def test_row_numbers_and_paths_are_keys(tmp_path: Path) -> None:
+def test_row_numbers_and_paths_are_sort_keys(tmp_path: Path) -> None:
     for name in ("a", "b"):
         pqext.write_table(pa.table({"id": [1, 2]}), tmp_path / f"{name}.parquet")
     scan = pqext.scan(tmp_path, include_file_paths="path", include_row_numbers="number")
@@ -193,7 +193,7 @@ def test_row_numbers_and_paths_are_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
-def test_strings_in_every_layout_are_keys(events: str, strings: Any) -> None:
+def test_strings_in_every_layout_are_sort_keys(events: str, strings: Any) -> None:
     scan = pqext.scan(events, ["place", "id"], strings=strings).order_by("place", descending=True).limit(3)
     expected = duckdb.sql(f"SELECT id FROM '{events}' ORDER BY place DESC, id LIMIT 3").fetchall()
     table = scan.to_table()
@@ -201,7 +201,7 @@ def test_strings_in_every_layout_are_keys(events: str, strings: Any) -> None:
     assert [(row,) for row in table["id"].to_pylist()] == expected
 
 
-def test_columns_of_several_files_are_united(tmp_path: Path) -> None:
+def test_columns_of_several_files_are_unified(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"id": pa.array([5, 1], pa.int32())}), tmp_path / "a.parquet")
     pqext.write_table(pa.table({"id": pa.array([2**40, 3]), "text": ["x", "y"]}), tmp_path / "b.parquet")
     scan = pqext.scan(tmp_path, schema="union")
@@ -259,7 +259,7 @@ def test_geometries_have_no_order(tmp_path: Path) -> None:
             scan.order_by("at").to_table()
 
 
-def test_the_plan_states_the_order(events: str) -> None:
+def test_plan_states_the_order(events: str) -> None:
     scan = pqext.scan(events).order_by("mag", descending=True).limit(5)
     assert "order: mag descending" in repr(scan)
     assert "  order: mag descending\n  limit: 5 rows\n" in scan.explain(max_entries=0)

@@ -98,7 +98,7 @@ def rows(tasks: list[Task], filter: Expression) -> Iterator[pa.RecordBatch]:
 @pytest.mark.spec("querying.outlines")
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("most", [0, 15, 1000])
-def test_outlines_give_the_rows_that_match(name: str, most: int, table: pa.Table, sources: tuple[str, ...]) -> None:
+def test_outlines_return_the_matching_rows(name: str, most: int, table: pa.Table, sources: tuple[str, ...]) -> None:
     filter, oracle = QUESTIONS[name]
     tasks = planner(sources, filter).plan(True, most)
     expected = table.filter(oracle)
@@ -112,7 +112,7 @@ def test_outlines_give_the_rows_that_match(name: str, most: int, table: pa.Table
 
 @pytest.mark.spec("querying.outlines")
 @pytest.mark.parametrize(("name", "each"), [("pages", GROUPS), ("a Bloom filter", GROUPS), ("statistics", 0)])
-def test_no_more_is_looked_at_than_is_allowed(
+def test_inspection_stays_within_its_budget(
     name: str, each: int, sources: tuple[str, ...], looks: list[str]
 ) -> None:
     filter, _ = QUESTIONS[name]
@@ -125,7 +125,7 @@ def test_no_more_is_looked_at_than_is_allowed(
 
 
 @pytest.mark.spec("querying.outlines")
-def test_who_reads_an_outline_looks_at_what_it_left_aside(sources: tuple[str, ...], looks: list[str]) -> None:
+def test_reader_of_an_outline_inspects_the_deferred_row_groups(sources: tuple[str, ...], looks: list[str]) -> None:
     filter, _ = QUESTIONS["both"]
     (outline,) = planner(sources[:1], filter).plan(True, 0)
     assert outline.kept_row_groups == tuple(range(GROUPS))
@@ -139,7 +139,7 @@ def test_who_reads_an_outline_looks_at_what_it_left_aside(sources: tuple[str, ..
         assert planner(sources[:1], filter).complete(detailed, file) is detailed
 
 
-def test_an_outline_that_is_run_or_of_another_file_is_refused(sources: tuple[str, ...]) -> None:
+def test_outline_that_is_executed_or_of_another_file_is_rejected(sources: tuple[str, ...]) -> None:
     filter, _ = QUESTIONS["pages"]
     one = planner(sources[:1], filter)
     (outline,) = one.plan(True, 0)
@@ -151,7 +151,7 @@ def test_an_outline_that_is_run_or_of_another_file_is_refused(sources: tuple[str
             one.complete(replace(outline, row_groups=(group,)), file)
 
 
-def test_outlines_pass_over_damaged_row_groups_on_demand(tmp_path: Path) -> None:
+def test_outlines_skip_corrupt_row_groups_on_request(tmp_path: Path) -> None:
     """The footer calls a row group's column otherwise: the plan is made all the same."""
     path = tmp_path / "damaged.parquet"
     pqext.write_table(pa.table({"number": range(3 * ROWS)}), path, row_group_rows=ROWS)

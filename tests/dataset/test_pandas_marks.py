@@ -57,12 +57,12 @@ def test_types_survive_a_round_trip(path: Path) -> None:
     lambda frame: frame.assign(other=1).drop(columns="other"), lambda frame: frame.copy(),
     lambda frame: frame.reset_index(drop=True),
 ])  # fmt: skip
-def test_types_survive_operations_of_pandas(path: Path, change: Any) -> None:
+def test_types_survive_pandas_operations(path: Path, change: Any) -> None:
     frame = change(pqext.scan(path).to_pandas())
     assert types(frame)[:4] == ["", "VARIANT", "GEOMETRY", "GEOGRAPHY"]  # perhaps with the index after them
 
 
-def test_columns_of_other_values_get_no_type(path: Path) -> None:
+def test_columns_of_other_values_have_no_extension_type(path: Path) -> None:
     frame = pqext.scan(path).to_pandas()
     assert types(frame.assign(g="text", v=1)) == ["", "", "STRING", "GEOGRAPHY"]
     assert types(frame.assign(g=None, v=None)) == ["", "VARIANT", "GEOMETRY", "GEOGRAPHY"]
@@ -70,7 +70,7 @@ def test_columns_of_other_values_get_no_type(path: Path) -> None:
     assert types(pqext.scan(path).to_pandas(variants="json", geometry="wkt")) == ["", "STRING", "STRING", "STRING"]
 
 
-def test_attributes_are_json_for_pandas_own_writer(path: Path) -> None:
+def test_attributes_are_json_in_the_pandas_writer(path: Path) -> None:
     frame = pqext.scan(path).to_pandas()
     frame[["id", "g"]].to_parquet(sink := io.BytesIO())
     assert pandas.read_parquet(sink).attrs == frame.attrs
@@ -78,7 +78,7 @@ def test_attributes_are_json_for_pandas_own_writer(path: Path) -> None:
 
 
 @pytest.mark.parametrize("attributes", [None, 1, {"g": 1}, {"g": ["geoarrow.wkb"]}, {"g": [1, 2]}])
-def test_attributes_of_others_are_ignored(attributes: Any) -> None:
+def test_attributes_of_other_libraries_are_ignored(attributes: Any) -> None:
     frame = pandas.DataFrame({"g": [b"no geometry"]})
     frame.attrs["pqext:fields"] = attributes
     assert types(frame) == [""]

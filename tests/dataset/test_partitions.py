@@ -53,7 +53,7 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     ],
     ids=" ".join,
 )
-def test_values_are_those_that_pyarrow_reads(places: list[str], tmp_path: Path) -> None:
+def test_values_match_pyarrow(places: list[str], tmp_path: Path) -> None:
     folder = write(tmp_path, *places)
     read = read_table(folder)
     expected = ds.dataset(folder, partitioning="hive").to_table()
@@ -61,7 +61,7 @@ def test_values_are_those_that_pyarrow_reads(places: list[str], tmp_path: Path) 
     assert rows(read) == rows(expected)
 
 
-def test_numbers_beyond_32_bits_are_64_bits_wide_as_in_spark_duckdb_and_polars(tmp_path: Path) -> None:
+def test_numbers_beyond_32_bits_are_int64_like_in_other_engines(tmp_path: Path) -> None:
     folder = write(tmp_path, "y=2147483647", "y=2147483648")
     read = read_table(folder)
     assert read.schema.field("y").type == pa.int64()
@@ -72,7 +72,7 @@ def test_numbers_beyond_32_bits_are_64_bits_wide_as_in_spark_duckdb_and_polars(t
 @pytest.mark.parametrize(
     "places", [["y=2024-01-31", "y=0001-02-28"], ["y=2024-02-29", "y=__HIVE_DEFAULT_PARTITION__"]], ids=" ".join
 )
-def test_dates_are_date32_as_in_duckdb(places: list[str], tmp_path: Path) -> None:
+def test_dates_are_date32_like_in_duckdb(places: list[str], tmp_path: Path) -> None:
     folder = write(tmp_path, *places)
     read = read_table(folder)
     assert read.schema.field("y").type == pa.date32()
@@ -96,7 +96,7 @@ def test_dates_are_date32_as_in_duckdb(places: list[str], tmp_path: Path) -> Non
     ],
     ids=" ".join,
 )
-def test_numbers_with_leading_zeros_and_impossible_dates_stay_the_text_of_the_folder(
+def test_leading_zeros_and_impossible_dates_remain_text(
     places: list[str], tmp_path: Path
 ) -> None:
     name, texts = places[0].partition("=")[0], [place.partition("=")[2] for place in places]
@@ -105,7 +105,7 @@ def test_numbers_with_leading_zeros_and_impossible_dates_stay_the_text_of_the_fo
     assert scan(folder, filter=col(name) == texts[0]).count() == 3
 
 
-def test_partition_types_state_other_types(tmp_path: Path) -> None:
+def test_partition_types_declare_other_types(tmp_path: Path) -> None:
     folder = write(tmp_path, "zip=01234/day=2024-01-31/n=1", "zip=1234/day=2024-02-01/n=2")
     types = {"zip": pa.int16(), "day": "string", "n": "double"}
     read = read_table(folder, partition_types=types)
@@ -127,18 +127,18 @@ def test_partition_types_state_other_types(tmp_path: Path) -> None:
         ({"partition_types": {"y": "int32"}, "partitioning": None}, "do not pass partitioning=None"),
     ],
 )
-def test_wrong_partition_types_are_errors(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_invalid_partition_types_are_errors(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         scan(write(tmp_path, f"big={(1 << 128) + 5}/y=1/z=a"), **arguments).to_table()
 
 
-def test_a_column_of_nulls_alone_is_text(tmp_path: Path) -> None:
+def test_all_null_partition_column_is_text(tmp_path: Path) -> None:
     read = read_table(write(tmp_path, "y=__HIVE_DEFAULT_PARTITION__"))
     assert read.schema.field("y").type == pa.string()
     assert read["y"].to_pylist() == [None] * 3
 
 
-def test_what_duckdb_and_polars_write_by_folders_reads_as_they_do(tmp_path: Path) -> None:
+def test_folders_written_by_duckdb_and_polars_match_their_readers(tmp_path: Path) -> None:
     texts = ["a b", "c/d", "é", "100%", "x=y", None]
     table = pa.table({"k": texts, "n": [1, 2, 3, None, 5, 6], "x": range(6)})
     duckdb.from_arrow(table).query("t", f"copy t to '{tmp_path}/duckdb' (format parquet, partition_by (k, n))")
@@ -155,7 +155,7 @@ LITERALS: dict[pa.DataType, list[Any]] = {pa.int32(): [1, 2, 3, -7], pa.string()
 @pytest.mark.spec("querying.partitions")
 @given(st.data())
 @settings(max_examples=share(0.25))
-def test_filters_keep_the_rows_that_they_keep_of_the_table_read_whole(data: st.DataObject) -> None:
+def test_filters_match_those_on_the_full_table(data: st.DataObject) -> None:
     import tempfile
     from urllib.parse import quote
 
@@ -194,7 +194,7 @@ def test_filters_keep_the_rows_that_they_keep_of_the_table_read_whole(data: st.D
 
 
 @pytest.mark.spec("querying.partitions")
-def test_files_that_a_filter_on_folders_refuses_are_not_opened(tmp_path: Path) -> None:
+def test_files_excluded_by_a_partition_filter_are_not_opened(tmp_path: Path) -> None:
     folder = write(tmp_path, "y=2020", "y=2021", "y=2022")
     for damaged in ("y=2020/0.parquet", "y=2022/2.parquet"):
         (folder / damaged).write_bytes(b"no Parquet file")
@@ -209,7 +209,7 @@ def test_files_that_a_filter_on_folders_refuses_are_not_opened(tmp_path: Path) -
     assert f"{folder}/y=2020/0.parquet skipped: y == 2021 is true of no row: by its folders y is 2020" in told
 
 
-def test_a_wrong_name_or_type_in_the_filter_is_an_error_though_no_file_is_left(tmp_path: Path) -> None:
+def test_invalid_name_or_type_in_a_filter_is_an_error_without_files(tmp_path: Path) -> None:
     folder = write(tmp_path, "y=2020")
     with pytest.raises(ValueError, match="no column 'z'"):
         scan(folder, None, (col("y") == 1) & (col("z") == 1)).count()
@@ -218,7 +218,7 @@ def test_a_wrong_name_or_type_in_the_filter_is_an_error_though_no_file_is_left(t
     assert read_table(folder, None, col("y") == 1).schema.names == ["x", "y"]
 
 
-def test_columns_are_asked_for_by_name_in_any_order(tmp_path: Path) -> None:
+def test_columns_are_selected_by_name_in_any_order(tmp_path: Path) -> None:
     folder = write(tmp_path, "y=1/m=a")
     assert read_table(folder, ["m", "x", "y"]).slice(0, 1).to_pylist() == [{"m": "a", "x": 1, "y": 1}]
     assert read_table(folder, ["m"]).to_pylist() == [{"m": "a"}] * 3
@@ -226,7 +226,7 @@ def test_columns_are_asked_for_by_name_in_any_order(tmp_path: Path) -> None:
     assert scan(folder, [], col("m") == "a").count() == 3
 
 
-def test_the_name_of_a_folder_goes_before_a_column_of_the_file_as_in_spark_and_duckdb(tmp_path: Path) -> None:
+def test_partition_column_overrides_a_file_column_like_in_spark_and_duckdb(tmp_path: Path) -> None:
     folder = write(tmp_path, "y=2020", table=pa.table({"y": ["seven"], "x": [1]}))
     read = read_table(folder)
     assert read.equals(duckdb.sql(f"from '{folder}/**/*.parquet'").to_arrow_table().cast(read.schema))
@@ -235,7 +235,7 @@ def test_the_name_of_a_folder_goes_before_a_column_of_the_file_as_in_spark_and_d
     assert read_table(folder, None, col("y") == 7).num_rows == 0
 
 
-def test_only_folders_below_what_was_asked_for_count(tmp_path: Path) -> None:
+def test_only_folders_below_the_requested_path_are_partitions(tmp_path: Path) -> None:
     folder = write(tmp_path / "a=1", "y=2020/m=1", "y=2021/m=2")
     file = folder / "y=2020" / "m=1" / "0.parquet"
     assert read_table(file).schema.names == ["x"]
@@ -259,19 +259,19 @@ def test_paths_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert read_table(["../y=1", "../y=2"], ["y"]).num_rows == 6
 
 
-def test_without_partitioning_the_files_alone_are_read(tmp_path: Path) -> None:
+def test_disabled_partitioning_reads_the_files_alone(tmp_path: Path) -> None:
     folder = write(tmp_path, "y=1", "y=2")
     assert read_table(folder, partitioning=None).schema.names == ["x"]
     with pytest.raises(ValueError, match='partitioning must be "hive" or None'):
         read_table(folder, partitioning="y")
 
 
-def test_a_folder_of_a_column_that_begins_with_an_underscore_is_not_hidden(tmp_path: Path) -> None:
+def test_partition_column_with_a_leading_underscore_is_not_hidden(tmp_path: Path) -> None:
     folder = write(tmp_path, "_y=1", "_temporary/y=2")
     assert read_table(folder).to_pylist() == [{"x": x, "_y": 1} for x in (1, 2, 3)]
 
 
-def test_names_that_say_nothing_clear_are_refused_with_advice(tmp_path: Path) -> None:
+def test_ambiguous_folder_names_are_rejected_with_advice(tmp_path: Path) -> None:
     for place in ("bytes/y=%FF", "twice/y=1/y=2"):
         folder = write(tmp_path, place) / place.split("/")[0]
         with pytest.raises(UnsupportedError, match="pass partitioning=None"):
@@ -279,7 +279,7 @@ def test_names_that_say_nothing_clear_are_refused_with_advice(tmp_path: Path) ->
         assert read_table(folder, partitioning=None).num_rows == 3
 
 
-def test_a_folder_whose_name_is_not_text_is_refused_with_advice(tmp_path: Path) -> None:
+def test_folder_name_that_is_not_text_is_rejected_with_advice(tmp_path: Path) -> None:
     place = os.fsencode(tmp_path) + b"/y=\xff"
     os.mkdir(place)
     pq.write_table(ROWS, tmp_path / "0.parquet")
@@ -288,7 +288,7 @@ def test_a_folder_whose_name_is_not_text_is_refused_with_advice(tmp_path: Path) 
         read_table(tmp_path)
 
 
-def test_values_within_a_variant_stand_beside_what_folders_say(tmp_path: Path) -> None:
+def test_variant_values_are_selected_next_to_partition_columns(tmp_path: Path) -> None:
     from pqext import variant
 
     events = variant.parse_json(pa.array(['{"a": 1}', '{"a": 2}']))
@@ -308,7 +308,7 @@ def test_values_within_a_variant_stand_beside_what_folders_say(tmp_path: Path) -
      "(x + y) is null", "(x + y) is not null", "x + y in (3, 4)", "y % 2 = x % 2", "m like 'a%' and x > 1",
      "cast(x + y as double) / 2 = 1.5", "-y < -x"],
 )  # fmt: skip
-def test_conditions_on_columns_of_files_and_of_folders_are_those_of_duckdb(text: str, tmp_path: Path) -> None:
+def test_conditions_on_file_and_partition_columns_match_duckdb(text: str, tmp_path: Path) -> None:
     write(tmp_path, "y=1/m=a", "y=2/m=b", "y=3/m=ab", "y=__HIVE_DEFAULT_PARTITION__/m=a")
     expected = duckdb.sql(f"from read_parquet('{tmp_path}/**/*.parquet', hive_partitioning=true) where {text}")
     found = scan(tmp_path, ["x", "y", "m"], text)

@@ -65,7 +65,7 @@ def _no_cache() -> Iterator[None]:
     pqext.set_cache_bytes(before)
 
 
-def test_footers_of_a_late_store_are_fetched_side_by_side_and_planned_in_order(paths: list[str]) -> None:
+def test_footers_of_a_slow_store_are_fetched_concurrently_in_order(paths: list[str]) -> None:
     store = Late()
     tasks = pqext.scan(paths, filter=col("id") == 777, filesystem=store).plan()
     assert [task.path for task in tasks] == [f"late://{path.lstrip('/')}" for path in paths]
@@ -74,7 +74,7 @@ def test_footers_of_a_late_store_are_fetched_side_by_side_and_planned_in_order(p
     assert store.answered <= 3 * FILES
 
 
-def test_what_planning_holds_does_not_grow_with_the_footers(paths: list[str]) -> None:
+def test_planning_memory_does_not_grow_with_the_footers(paths: list[str]) -> None:
     def peak(count: int) -> int:
         tracemalloc.start()
         pqext.scan(paths[:count], filter=col("id") == 5, filesystem=Late()).plan()
@@ -89,7 +89,7 @@ def test_what_planning_holds_does_not_grow_with_the_footers(paths: list[str]) ->
     assert many - few < footers // 8  # of three quarters of the footers
 
 
-def test_the_first_damaged_file_of_a_late_store_is_named_however_answers_come(paths: list[str]) -> None:
+def test_first_corrupt_file_of_a_slow_store_is_named_in_any_order(paths: list[str]) -> None:
     for number in (60, 21, 90):
         Path(paths[number]).write_bytes(b"PAR1" + bytes(100))
     for _ in range(2):

@@ -77,7 +77,7 @@ PREDICATES = st.recursive(
 
 
 @pytest.mark.parametrize("number", range(len(LEAVES)))
-def test_each_kind_of_condition_gives_the_rows_of_polars(number: int) -> None:
+def test_each_condition_type_matches_polars(number: int) -> None:
     leaf = LEAVES[number]
     for predicate in (leaf, ~leaf):
         assert_frame_equal(SCAN.to_polars(lazy=True).filter(predicate).collect(), FRAME.filter(predicate))
@@ -87,7 +87,7 @@ def test_each_kind_of_condition_gives_the_rows_of_polars(number: int) -> None:
 @given(
     PREDICATES, st.sampled_from([None, ["i"], ["s", "f"], ["st", "c"]]), st.none() | st.integers(0, 450), st.booleans()
 )
-def test_queries_give_the_rows_of_polars(predicate: Any, names: Any, rows: Any, first: bool) -> None:
+def test_queries_match_polars(predicate: Any, names: Any, rows: Any, first: bool) -> None:
     def asked(frame: pl.LazyFrame) -> pl.DataFrame:
         if rows is not None and first:
             frame = frame.head(rows)
@@ -113,7 +113,7 @@ def test_queries_give_the_rows_of_polars(predicate: Any, names: Any, rows: Any, 
         (C("g") == 0.7, f"g == {FRAME['g'][7]!r}"),
     ],
 )
-def test_what_is_understood_is_asked_of_the_files(predicate: Any, expected: str | None) -> None:
+def test_supported_conditions_are_pushed_down(predicate: Any, expected: str | None) -> None:
     found: list[str | None] = []
 
     def source(_: Any, pushed: Any, *rest: Any) -> Any:
@@ -131,7 +131,7 @@ def test_what_is_understood_is_asked_of_the_files(predicate: Any, expected: str 
         assert found == [expected]
 
 
-def test_little_is_read() -> None:
+def test_query_reads_few_bytes() -> None:
     scan = pqext.scan(FILE)
     frame = scan.to_polars(lazy=True)
     assert scan.metrics is None
@@ -158,7 +158,7 @@ def test_little_is_read() -> None:
     assert sizes["none"].pages == 0
 
 
-def test_values_within_variants_and_folders_are_filtered(tmp_path: Path) -> None:
+def test_variant_and_partition_values_are_filtered(tmp_path: Path) -> None:
     for year in (2025, 2026):
         folder = tmp_path / f"year={year}"
         folder.mkdir()
@@ -172,7 +172,7 @@ def test_values_within_variants_and_folders_are_filtered(tmp_path: Path) -> None
     assert sums["n"].to_list() == [45, 45]
 
 
-def test_limits_of_the_scan_come_first() -> None:
+def test_limits_of_the_scan_apply_first() -> None:
     scan = pqext.scan(FILE).limit(50, offset=10)
     assert_frame_equal(
         scan.to_polars(lazy=True).filter(C("u") > 40).collect(), FRAME.slice(10, 50).filter(pl.col("u") > 40)
@@ -180,7 +180,7 @@ def test_limits_of_the_scan_come_first() -> None:
     assert scan.to_polars(lazy=True).head(5).collect().height == 5
 
 
-def test_a_damaged_file_is_an_error_of_polars_with_our_message() -> None:
+def test_corrupt_file_is_a_polars_error_with_our_message() -> None:
     data = bytearray(FILE)
     with pqext.open(FILE) as file:
         start, length = file.row_groups[2].chunk("i").byte_range

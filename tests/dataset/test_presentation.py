@@ -65,7 +65,7 @@ WKT = [shapely.to_wkt(point, trim=True) for point in POINTS]
 JSON = ['{"n":1.5,"tags":["a"]}', '"te\\"xt"', "null", "[1,2]"]
 
 
-def test_table_has_json_and_wkt_at_any_depth(path: Path) -> None:
+def test_table_contains_json_and_wkt_at_any_depth(path: Path) -> None:
     scan = pqext.scan(path)
     found = scan.to_table(variants="json", geometry="wkt")
     assert found.to_pylist() == expected_rows(JSON, WKT)
@@ -77,7 +77,7 @@ def test_table_has_json_and_wkt_at_any_depth(path: Path) -> None:
     assert scan.limit(3).to_table(variants="json").to_pylist()[2]["g"] == shapely.to_wkb(POINTS[2])
 
 
-def test_pandas_has_python_objects_and_shapely_geometries_at_any_depth(path: Path) -> None:
+def test_pandas_contains_python_and_shapely_objects_at_any_depth(path: Path) -> None:
     frame = pqext.scan(path).to_pandas(variants="python", geometry="shapely")
     assert frame.to_dict("records") == expected_rows(DOCUMENTS, POINTS)
     assert frame["id"].dtype == "int64"
@@ -89,7 +89,7 @@ def test_pandas_has_python_objects_and_shapely_geometries_at_any_depth(path: Pat
     assert isinstance(pqext.scan(path).to_pandas()["v"][0], dict)  # of the bytes of metadata and value
 
 
-def test_polars_has_text_and_objects(path: Path) -> None:
+def test_polars_contains_text_and_objects(path: Path) -> None:
     scan = pqext.scan(path)
     frame = scan.to_polars(variants="json", geometry="wkt")
     assert frame["v"].to_list() == JSON
@@ -101,7 +101,7 @@ def test_polars_has_text_and_objects(path: Path) -> None:
     assert made["id"].to_list() == [0, 1, 2, 3]
 
 
-def test_lazy_frame_filters_the_text_that_it_shows(path: Path) -> None:
+def test_lazy_frame_filters_by_the_displayed_text(path: Path) -> None:
     lazy = pqext.scan(path).to_polars(lazy=True, variants="json", geometry="wkt")
     assert lazy.filter(pl.col("v") == "[1,2]").select("id").collect()["id"].to_list() == [3]
     assert lazy.filter((pl.col("g") == "POINT (1 -1)") & (pl.col("id") > 0)).collect()["v"].to_list() == [JSON[1]]
@@ -117,7 +117,7 @@ def test_shredded_columns_have_the_same_text(path: Path, tmp_path: Path) -> None
     assert scan.to_pandas(variants="python", geometry="shapely").to_dict("records") == expected_rows(DOCUMENTS, POINTS)
 
 
-def test_columns_of_one_name_keep_their_places() -> None:
+def test_duplicate_columns_preserve_their_positions() -> None:
     values = variant.parse_json(["1", "2"])
     schema = pa.schema([variant.variant_field("a"), pa.field("a", pa.int64()), variant.variant_field("a")])
     table = pa.table([values, pa.array([3, 4]), values.slice(0)], schema=schema)
@@ -135,13 +135,13 @@ def test_columns_of_one_name_keep_their_places() -> None:
         ({"geometry": "shapely"}, "geometry='shapely' creates Python objects, which Arrow cannot represent"),
     ],
 )
-def test_formats_that_a_table_does_not_have_are_errors(path: Path, formats: Any, message: str) -> None:
+def test_unsupported_table_formats_are_errors(path: Path, formats: Any, message: str) -> None:
     for method in (pqext.scan(path).to_table, pqext.scan(path).head):
         with pytest.raises(ValueError, match=message):
             method(**formats)
 
 
-def test_wkt_takes_the_metadata_of_geoparquet_away(tmp_path: Path) -> None:
+def test_wkt_removes_the_geoparquet_metadata(tmp_path: Path) -> None:
     table = pa.table({"g": geo.from_shapely(POINTS)})
     pqext.write_table(table, tmp_path / "g.parquet", geometry={"g": "OGC:CRS84"}, geoparquet=True)
     found = pqext.scan(tmp_path / "g.parquet").to_table(geometry="wkt")
@@ -153,7 +153,7 @@ LISTS_OF_NUMBERS = st.lists(st.none() | st.lists(st.none() | st.integers(0, 9), 
 
 
 @given(LISTS_OF_NUMBERS, st.integers(0, 2))
-def test_slices_are_converted_as_their_rows(values: list[Any], start: int) -> None:
+def test_slices_are_converted_by_their_rows(values: list[Any], start: int) -> None:
     flat = [n for value in values for n in value or []]
     elements = variant.parse_json([None if n is None else json.dumps({"n": n}) for n in flat])
     ends = [0]
@@ -171,7 +171,7 @@ def test_slices_are_converted_as_their_rows(values: list[Any], start: int) -> No
     assert [None if row is None else [cell and json.loads(cell) for cell in row] for row in text] == expected
 
 
-def test_notebook_shows_values_as_json_and_wkt(path: Path) -> None:
+def test_notebook_shows_json_and_wkt(path: Path) -> None:
     html = pqext.scan(path).select("v", "g")._repr_html_()
     assert "{&quot;n&quot;:1.5,&quot;tags&quot;:[&quot;a&quot;]}" in html
     assert "POINT (1 -1)" in html

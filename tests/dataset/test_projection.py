@@ -36,7 +36,7 @@ ROWS = [None if i % 11 == 5 else document(i) for i in range(100)]
 FILE = stored(ROWS, row_group_rows=40)
 
 
-def test_a_field_is_a_column_of_its_own() -> None:
+def test_field_is_a_separate_column() -> None:
     columns = ["n", col("v").variant("$.user.uid", "int64"), ("name", col("v").variant("$.user.name", "string"))]
     table = pqext.read_table(FILE, columns)
     assert table.schema == pa.schema([("n", pa.int64()), ("v.user.uid", pa.int64()), ("name", pa.string())])
@@ -56,7 +56,7 @@ def leaf_bytes(*names: str) -> int:
         )
 
 
-def test_only_the_leaf_is_read_where_it_holds_all_values() -> None:
+def test_only_the_leaf_is_read_if_it_contains_all_values() -> None:
     query = pqext.scan(FILE, [col("v").variant("$.user.uid", "double"), col("v").variant("$.id", "int64")])
     assert sum(task.bytes_kept for task in query.plan()) == leaf_bytes("v.user.uid", "v.id")
     with pqext.open(FILE) as whole:
@@ -67,7 +67,7 @@ def test_only_the_leaf_is_read_where_it_holds_all_values() -> None:
 
 
 @pytest.mark.parametrize("odd", ["text", None, {"uid": 3}, [1], 1.5, 2**40])
-def test_values_beside_the_leaf_are_not_forgotten(odd: Any) -> None:
+def test_residual_values_are_included(odd: Any) -> None:
     rows = [document(i) for i in range(30)] + [{"id": 1, "user": {"uid": odd}}, {"user": odd}, odd]
     for shredding in (SHREDDING, None):
         data = stored(rows, shredding, row_group_rows=16)
@@ -86,7 +86,7 @@ def test_values_beside_the_leaf_are_not_forgotten(odd: Any) -> None:
     st.sampled_from([{}, {"shredded": True}, {"strict": True}, {"on_corrupt": "skip"}]),
     st.sampled_from([[], ["n"], ["v"], ["n", "v"]]),
 )
-def test_every_path_gives_what_get_gives(
+def test_every_path_matches_variant_get(
     path: str, type: str, batch_rows: int, filter: Any, options: Any, beside: list[str]
 ) -> None:
     scan = pqext.scan(FILE, [*beside, ("x", col("v").variant(path, type))], filter, **options)
@@ -100,14 +100,14 @@ def test_every_path_gives_what_get_gives(
     assert scan.count() == len(whole)
 
 
-def test_files_may_differ_in_how_they_are_shredded(tmp_path: Any) -> None:
+def test_files_may_have_different_shredding(tmp_path: Any) -> None:
     for i, shredding in enumerate([SHREDDING, "user STRUCT<uid: STRING>", None]):
         (tmp_path / f"{i}.parquet").write_bytes(stored(ROWS, shredding))
     table = pqext.read_table(tmp_path, [col("v").variant("$.user.uid", "int64")])
     assert table["v.user.uid"].to_pylist() == [row and row["user"]["uid"] for row in ROWS] * 3
 
 
-def test_bad_columns_are_refused() -> None:
+def test_invalid_columns_are_rejected() -> None:
     field = col("v").variant("$.id", "int64")
     with pytest.raises(ValueError, match="asked for twice"):
         pqext.scan(FILE, [field, field])

@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_paths_and_row_numbers_are_those_of_duckdb(folder: Path) -> None:
+def test_paths_and_row_numbers_match_duckdb(folder: Path) -> None:
     found = pqext.scan(
         folder, ["a"], (col("a") > 7) & (col("a") < 23), include_file_paths="filename",
         include_row_numbers="file_row_number",
@@ -43,12 +43,12 @@ def test_paths_and_row_numbers_are_those_of_duckdb(folder: Path) -> None:
     assert found.schema.names == ["a", "filename", "file_row_number"]
 
 
-def test_paths_are_those_of_polars(folder: Path) -> None:
+def test_paths_match_polars(folder: Path) -> None:
     theirs = polars.scan_parquet(folder / "*.parquet", include_file_paths="path").collect().to_arrow()
     assert pqext.read_table(folder, include_file_paths="path")["path"].to_pylist() == theirs["path"].to_pylist()
 
 
-def test_a_filter_on_paths_leaves_other_files_unopened(folder: Path) -> None:
+def test_filter_on_paths_leaves_other_files_unopened(folder: Path) -> None:
     (folder / "0.parquet").write_bytes(b"no Parquet")
     found = pqext.scan(folder, ["b"], col("path") == str(folder / "1.parquet"), include_file_paths="path")
     assert found.to_table()["b"].to_pylist() == [f"{row}" for row in range(10)]
@@ -59,7 +59,7 @@ def test_a_filter_on_paths_leaves_other_files_unopened(folder: Path) -> None:
 
 @settings(max_examples=share(0.3))
 @given(st.data())
-def test_numbers_are_those_of_the_rows_that_match(data: st.DataObject) -> None:
+def test_row_numbers_match_the_selected_rows(data: st.DataObject) -> None:
     batch = data.draw(tables())
     expression = data.draw(expressions(batch))
     sink = io.BytesIO()
@@ -71,7 +71,7 @@ def test_numbers_are_those_of_the_rows_that_match(data: st.DataObject) -> None:
     assert found.to_table()["row"].to_pylist() == matching
 
 
-def test_values_within_variants_have_row_numbers_too(tmp_path: Path) -> None:
+def test_variant_values_are_returned_with_row_numbers(tmp_path: Path) -> None:
     texts = [json.dumps({"n": number}) for number in range(6)]
     for name, shredding in (("1", "n BIGINT"), ("2", None)):
         table = pa.table({"v": variant.parse_json(pa.array(texts), shredding=shredding)})
@@ -81,7 +81,7 @@ def test_values_within_variants_have_row_numbers_too(tmp_path: Path) -> None:
     assert found["n"].to_pylist() == found["row"].to_pylist() == [3, 4, 5] * 2
 
 
-def test_names_that_are_taken_and_filters_on_numbers_are_refused(folder: Path) -> None:
+def test_name_conflicts_and_filters_on_row_numbers_are_rejected(folder: Path) -> None:
     with pytest.raises(ValueError, match="column 'a' is in the file"):
         pqext.read_table(folder, include_file_paths="a")
     with pytest.raises(ValueError, match="already exists"):

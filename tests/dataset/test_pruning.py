@@ -45,7 +45,7 @@ WRITERS = [by_pyarrow, by_pqext]
 
 @pytest.mark.spec("querying.row-groups")
 @given(st.data(), st.sampled_from(WRITERS), st.integers(1, 4))
-def test_no_row_group_that_is_refused_holds_a_row_that_matches(data: st.DataObject, writer: Any, rows: int) -> None:
+def test_pruned_row_groups_contain_no_matching_row(data: st.DataObject, writer: Any, rows: int) -> None:
     batch = data.draw(tables(min_rows=1))
     expression = data.draw(expressions(batch))
     with ParquetFile(writer(pa.Table.from_batches([batch]), rows)) as file:
@@ -91,7 +91,7 @@ NUMBERS = pa.table({"a": [1, 2, 3, 4, 5, 6, None, None], "b": [*"aabb", None, "c
     ],
     ids=lambda value: str(value),
 )
-def test_statistics_refuse_what_they_can(writer: Any, expression: Expression, expected: list[int]) -> None:
+def test_statistics_exclude_all_they_can(writer: Any, expression: Expression, expected: list[int]) -> None:
     assert kept(NUMBERS, expression, writer=writer) == expected
 
 
@@ -113,13 +113,13 @@ def test_statistics_refuse_what_they_can(writer: Any, expression: Expression, ex
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
 )
-def test_every_kind_of_column_refuses_by_its_bounds(values: pa.Array, literal: Any) -> None:
+def test_every_column_type_is_pruned_by_its_bounds(values: pa.Array, literal: Any) -> None:
     table = pa.table({"a": values})
     assert kept(table, col("a") < literal) == [0]
     assert kept(table, col("a") == literal) == [1]
 
 
-def test_nan_is_looked_for_where_it_may_be() -> None:
+def test_nan_is_considered_where_possible() -> None:
     table = pa.table({"a": [1.0, math.nan, 1.0, 2.0]})
     assert kept(table, col("a") > 5) == [0, 1]  # pyarrow leaves no count of NaN
     assert kept(table, col("a") > 5, writer=by_pqext) == [0]
@@ -127,7 +127,7 @@ def test_nan_is_looked_for_where_it_may_be() -> None:
     assert kept(table, col("a") == 5, writer=by_pqext) == []
 
 
-def test_fields_of_structs_and_structs_are_asked_for_null() -> None:
+def test_null_conditions_apply_to_structs_and_their_fields() -> None:
     type = pa.struct([("x", pa.int64()), ("y", pa.string())])
     table = pa.table({"s": pa.array([{"x": 1}, {"x": 2}, {"x": None}, None], type)})
     assert kept(table, col("s.x") > 1) == [0]
@@ -137,7 +137,7 @@ def test_fields_of_structs_and_structs_are_asked_for_null() -> None:
     assert kept(table, col("s.y").is_not_null()) == []
 
 
-def test_pages_of_null_fields_hold_structs_that_are_not_null() -> None:
+def test_pages_of_null_fields_may_contain_nonnull_structs() -> None:
     type = pa.struct([("x", pa.int64()), pa.field("y", pa.struct([pa.field("z", pa.int64(), nullable=False)]))])
     rows = [{"x": None, "y": None}, {"x": None, "y": {"z": 1}}, None, None, {"x": 1, "y": None}, {"x": 2, "y": None}]
     table = pa.table({"row": range(6), "s": pa.array(rows, type)})
@@ -153,14 +153,14 @@ def test_pages_of_null_fields_hold_structs_that_are_not_null() -> None:
             assert found["row"].to_pylist() == table["row"].filter(mask).to_pylist()
 
 
-def test_a_struct_with_a_required_field_is_null_where_the_field_is() -> None:
+def test_struct_with_a_required_field_is_null_with_the_field() -> None:
     type = pa.struct([pa.field("x", pa.int64(), nullable=False)])
     table = pa.table({"s": pa.array([{"x": 1}, {"x": 2}, None, None], type)})
     assert kept(table, col("s").is_null()) == [1]
     assert kept(table, col("s").is_not_null()) == [0]
 
 
-def test_lists_are_never_refused() -> None:
+def test_lists_are_never_pruned() -> None:
     table = pa.table({"l": [[1], None, [2], []]})
     assert kept(table, col("l").is_null()) == [0, 1]
     assert kept(table, col("l").is_not_null()) == [0, 1]
@@ -174,7 +174,7 @@ def test_columns_without_statistics_may_match() -> None:
         assert all(row_group_may_match(bound, row_group) for row_group in file.row_groups)
 
 
-def test_reasons_name_the_condition_and_what_the_statistics_say() -> None:
+def test_reasons_name_the_condition_and_the_statistics() -> None:
     with ParquetFile(by_pyarrow(NUMBERS, 2)) as file:
         groups = file.row_groups
         either = bind((col("a") > 100) | (col("b") == "z"), file.schema)
@@ -211,7 +211,7 @@ NESTED = pa.table({"total": [1], "s": [{"x": 1}], "l": [[{"x": 1}]], "m": MAP})
     ],
     ids=str,
 )
-def test_mistakes_are_found_before_anything_is_read(expression: Expression, error: type, message: str) -> None:
+def test_errors_are_reported_before_reading(expression: Expression, error: type, message: str) -> None:
     with ParquetFile(by_pyarrow(NESTED, 1)) as file, pytest.raises(error, match=message):
         bind(~expression, file.schema)
 
@@ -220,14 +220,14 @@ def test_mistakes_are_found_before_anything_is_read(expression: Expression, erro
     st.lists(st.one_of(st.integers(-9, 9), st.floats(-9, 9), st.just(math.nan)), max_size=6),
     st.lists(st.integers(-9, 9), min_size=1, max_size=4),
 )
-def test_long_lists_are_searched_as_short_ones_are_walked(literals: list[Any], values: list[int]) -> None:
+def test_long_lists_prune_like_short_ones(literals: list[Any], values: list[int]) -> None:
     table = pa.table({"a": pa.array(values, pa.int64())})
     within = any(min(values) <= literal <= max(values) for literal in literals)  # no integer is NaN
     assert kept(table, col("a").isin(literals), rows=4) == ([0] if within else [])
 
 
 @pytest.mark.spec("querying.bloom")
-def test_bloom_filters_refuse_values_that_lie_between_the_bounds_but_do_not_occur() -> None:
+def test_bloom_filters_exclude_absent_values_within_the_bounds() -> None:
     table = pa.table({"n": range(0, 4000, 2), "s": [f"name {n}" for n in range(0, 4000, 2)]})
     sink = io.BytesIO()
     write_table(table, sink, row_group_rows=500, bloom_filters={"n": {"fpp": 0.001}, "s": True}, dictionary=False)

@@ -106,7 +106,7 @@ def array_of(kind: pa.DataType, values: list[Any]) -> pa.Array:
 @pytest.mark.parametrize("name", STORED)
 @settings(max_examples=share(0.4))
 @given(data=st.data())
-def test_value_has_the_text_of_duckdb_in_every_format(name: str, data: st.DataObject) -> None:
+def test_value_text_matches_duckdb_in_every_format(name: str, data: st.DataObject) -> None:
     kind, strategy = STORED[name]
     array = array_of(kind, data.draw(st.lists(st.none() | strategy, min_size=1, max_size=8)))
     expected = duckdb_texts(array)
@@ -124,14 +124,14 @@ def test_value_has_the_text_of_duckdb_in_every_format(name: str, data: st.DataOb
 
 
 @given(st.lists(st.none() | st.floats(width=64) | st.sampled_from([1e16, 1e15, 1e-4, 1e-5, -0.0, 5e-324]), min_size=1))
-def test_double_has_the_text_of_duckdb(values: list[float | None]) -> None:
+def test_double_text_matches_duckdb(values: list[float | None]) -> None:
     array = pa.array(values, pa.float64())
     expected = duckdb_texts(array)
     assert ours(array) == ["nan" if text == "-nan" else text for text in expected]
 
 
 @given(st.lists(st.floats(width=32) | st.sampled_from([0.1, 16777216.0, 1e-5, 3.4e38]), min_size=1))
-def test_float_has_the_fewest_digits_of_its_type(values: list[float]) -> None:
+def test_float_has_the_shortest_digits_of_its_type(values: list[float]) -> None:
     array = pa.array(values, pa.float32())
     for text, theirs, value in zip(ours(array), duckdb_texts(array), array.to_pylist(), strict=True):
         assert text is not None
@@ -142,7 +142,7 @@ def test_float_has_the_fewest_digits_of_its_type(values: list[float]) -> None:
     assert ours(pa.array([0.1, math.nan, -math.inf], pa.float32())) == ["0.1", "nan", "-inf"]
 
 
-def test_not_a_number_is_a_string_of_json() -> None:
+def test_nan_is_a_json_string() -> None:
     for kind in (pa.float64(), pa.float32(), pa.float16()):
         array = pa.array([math.nan, math.inf, -math.inf], kind)
         table, expected = pa.table({"a": array}), duckdb_texts(array.cast(pa.float64()))
@@ -156,14 +156,14 @@ def test_not_a_number_is_a_string_of_json() -> None:
             assert [row["a"]["n"] for row in json_of(pa.table({"a": column}))] == expected
 
 
-def test_uuid_is_text_and_not_bytes() -> None:
+def test_uuid_is_text() -> None:
     array = pa.array([bytes(range(16)), None], pa.binary(16))
     expected = duckdb_texts(pa.array(["00010203-0405-0607-0809-0a0b0c0d0e0f", None]), "a::UUID::VARCHAR")
     assert ours(array, pa.field("a", array.type, metadata=UUID_MARK)) == expected
     assert ours(pa.array([bytes(range(16)), None], pa.uuid())) == expected
 
 
-def test_text_of_a_value_does_not_depend_on_other_rows() -> None:
+def test_value_text_does_not_depend_on_other_rows() -> None:
     near = pa.array([0], pa.int64()).cast(pa.timestamp("us"))
     far = pa.array([0, 2**61], pa.int64()).cast(pa.timestamp("us"))  # which Python's datetime does not hold
     assert ours(far)[:1] == ours(near) == ["1970-01-01 00:00:00"]
@@ -176,7 +176,7 @@ VARIANTS = ("bool", "int8", "int64", "whole decimal", "date", "microseconds", "i
 @pytest.mark.parametrize("is_shredded", [False, True])
 @settings(max_examples=share(0.4))
 @given(data=st.data())
-def test_value_within_a_variant_has_the_text_of_its_column(
+def test_variant_value_has_the_text_of_its_column(
     name: str, is_shredded: bool, data: st.DataObject
 ) -> None:
     kind, strategy = STORED[name]
@@ -191,7 +191,7 @@ def test_value_within_a_variant_has_the_text_of_its_column(
     assert json_of(pa.table({"a": plain})) == json_of(pa.table({"a": array}))
 
 
-def test_decimal_within_a_variant_does_not_show_the_scale_of_shredding() -> None:
+def test_decimal_in_a_variant_does_not_show_the_shredding_scale() -> None:
     array = variant.parse_json(["6.5", "5.25", "7"])
     shredded = variant.shred(array, variant.infer_schema(array))
     expected = duckdb_texts(pa.array(["6.5", "5.25", "7"]))
@@ -199,13 +199,13 @@ def test_decimal_within_a_variant_does_not_show_the_scale_of_shredding() -> None
 
 
 @given(st.lists(st.text(max_size=12), min_size=1))
-def test_strings_within_variants_lose_only_the_quotes_of_json(values: list[str]) -> None:
+def test_strings_in_variants_are_unquoted_only(values: list[str]) -> None:
     array = from_arrow(pa.array(values))
     assert ours(array) == values
     assert [row[0] for row in csv_of(pa.table({"a": array}))[1:]] == values
 
 
-def test_nested_values_are_the_json_of_duckdb() -> None:
+def test_nested_values_match_the_json_of_duckdb() -> None:
     table = pa.table({
         "s": pa.array([{"a": 1, "b": 'x"y', "c": None}, None]),
         "l": pa.array([[1, None], []], pa.list_(pa.int32())),
@@ -226,7 +226,7 @@ def test_nested_values_are_the_json_of_duckdb() -> None:
 
 
 @given(st.lists(st.none() | st.lists(st.none() | st.integers(-5, 5), max_size=3), min_size=4), st.integers(0, 3))
-def test_slices_of_nested_arrays_are_their_rows(values: list[Any], start: int) -> None:
+def test_slices_of_nested_arrays_print_their_rows(values: list[Any], start: int) -> None:
     for kind in (pa.list_(pa.int64()), pa.large_list(pa.int64())):
         lists = pa.array(values, kind)
         rows = pa.array([{"x": value, "y": [value]} for value in values])
@@ -235,7 +235,7 @@ def test_slices_of_nested_arrays_are_their_rows(values: list[Any], start: int) -
         assert json_of(table) == [{**row, "m": dict(row["m"])} for row in table.to_pylist()]
 
 
-def test_list_of_fixed_size_is_sliced() -> None:
+def test_fixed_size_list_is_sliced() -> None:
     array = pa.array([[1, 2], None, [3, 4], [5, 6]], pa.list_(pa.int8(), 2))
     assert [row["a"] for row in json_of(pa.table({"a": array}).slice(1, 2))] == [None, [3, 4]]
 
@@ -259,13 +259,13 @@ def test_names_are_escaped_and_rows_without_columns_are_counted() -> None:
     assert csv_of(pa.table({"a": pa.array([None, ""], pa.string())})) == [["a"], [""], [""]]
 
 
-def test_blanks_at_the_ends_are_quoted_for_readers_that_trim() -> None:
+def test_leading_and_trailing_blanks_are_quoted() -> None:
     table = pa.table({"a": [" x", "x\t", "x y", "x\r"], "b": [1, 2, 3, 4]})
     data = b"".join(csv_lines(table.to_batches()[0], table.schema))
     assert data == b'" x",1\n"x\t",2\nx y,3\n"x\r",4\n'
 
 
-def test_text_that_is_not_utf8_is_an_error_with_its_column() -> None:
+def test_invalid_utf8_is_an_error_with_its_column() -> None:
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(struct.pack("ii", 0, 1)), pa.py_buffer(b"\xff")]
     )
@@ -275,7 +275,7 @@ def test_text_that_is_not_utf8_is_an_error_with_its_column() -> None:
             list(write(table.to_batches()[0], table.schema))
 
 
-def test_buffers_that_are_too_short_are_errors() -> None:
+def test_short_buffers_are_errors() -> None:
     node = (int(TextKind.KIND_INT), 8, 0, 5, 0, 0, None, pa.py_buffer(bytes(32)), None, 0, 0)
     with pytest.raises(ValueError, match="too short"):
         RowText([node], [b'"a": '], 1, 5)

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @given(st.data())
-def test_the_rows_read_are_those_that_match(data: st.DataObject) -> None:
+def test_returned_rows_match_the_filter(data: st.DataObject) -> None:
     batch = data.draw(tables())
     expression = data.draw(expressions(batch))
     sink = io.BytesIO()
@@ -56,7 +56,7 @@ def test_the_rows_read_are_those_that_match(data: st.DataObject) -> None:
     assert str(table.to_pylist()) == str(whole.select(columns).take(pa.array(matching, pa.int64())).to_pylist())
 
 
-def test_a_directory_reads_as_one_table(folder: Path) -> None:
+def test_directory_is_read_as_one_table(folder: Path) -> None:
     assert read_table(folder).equals(TABLE)
     assert read_table([folder / "part-0.parquet", folder / "part-1.parquet"]).equals(TABLE)
     assert read_table(str(folder / "*-1.parquet")).equals(TABLE.slice(50))
@@ -64,13 +64,13 @@ def test_a_directory_reads_as_one_table(folder: Path) -> None:
     assert isinstance(pqext.scan(folder), Scan)
 
 
-def test_columns_come_in_the_order_asked_for(folder: Path) -> None:
+def test_columns_are_returned_in_the_requested_order(folder: Path) -> None:
     assert read_table(folder, columns=["b", "a"]).equals(TABLE.select(["b", "a"]))
     table = read_table(folder, columns=["s.y", "a", "s.z.list.element.q"], filter=col("a") == 7)
     assert table.to_pylist() == [{"s": {"y": "7", "z": [{"q": -7}]}, "a": 7}]
 
 
-def test_columns_that_only_the_filter_needs_are_dropped(folder: Path) -> None:
+def test_filter_only_columns_are_dropped(folder: Path) -> None:
     table = read_table(folder, columns=["s.y"], filter=(col("s.x") >= 98) & col("b").is_not_null())
     assert table.to_pylist() == [{"s": {"y": "98"}}]
     assert table.schema == read_table(folder, columns=["s.y"]).schema
@@ -78,7 +78,7 @@ def test_columns_that_only_the_filter_needs_are_dropped(folder: Path) -> None:
     assert lists.to_pylist() == [{"s": {"z": [{"q": 0}]}}]
 
 
-def test_parts_of_a_group_show_where_it_is_null(tmp_path: Path) -> None:
+def test_partially_selected_groups_preserve_their_nulls(tmp_path: Path) -> None:
     value = pa.struct([("p", pa.int64()), ("q", pa.int64())])
     table = pa.table(
         {
@@ -94,14 +94,14 @@ def test_parts_of_a_group_show_where_it_is_null(tmp_path: Path) -> None:
         assert scan(tmp_path, [part], col(name).is_null()).count() == 1
 
 
-def test_names_with_dots_are_found_beside_structs(tmp_path: Path) -> None:
+def test_names_with_dots_are_found_next_to_structs(tmp_path: Path) -> None:
     table = pa.table({"s.x": [1, 2], "s": [{"x": 3}, {"x": 4}]})
     pq.write_table(table, tmp_path / "t.parquet")
     assert read_table(tmp_path, ["s"], col(["s.x"]) == 1).to_pylist() == [{"s": {"x": 3}}]
     assert read_table(tmp_path, ["s.x"], col("s").field("x") == 4).to_pylist() == [{"s.x": 2}]
 
 
-def test_a_plan_says_what_is_read_and_why_the_rest_is_not(folder: Path) -> None:
+def test_plan_states_what_is_read_and_why_the_rest_is_not(folder: Path) -> None:
     tasks = scan(folder, columns=["b"], filter=(col("a") >= 15) & (col("a") < 22)).plan()
     assert [task.path for task in tasks] == [str(folder / "part-0.parquet"), str(folder / "part-1.parquet")]
     first, second = tasks
@@ -122,7 +122,7 @@ def test_a_plan_says_what_is_read_and_why_the_rest_is_not(folder: Path) -> None:
     assert scan(folder, columns=[]).plan()[0].bytes_total == 0
 
 
-def test_only_what_is_planned_is_read(folder: Path) -> None:
+def test_only_planned_parts_are_read(folder: Path) -> None:
     query = scan(folder, columns=["b"], filter=col("a") == 33)
     expected = query.to_table()
     for task in query.plan():
@@ -141,7 +141,7 @@ def test_only_what_is_planned_is_read(folder: Path) -> None:
         scan(folder, columns=["s"]).to_table()
 
 
-def test_the_explanation_reads_as_text(folder: Path) -> None:
+def test_explanation_is_readable_text(folder: Path) -> None:
     text = scan(folder, columns=["b"], filter=col("a") > 90).explain()
     head = (
         "scan of 2 files\n  columns: b\n  filter: a > 90\n  reads 1 of 10 row groups, 10 of 100 rows, "
@@ -158,7 +158,7 @@ def test_batches_are_small_and_never_empty(folder: Path) -> None:
     assert pa.Table.from_batches(batches).equals(TABLE.slice(45))
 
 
-def test_rows_are_counted_from_footers_when_there_is_no_filter(folder: Path) -> None:
+def test_unfiltered_count_uses_footers(folder: Path) -> None:
     path = folder / "part-0.parquet"
     start = pq.read_metadata(path).row_group(0).column(0).data_page_offset
     with open(path, "r+b") as file:
@@ -168,13 +168,13 @@ def test_rows_are_counted_from_footers_when_there_is_no_filter(folder: Path) -> 
     assert scan(folder / "part-1.parquet", filter=col("b").is_null()).count() == 6
 
 
-def test_a_filter_that_nothing_matches_gives_an_empty_table_of_the_same_schema(folder: Path) -> None:
+def test_filter_without_matches_returns_an_empty_table_of_the_schema(folder: Path) -> None:
     table = read_table(folder, filter=col("a") < 0)
     assert table.num_rows == 0
     assert table.schema == TABLE.schema
 
 
-def test_a_table_without_columns_keeps_its_rows(folder: Path) -> None:
+def test_table_without_columns_preserves_its_row_count(folder: Path) -> None:
     assert read_table(folder, columns=[], filter=col("a") < 3).num_rows == 3
 
 
@@ -188,7 +188,7 @@ def test_columns_are_matched_by_name(tmp_path: Path) -> None:
     assert read_table(tmp_path).to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
 
 
-def test_a_later_file_may_hold_nulls_where_the_first_declares_none(tmp_path: Path) -> None:
+def test_later_file_may_contain_nulls_in_a_required_column(tmp_path: Path) -> None:
     write(tmp_path / "1.parquet", pa.table([[1]], schema=pa.schema([pa.field("a", pa.int64(), nullable=False)])))
     write(tmp_path / "2.parquet", pa.table({"a": pa.array([None], pa.int64())}))
     table = read_table(tmp_path)
@@ -205,7 +205,7 @@ def test_a_later_file_may_hold_nulls_where_the_first_declares_none(tmp_path: Pat
         (pa.table({"a": [1], "b": ["x"], "c": [1]}), r"2\.parquet has additional columns c"),
     ],
 )
-def test_files_that_disagree_are_named(tmp_path: Path, other: pa.Table, message: str) -> None:
+def test_conflicting_files_are_named(tmp_path: Path, other: pa.Table, message: str) -> None:
     write(tmp_path / "1.parquet", pa.table({"a": [1], "b": ["x"]}))
     write(tmp_path / "2.parquet", other)
     for run in (scan(tmp_path).to_table, scan(tmp_path).plan):
@@ -213,13 +213,13 @@ def test_files_that_disagree_are_named(tmp_path: Path, other: pa.Table, message:
             run()
 
 
-def test_files_may_differ_in_columns_that_are_not_asked_for(tmp_path: Path) -> None:
+def test_files_may_differ_in_unselected_columns(tmp_path: Path) -> None:
     write(tmp_path / "1.parquet", pa.table({"a": [1], "b": ["x"]}))
     write(tmp_path / "2.parquet", pa.table({"a": [2], "b": [1.5], "c": [1]}))
     assert read_table(tmp_path, columns=["a"])["a"].to_pylist() == [1, 2]
 
 
-def test_files_with_different_reference_systems_are_not_mixed(tmp_path: Path) -> None:
+def test_files_with_different_crs_are_not_mixed(tmp_path: Path) -> None:
     for number, crs in enumerate(("EPSG:4326", "EPSG:3857")):
         field = pqext.geo.geometry_field("g", crs)
         pqext.write_table(
@@ -229,7 +229,7 @@ def test_files_with_different_reference_systems_are_not_mixed(tmp_path: Path) ->
         read_table(tmp_path)
 
 
-def test_mistakes_in_arguments_are_named(folder: Path) -> None:
+def test_invalid_arguments_are_named(folder: Path) -> None:
     with pytest.raises(TypeError, match="columns is a list"):
         scan(folder, columns="a")
     with pytest.raises(ValueError, match="asked for twice"):
@@ -246,7 +246,7 @@ def test_mistakes_in_arguments_are_named(folder: Path) -> None:
         scan(folder / "none")
 
 
-def test_a_damaged_file_is_named(folder: Path) -> None:
+def test_corrupt_file_is_named(folder: Path) -> None:
     shutil.copy(folder / "part-0.parquet", folder / "part-2.parquet")
     with open(folder / "part-2.parquet", "r+b") as file:
         file.truncate(1000)
@@ -254,7 +254,7 @@ def test_a_damaged_file_is_named(folder: Path) -> None:
         scan(folder).to_table()
 
 
-def test_very_many_computed_columns_take_time_in_proportion(tmp_path: Path) -> None:
+def test_many_computed_columns_take_linear_time(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "t.parquet")
     began = time.process_time()
     found = read_table(tmp_path, {f"c{number}": "a" for number in range(8000)})

@@ -65,7 +65,7 @@ def test_scan_is_pickled_after_any_use(folder: Path, use: str, library: str, sch
     assert ids(copy) == rows_of(folder) == ids(scan)
 
 
-def test_scan_is_pickled_while_it_is_read(folder: Path) -> None:
+def test_scan_is_pickled_while_iterating(folder: Path) -> None:
     scan = narrowed(folder)
     batches = scan.to_batches(7)
     first = next(batches)

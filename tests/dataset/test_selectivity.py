@@ -50,13 +50,13 @@ FILE = stored()
     ],
     ids=str,
 )  # fmt: skip
-def test_a_share_is_estimated_from_statistics(condition: Expression, least: float, most: float) -> None:
+def test_selectivity_is_estimated_from_statistics(condition: Expression, least: float, most: float) -> None:
     with pqext.open(FILE) as file:
         assert least <= estimated(condition, file.row_groups[0]) <= most
 
 
 @pytest.mark.parametrize("data", [stored(statistics=False, page_index=False), FILE])
-def test_an_estimate_is_a_share_whatever_is_known(data: bytes) -> None:
+def test_estimate_is_a_share_for_any_known_facts(data: bytes) -> None:
     with pqext.open(data) as file:
         for condition in (col("even") < 3, col("text") == "a", col("wide").is_null(), col("even").isin([])):
             assert 0 <= estimated(condition, file.row_groups[0]) <= 1
@@ -86,13 +86,13 @@ def question_of(question: Expression) -> pa.BooleanArray:
 
 
 @pytest.mark.spec("querying.order")
-def test_the_condition_that_fewer_rows_pass_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_selective_condition_is_evaluated_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(order((col("even") < 990) & (col("null") < 1), monkeypatch)) == {"null"}
     assert set(order((col("even") < 10) & (col("null") < 9), monkeypatch)) == {"even"}
 
 
 @pytest.mark.spec("querying.order")
-def test_row_groups_teach_what_statistics_could_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_observed_selectivity_reorders_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values that do not lie evenly between their bounds mislead the first row group alone."""
     seen = order((col("even") < 600) & (col("skewed") < 999), monkeypatch)
     assert seen[0] == "even"

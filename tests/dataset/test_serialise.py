@@ -23,7 +23,7 @@ from pqext.geo.predicates.boxes import OPERATIONS
 
 
 @given(tables_and_expressions(max_rows=0))
-def test_expressions_come_back_equal(case: tuple[pa.RecordBatch, Expression]) -> None:
+def test_expressions_round_trip(case: tuple[pa.RecordBatch, Expression]) -> None:
     _, expression = case
     assert from_json(to_json(expression)).equals(expression)
 
@@ -40,7 +40,7 @@ LITERALS = [
 
 
 @pytest.mark.parametrize("literal", LITERALS, ids=repr)
-def test_every_kind_of_literal_comes_back_as_it_was(literal: Any) -> None:
+def test_every_type_of_literal_round_trips(literal: Any) -> None:
     expression = col("a") == literal
     back = from_json(to_json(expression))
     assert isinstance(back, Comparison)
@@ -71,7 +71,7 @@ def test_every_kind_of_literal_comes_back_as_it_was(literal: Any) -> None:
     ],
     ids=str,
 )
-def test_every_kind_of_node_comes_back_as_it_was(expression: Expression) -> None:
+def test_every_type_of_node_round_trips(expression: Expression) -> None:
     assert from_json(to_json(expression)).equals(expression)
     assert from_json(to_json(expression).encode()).equals(expression)
 
@@ -169,7 +169,7 @@ LEAF = '{"op":"is_null","column":["a"]}'
         '{"not":' * 100_000 + LEAF + "}" * 100_000,
     ],
 )  # fmt: skip
-def test_what_is_not_an_expression_is_a_value_error(text: str | bytes) -> None:
+def test_invalid_expression_is_a_value_error(text: str | bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the reasons differ
         from_json(text)
 
@@ -189,7 +189,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_arbitrary_json_is_read_or_refused(tree: Any) -> None:
+def test_arbitrary_json_is_parsed_or_rejected(tree: Any) -> None:
     try:
         expression = from_json(json.dumps(tree))
     except ValueError:
@@ -197,7 +197,7 @@ def test_arbitrary_json_is_read_or_refused(tree: Any) -> None:
     assert from_json(to_json(expression)).equals(expression)
 
 
-def test_readers_take_the_public_text_of_a_filter(tmp_path: Path) -> None:
+def test_readers_accept_the_serialised_filter(tmp_path: Path) -> None:
     table = pa.table({"a": [1, 2, None, 4], "v": pqext.variant.parse_json(['{"x": 1}', "{}", None, '{"x": 4}'])})
     pqext.write_table(table, tmp_path / "file.parquet")
     question = (pqext.col("a") > 1) & pqext.col("v").variant("$.x", "int64").is_not_null()

@@ -36,12 +36,12 @@ def names(tree: Path, sources: object) -> list[str]:
     return [str(Path(found).relative_to(tree)) for found in find_sources(sources)]
 
 
-def test_a_directory_stands_for_all_files_below_it(tree: Path) -> None:
+def test_directory_includes_all_files_below_it(tree: Path) -> None:
     assert names(tree, tree) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree)) == names(tree, tree)
 
 
-def test_links_to_folders_are_followed_where_they_are_named(tree: Path) -> None:
+def test_links_to_folders_are_followed_if_named(tree: Path) -> None:
     (tree / "k=3").symlink_to(tree / "k=2")
     (tree / "k=4").symlink_to(tree)  # a loop
     for whole in (tree, tree / "**" / "*.parquet"):
@@ -64,11 +64,11 @@ def test_patterns_match_in_order(tree: Path) -> None:
         ("[^]b].parquet", ["a.parquet"]), ("k=[^1]/[^c]*", ["k=2/d.parquet"]),
     ],
 )
-def test_a_caret_in_brackets_means_other_characters_as_in_hadoop(tree: Path, pattern: str, found: list[str]) -> None:
+def test_caret_in_brackets_negates_like_in_hadoop(tree: Path, pattern: str, found: list[str]) -> None:
     assert names(tree, str(tree / pattern)) == found
 
 
-def test_braces_hold_alternatives(tree: Path) -> None:
+def test_braces_contain_alternatives(tree: Path) -> None:
     assert names(tree, str(tree / "{b,a,none}.parquet")) == ["a.parquet", "b.parquet"]
     assert names(tree, str(tree / "k={1,2}")) == ["k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree / "{a.parquet,k={1,2}/*}")) == ["a.parquet", "k=1/c.parquet", "k=2/d.parquet"]
@@ -82,32 +82,32 @@ def test_braces_hold_alternatives(tree: Path) -> None:
         find_sources(str(tree / "{x}.parquet"))
 
 
-def test_folders_of_alternatives_are_columns(tree: Path) -> None:
+def test_folders_of_alternatives_are_partition_columns(tree: Path) -> None:
     for name in ("k=1/c.parquet", "k=2/d.parquet"):
         pq.write_table(pa.table({"x": [int(name[2])]}), tree / name)
     assert pqext.read_table(str(tree / "k={1,2}")).to_pylist() == [{"x": 1, "k": 1}, {"x": 2, "k": 2}]
 
 
 @pytest.mark.parametrize("pattern", ["{a,b}" * 20, "{" * 3000, "{,}" * 300, "{a," * 500])
-def test_patterns_that_stand_for_very_many_end_soon(pattern: str) -> None:
+def test_patterns_with_many_expansions_terminate_quickly(pattern: str) -> None:
     with pytest.raises((LimitError, OSError)):
         find_sources(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["{" * 50_000, "{" * 50_000 + "}" * 50_000, "{a}" * 30_000 + "{b,c}" * 5])
-def test_long_patterns_are_looked_through_once(pattern: str) -> None:
+def test_long_patterns_are_scanned_once(pattern: str) -> None:
     began = time.process_time()
     assert len(alternatives(pattern)) in (1, 32)
     assert time.process_time() - began < 20
 
 
-def test_many_braces_within_one_another_are_given_up() -> None:
+def test_deeply_nested_braces_are_rejected() -> None:
     with pytest.raises(LimitError, match="too many braces"):
         alternatives("{a," * 20_000 + "}" * 20_000)
 
 
 @given(st.text(st.sampled_from("{},ab"), max_size=14))
-def test_alternatives_are_those_of_each_pair_of_braces_in_turn(pattern: str) -> None:
+def test_alternatives_expand_each_pair_of_braces_in_turn(pattern: str) -> None:
     def expanded(text: str) -> list[str]:
         for start in (at for at, letter in enumerate(text) if letter == "{"):
             depth, parts = 0, [""]
@@ -126,24 +126,24 @@ def test_alternatives_are_those_of_each_pair_of_braces_in_turn(pattern: str) -> 
     assert alternatives(pattern) == [*dict.fromkeys(expanded(pattern))]
 
 
-def test_a_hidden_file_that_is_named_is_read(tree: Path) -> None:
+def test_hidden_file_is_read_if_named(tree: Path) -> None:
     assert names(tree, tree / "_SUCCESS") == ["_SUCCESS"]
     assert names(tree, tree / ".hidden") == [".hidden/f.parquet"]
     assert names(tree, str(tree / ".hidden" / "*.parquet")) == [".hidden/f.parquet"]
 
 
-def test_a_file_whose_name_looks_like_a_pattern_is_found(tree: Path) -> None:
+def test_file_with_a_name_like_a_pattern_is_read(tree: Path) -> None:
     (tree / "x[1].parquet").touch()
     assert names(tree, tree / "x[1].parquet") == ["x[1].parquet"]
 
 
-def test_lists_keep_their_order(tree: Path) -> None:
+def test_lists_preserve_their_order(tree: Path) -> None:
     assert names(tree, [tree / "b.parquet", str(tree / "k=*" / "*"), tree / "a.parquet"]) == [
         "b.parquet", "k=1/c.parquet", "k=2/d.parquet", "a.parquet",
     ]  # fmt: skip
 
 
-def test_what_is_no_path_is_passed_on() -> None:
+def test_objects_that_are_not_paths_are_passed_through() -> None:
     data = b"PAR1"
     assert find_sources(data) == (data,)
     assert find_sources([data, data]) == (data, data)
@@ -151,7 +151,7 @@ def test_what_is_no_path_is_passed_on() -> None:
     assert source_name("x") == "x"
 
 
-def test_sources_that_name_nothing_are_errors(tree: Path) -> None:
+def test_sources_without_files_are_errors(tree: Path) -> None:
     (tree / "empty").mkdir()
     (tree / "hidden").mkdir()
     (tree / "hidden" / "_SUCCESS").touch()
@@ -167,7 +167,7 @@ def test_sources_that_name_nothing_are_errors(tree: Path) -> None:
         assert (caught.value.filename, caught.value.strerror) == (str(missing), reason)
 
 
-def test_a_missing_file_is_told_in_the_same_words_by_a_scan_and_by_the_file_itself(tree: Path) -> None:
+def test_missing_file_message_is_equal_for_scans_and_files(tree: Path) -> None:
     told = []
     for read in (pqext.read_table, pqext.open):
         with pytest.raises(FileNotFoundError) as caught:
@@ -176,7 +176,7 @@ def test_a_missing_file_is_told_in_the_same_words_by_a_scan_and_by_the_file_itse
     assert told == [f"[Errno 2] No such file or directory: '{tree / 'none.parquet'}'"] * 2
 
 
-def test_an_empty_list_and_remote_or_strange_paths_are_errors(tree: Path) -> None:
+def test_empty_lists_and_unsupported_paths_are_errors(tree: Path) -> None:
     with pytest.raises(ValueError, match="list of sources is empty"):
         find_sources([])
     with pytest.raises(UnsupportedError, match="is not a local file"):
@@ -219,7 +219,7 @@ def memory() -> Iterator[Any]:
         (["memory://t/year=2021/m=01/f1.parquet", "memory://t/year=2020"], [1, 0, 1, 2]),
     ],
 )
-def test_folders_and_patterns_of_other_file_systems_are_read_with_their_partitions(
+def test_folders_and_patterns_of_other_file_systems_have_partitions(
     memory: Any, source: Any, months: list[int]
 ) -> None:
     table = pqext.read_table(source)
@@ -228,7 +228,7 @@ def test_folders_and_patterns_of_other_file_systems_are_read_with_their_partitio
         assert table["m"].to_pylist() == [f"{month:02}" for month in months]
 
 
-def test_files_of_other_file_systems_that_folders_refuse_are_not_opened(memory: Any) -> None:
+def test_excluded_files_of_other_file_systems_are_not_opened(memory: Any) -> None:
     for name in REMOTE[:3]:
         memory.pipe(f"/{name}", b"no Parquet")
     found = pqext.scan("memory://t", filter=(pqext.col("year") == 2021) & (pqext.col("m") == "02"))
@@ -236,7 +236,7 @@ def test_files_of_other_file_systems_that_folders_refuse_are_not_opened(memory: 
     assert sum(task.prune_reason is None for task in found.plan()) == 1
 
 
-def test_what_is_not_there_in_another_file_system_is_said(memory: Any) -> None:
+def test_missing_path_in_another_file_system_is_reported(memory: Any) -> None:
     for source in ("memory://none", "memory://t/year=1*"):
         with pytest.raises(FileNotFoundError):
             pqext.scan(source)

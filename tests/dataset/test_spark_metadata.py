@@ -40,7 +40,7 @@ def seen(root: Path, source: str = "") -> list[str]:
     return [str(Path(path).relative_to(root)) for path in find_sources(str(root / source))]
 
 
-def test_files_that_no_batch_names_are_not_there(tmp_path: Path) -> None:
+def test_files_without_a_batch_are_ignored(tmp_path: Path) -> None:
     root = folder(tmp_path / "t", "a.parquet", "y=1/b c%2F.parquet", "orphan.parquet", "y=1/orphan.parquet")
     log(root, {"0": ["a.parquet"], "1": ["y=1/b c%2F.parquet"]})
     (root / FOLDER / ".2.tmp").write_text("v1\nbroken")
@@ -50,7 +50,7 @@ def test_files_that_no_batch_names_are_not_there(tmp_path: Path) -> None:
     assert find_sources(str(root / "orphan.parquet")) == (str(root / "orphan.parquet"),)
 
 
-def test_the_last_compact_file_and_what_follows_it_count_and_what_was_deleted_does_not(tmp_path: Path) -> None:
+def test_log_combines_the_last_compact_file_with_later_batches(tmp_path: Path) -> None:
     root = folder(tmp_path, *(f"{i}.parquet" for i in range(6)))
     log(root, {"1": ["5.parquet"], "2.compact": ["0.parquet", "1.parquet"]})
     log(root, {"3": ["2.parquet", "-0.parquet"], "4": ["3.parquet"]})
@@ -60,7 +60,7 @@ def test_the_last_compact_file_and_what_follows_it_count_and_what_was_deleted_do
         seen(root)
 
 
-def test_a_folder_may_move_and_a_file_may_not_vanish(tmp_path: Path) -> None:
+def test_folder_may_move_but_files_must_exist(tmp_path: Path) -> None:
     root = folder(tmp_path / "t", "y=1/a.parquet", "y=2/a.parquet", "b.parquet")
     log(root, {"0": ["y=1/a.parquet", "b.parquet"]})
     moved = tmp_path / "elsewhere" / "deep"
@@ -71,7 +71,7 @@ def test_a_folder_may_move_and_a_file_may_not_vanish(tmp_path: Path) -> None:
         seen(root)
 
 
-def test_no_batch_is_no_file_and_a_damaged_log_is_told_with_its_name(tmp_path: Path) -> None:
+def test_empty_log_has_no_files_and_a_corrupt_log_is_named(tmp_path: Path) -> None:
     root = folder(tmp_path, "a.parquet")
     with pytest.raises(FileNotFoundError, match="No file in this folder"):
         seen(root)
@@ -92,7 +92,7 @@ def test_no_batch_is_no_file_and_a_damaged_log_is_told_with_its_name(tmp_path: P
         seen(root)
 
 
-def test_files_of_one_name_in_many_folders_are_found_in_linear_time(tmp_path: Path) -> None:
+def test_files_with_the_same_name_in_many_folders_take_linear_time(tmp_path: Path) -> None:
     count = 30_000
     entries = tuple(("old", "place", f"k={i}", "a.parquet") for i in range(count))
     files = [entry[2:] for entry in entries]
@@ -103,7 +103,7 @@ def test_files_of_one_name_in_many_folders_are_found_in_linear_time(tmp_path: Pa
     assert time.process_time() - began < 2 * SLOWER
 
 
-def test_a_log_may_be_long_but_not_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_length_of_log_lines_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_files, "MAX_MANIFEST_BYTES", 1000)
     names = [f"part-{number}.parquet" for number in range(100)]
     log(folder(tmp_path, *names, "stray.parquet"), {"9.compact": names})

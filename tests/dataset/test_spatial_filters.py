@@ -43,7 +43,7 @@ QUERIES = st.one_of(BOXES, POINTS, LINES)
 
 
 @given(st.lists(GEOMETRIES, max_size=8), st.sampled_from(sorted(OPERATIONS)), QUERIES, st.booleans())
-def test_shapely_keeps_the_same_rows(geometries: list[Any], operation: Any, query: Any, negated: bool) -> None:
+def test_shapely_returns_the_same_rows(geometries: list[Any], operation: Any, query: Any, negated: bool) -> None:
     leaf = Spatial(col("g"), operation, query)
     expression: Expression = Not(leaf) if negated else leaf
     shape = shapely.box(*query) if isinstance(query, tuple) else query
@@ -87,14 +87,14 @@ def cells(tmp_path: Path) -> Path:
     ],
     ids=str,
 )
-def test_boxes_refuse_row_groups(cells: Path, expression: Expression, row_groups: tuple[int, ...], rows: int) -> None:
+def test_boxes_prune_row_groups(cells: Path, expression: Expression, row_groups: tuple[int, ...], rows: int) -> None:
     query = scan(cells, ["row"], expression)
     (task,) = query.plan()
     assert task.kept_row_groups == row_groups
     assert query.count() == rows
 
 
-def test_edges_of_geography_are_not_taken_for_planar(tmp_path: Path) -> None:
+def test_geography_edges_are_not_treated_as_planar(tmp_path: Path) -> None:
     line = shapely.LineString([(0, 60), (90, 60)])
     path = tmp_path / "arc.parquet"
     write_table(table_of([line], edges="spherical"), path)
@@ -102,7 +102,7 @@ def test_edges_of_geography_are_not_taken_for_planar(tmp_path: Path) -> None:
     assert scan(path, filter=col("g").intersects((44, 59, 46, 61))).count() == 0
 
 
-def test_geometries_in_plain_binary_columns_are_tried_row_by_row(tmp_path: Path) -> None:
+def test_plain_binary_geometries_are_evaluated_row_by_row(tmp_path: Path) -> None:
     path = tmp_path / "plain.parquet"
     write_table(pa.table({"g": geo.from_points([1.0, 5.0], [1.0, 5.0]).storage}), path, row_group_rows=1)
     query = scan(path, filter=col("g").intersects((0, 0, 2, 2)))

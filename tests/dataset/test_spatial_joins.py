@@ -54,7 +54,7 @@ def by_geopandas(predicate: str, **options: Any) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     "predicate", ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps"]
 )
-def test_pairs_are_those_of_geopandas(files: tuple[Path, Path], predicate: Any) -> None:
+def test_pairs_match_geopandas(files: tuple[Path, Path], predicate: Any) -> None:
     expected = by_geopandas(predicate)
     found = pairs(geo.join(LEFT, RIGHT, predicate, columns=["row", "zone"]))
     assert found == expected
@@ -64,14 +64,14 @@ def test_pairs_are_those_of_geopandas(files: tuple[Path, Path], predicate: Any) 
 
 
 @pytest.mark.spec("geo.joins.exact")
-def test_dwithin_finds_pairs_up_to_its_distance(files: tuple[Path, Path]) -> None:
+def test_dwithin_returns_pairs_up_to_its_distance(files: tuple[Path, Path]) -> None:
     expected = by_geopandas("dwithin", distance=1.5)
     assert len(expected) > len(by_geopandas("intersects"))
     for left, right in ((LEFT, RIGHT), tuple(map(str, files))):
         assert sorted(pairs(geo.join(left, right, "dwithin", distance=1.5, columns=["row", "zone"]))) == expected
 
 
-def test_left_semi_and_anti_joins_return_each_row_of_the_left() -> None:
+def test_left_semi_and_anti_joins_return_each_left_row() -> None:
     inner = geo.join(LEFT, RIGHT)
     assert inner.column_names == ["row", "shape", "zone", "shape_right"]
     left = geo.join(LEFT, RIGHT, how="left")
@@ -84,7 +84,7 @@ def test_left_semi_and_anti_joins_return_each_row_of_the_left() -> None:
 
 
 @pytest.mark.spec("geo.joins.exact")
-def test_edges_on_the_globe_decide_pairs_of_geography() -> None:
+def test_geodesic_edges_determine_pairs_of_geography() -> None:
     globe = {"edges": "spherical"}
     shapes = [shapely.Point(45, 62), shapely.Point(179.99, 0.1), shapely.LineString([(170, 1), (-170, -1)])]
     zones = [shapely.box(0, 50, 90, 60), shapely.Polygon([(-179.9, -5), (-170, -5), (-170, 5), (-179.9, 5)])]
@@ -102,7 +102,7 @@ def test_edges_on_the_globe_decide_pairs_of_geography() -> None:
 
 @pytest.mark.spec("geo.joins.nearest")
 @pytest.mark.parametrize("limit", [None, 0.5])
-def test_nearest_are_those_of_geopandas(files: tuple[Path, Path], limit: float | None) -> None:
+def test_nearest_matches_geopandas(files: tuple[Path, Path], limit: float | None) -> None:
     left, right = (geopandas.GeoDataFrame(geometry=shapes) for shapes in (SHAPES, ZONES))
     joined = geopandas.sjoin_nearest(left, right, max_distance=limit, distance_col="distance").dropna()
     expected = joined.groupby(level=0)["distance"].first().to_dict()
@@ -112,13 +112,13 @@ def test_nearest_are_those_of_geopandas(files: tuple[Path, Path], limit: float |
 
 
 @pytest.mark.spec("geo.joins.nearest")
-def test_several_neighbours_come_by_distance() -> None:
+def test_several_neighbours_are_ordered_by_distance() -> None:
     distances = np.sort(shapely.distance(SHAPES[0], np.array(ZONES[:60])))[:5]
     found = geo.nearest(LEFT.slice(0, 1), RIGHT, 5, columns=["distance"])
     assert found["distance"].to_pylist() == distances.tolist()
 
 
-def test_sides_are_tables_of_other_libraries_too() -> None:
+def test_sides_may_be_tables_of_other_libraries() -> None:
     frame = geopandas.GeoDataFrame({"zone": range(3)}, geometry=ZONES[:3], crs="OGC:CRS84")
     plain = LEFT.replace_schema_metadata().set_column(1, "shape", geo.from_shapely(SHAPES).cast(pa.binary()))
     found = geo.join(plain, frame, on=("shape", "geometry"), columns=["row", "zone"])
@@ -149,12 +149,12 @@ def test_empty_sides_have_no_pairs(tmp_path: Path) -> None:
     ((LEFT, table("zone", ZONES, crs="EPSG:3857")), {}, ValueError, "transform one of them with geo.transform"),
     ((LEFT, table("zone", ZONES, edges="spherical")), {}, TypeError, "is GEOMETRY and 'shape' on the right GEOGRAPHY"),
 ])  # fmt: skip
-def test_wrong_arguments_are_typed_errors(arguments: Any, options: Any, error: Any, message: str) -> None:
+def test_invalid_arguments_are_typed_errors(arguments: Any, options: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         geo.join(*arguments, **options)
 
 
-def test_invalid_wkb_and_arguments_of_nearest_are_typed_errors() -> None:
+def test_invalid_wkb_and_nearest_arguments_are_typed_errors() -> None:
     broken = pa.table({"at": pa.array([b"\x01\x01", None])}, pa.schema([geo.geometry_field("at")]))
     with pytest.raises(GeometryError) as raised:
         geo.join(broken, RIGHT)
@@ -167,7 +167,7 @@ def test_invalid_wkb_and_arguments_of_nearest_are_typed_errors() -> None:
         geo.nearest(*globe)
 
 
-def test_a_limited_scan_joins_its_own_rows(tmp_path: Path) -> None:
+def test_limited_scan_joins_its_own_rows(tmp_path: Path) -> None:
     path = tmp_path / "row.parquet"
     pqext.write_table(LEFT, path)
     first, zones = LEFT.slice(0, 90), RIGHT.slice(0, 3)
@@ -181,7 +181,7 @@ def test_a_limited_scan_joins_its_own_rows(tmp_path: Path) -> None:
 
 @pytest.mark.spec("geo.joins.exact")
 @pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
-def test_columns_that_arrow_cannot_take_from_are_joined(how: Any) -> None:
+def test_columns_without_arrow_take_support_are_joined(how: Any) -> None:
     texts = pa.array([str(row) for row in range(len(LEFT))])
     ends = pa.array([len(LEFT)], pa.int32())
     odd = LEFT.append_column("text", texts.cast(pa.string_view())).append_column("texts", pa.array(
@@ -230,13 +230,13 @@ def test_arguments_of_other_types_are_rejected(options: dict[str, Any], message:
         ({"distance_column": None}, "distance_column must be the name of a column, not None"),
     ],
 )
-def test_options_of_nearest_of_other_types_are_rejected(options: dict[str, Any], message: str) -> None:
+def test_nearest_options_of_other_types_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         geo.nearest(LEFT, RIGHT, **options)
 
 
 @pytest.mark.parametrize("how", ["inner", "semi"])
-def test_several_geometry_columns_with_one_name_are_rejected(how: Any) -> None:
+def test_duplicate_geometry_column_names_are_rejected(how: Any) -> None:
     double = pa.table([LEFT["shape"], LEFT["shape"]], schema=pa.schema([LEFT.schema.field("shape")] * 2))
     for left, right, side in ((double, RIGHT, "left"), (RIGHT, double, "right")):
         with pytest.raises(ValueError, match=f"the {side} side has several columns with the name 'shape': rename them"):

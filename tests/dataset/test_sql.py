@@ -82,12 +82,12 @@ a, b, v, g = col("a"), col("b"), col("v"), col("g")
         ("st_equals(g, st_geomfromwkb(x'0101000000000000000000f03f0000000000000040'))", g.geom_equals(POINT)),
     ],
 )  # fmt: skip
-def test_text_means_the_expression(text: str, meant: Expression) -> None:
+def test_text_parses_to_the_expression(text: str, meant: Expression) -> None:
     assert from_sql(text).equals(meant)
     assert filters.from_sql(text) == meant
 
 
-def test_text_is_a_filter_wherever_there_are_filters(tmp_path: Any) -> None:
+def test_text_is_accepted_wherever_filters_are(tmp_path: Any) -> None:
     path = str(tmp_path / "f.parquet")
     pqext.write_table(pa.table({"a": [1, 2, 3, None], "b": ["x", "yy", None, "zz"]}), path)
     assert pqext.read_table(path, ["a"], "a >= 2")["a"].to_pylist() == [2, 3]
@@ -96,7 +96,7 @@ def test_text_is_a_filter_wherever_there_are_filters(tmp_path: Any) -> None:
     assert pqext.scan(path, filter="a * 2 > 3 and a < 3").to_table()["b"].to_pylist() == ["yy"]
 
 
-def test_values_are_text_too() -> None:
+def test_literals_parse_to_values() -> None:
     assert value_from_sql("a * 2 + b").equals(a * 2 + b)
     with pytest.raises(ValueError, match="a column is expected"):
         value_from_sql("a > 2")
@@ -149,7 +149,7 @@ REFUSED = [
 
 @pytest.mark.spec("querying.sql")
 @pytest.mark.parametrize(("text", "told", "place"), REFUSED, ids=[case[0][:30] for case in REFUSED])
-def test_all_else_is_refused_with_its_place(text: str, told: str, place: int | None) -> None:
+def test_unsupported_syntax_is_rejected_with_its_position(text: str, told: str, place: int | None) -> None:
     with pytest.raises(ValueError, match=told) as caught:
         from_sql(text)
     if place is not None:
@@ -159,20 +159,20 @@ def test_all_else_is_refused_with_its_place(text: str, told: str, place: int | N
 
 
 @pytest.mark.parametrize("text", ["if if a", "show \x1b[31m a", "kill a", "call a(b)", "explain a = 1"])
-def test_statements_are_refused_and_their_text_is_not_logged(text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_statements_are_rejected_and_not_logged(text: str, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ValueError, match="at character"):
         from_sql(text)
     assert not caplog.records
 
 
-def test_a_long_literal_is_not_told_whole() -> None:
+def test_long_literal_is_shortened_in_messages() -> None:
     for text in (f"st_within(g, '{'x(' * 9_000}')", f"a = '{'x' * 9_000}'::date", f"{'x' * 9_000}() = 1"):
         with pytest.raises(ValueError, match=r"xxx|x\(x\(") as told:
             from_sql(text)
         assert len(str(told.value)) < 1_000
 
 
-def test_a_wrong_name_is_shown_where_it_stands() -> None:
+def test_unknown_name_is_shown_at_its_position() -> None:
     table = pa.table({"mag": [1.0], "user": [{"name": "x"}]})
     sink = pa.BufferOutputStream()
     pqext.write_table(table, sink)
@@ -244,7 +244,7 @@ ROWS = pa.table(
 @pytest.mark.spec("querying.sql")
 @settings(max_examples=share(1.0))
 @given(TREES)
-def test_duckdb_reads_the_text_the_same_way(text: str) -> None:
+def test_duckdb_interprets_the_text_equally(text: str) -> None:
     expression = from_sql(text)
     connection = duckdb.connect()
     connection.execute("set error_on_division_by_zero = false")
@@ -253,13 +253,13 @@ def test_duckdb_reads_the_text_the_same_way(text: str) -> None:
     assert evaluate(expression, ROWS).to_pylist() == [found for (found,) in expected]
 
 
-def test_long_lists_are_read() -> None:
+def test_long_lists_are_parsed() -> None:
     text = f"a in ({', '.join(map(str, range(5000)))})"
     assert len(text) < MAX_LENGTH
     assert from_sql(text).equals(a.isin(range(5000)))
 
 
 @pytest.mark.parametrize("text", ["a = 1 and " + "not " * 3_000 + "b", "a = 1 and " + "+".join(["b"] * 3_000) + " > 1"])
-def test_what_nests_too_deep_has_a_place(text: str) -> None:
+def test_excessive_nesting_is_reported_with_its_position(text: str) -> None:
     with pytest.raises(ValueError, match=r"the text is nested too deeply, at character \d+\n"):
         from_sql(text)

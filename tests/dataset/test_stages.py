@@ -116,7 +116,7 @@ def oracle(question: Expression) -> pa.Table:
     "name", ["pages", "no page index", *(pytest.param(name, marks=pytest.mark.slow) for name in [*FILES][2:])]
 )
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_rows_are_those_that_match(name: str, question: str, small: None) -> None:
+def test_rows_match_the_filter(name: str, question: str, small: None) -> None:
     expected = oracle(QUESTIONS[question])
     for columns in (None, ["s"], ["n", "k"], ["t.b.c", "l"], ["t"], []) if name == "pages" else (None, ["t.b.c", "l"]):
         scan = pqext.scan(FILES[name], columns, QUESTIONS[question])
@@ -133,7 +133,7 @@ def test_the_rows_are_those_that_match(name: str, question: str, small: None) ->
 
 @pytest.mark.parametrize("strings", ["view", "dictionary"])
 @pytest.mark.parametrize("question", ["few rows", "most rows", "half of the rows, then few", "where groups are null"])
-def test_strings_of_every_form_come_through_stages(question: str, strings: str, small: None) -> None:
+def test_strings_in_every_layout_pass_through_stages(question: str, strings: str, small: None) -> None:
     filter = QUESTIONS[question] & (col("s") != "text 9")
     expected = oracle(filter)
     found = pqext.read_table(FILES["pages"], None, filter, strings=strings)
@@ -142,7 +142,7 @@ def test_strings_of_every_form_come_through_stages(question: str, strings: str, 
     assert found.schema.field("s").type == pqext.open(FILES["pages"], strings=strings).arrow_schema.field("s").type
 
 
-def test_pyarrow_duckdb_and_polars_find_the_same_rows(small: None, tmp_path: Any) -> None:
+def test_pyarrow_duckdb_and_polars_return_the_same_rows(small: None, tmp_path: Any) -> None:
     duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     path = tmp_path / "t.parquet"
     path.write_bytes(FILES["pages"])
@@ -162,7 +162,7 @@ def test_pyarrow_duckdb_and_polars_find_the_same_rows(small: None, tmp_path: Any
 
 @settings(max_examples=share(0.5))
 @given(st.data())
-def test_stages_change_no_row(data: st.DataObject) -> None:
+def test_stages_do_not_change_rows(data: st.DataObject) -> None:
     batch = data.draw(tables())
     expression = data.draw(st.lists(expressions(batch), min_size=1, max_size=3))
     question = expression[0] if len(expression) == 1 else pqext.dataset.expressions.And(tuple(expression))
@@ -188,7 +188,7 @@ def test_stages_change_no_row(data: st.DataObject) -> None:
             assert str(staged.head(3).to_pylist()) == str(expected.slice(0, 3).to_pylist())
 
 
-def test_values_within_variants_come_of_the_rows_that_match(small: None) -> None:
+def test_variant_values_are_read_for_matching_rows(small: None) -> None:
     values = [{"id": n * 7 % 500, "user": {"name": f"u{n % 9}"}, "odd": None if n % 2 else [1]} for n in range(500)]
     variants = pqext.variant.parse_json(pa.array(map(json.dumps, values)))
     for shredding in ("infer", None):
@@ -206,7 +206,7 @@ def test_values_within_variants_come_of_the_rows_that_match(small: None) -> None
         assert pqext.variant.to_json(found.column("v")).equals(pqext.variant.to_json(expected))
 
 
-def test_a_condition_within_a_variant_reads_the_leaf_that_holds_its_values(small: None) -> None:
+def test_variant_condition_reads_the_leaf_of_its_path(small: None) -> None:
     values = [{"id": n * 7 % 500, "name": f"u{n % 9}", "odd": n if n % 2 else "x"} for n in range(500)]
     variants = pqext.variant.parse_json(pa.array(map(json.dumps, values)))
     shredding = {"v": "id BIGINT, name STRING, odd BIGINT"}
@@ -248,7 +248,7 @@ def planned(source: Any, columns: Any, filter: Expression) -> Task:
     "name", ["pages", "no statistics", *(pytest.param(name, marks=pytest.mark.slow) for name in [*FILES][1::2])]
 )
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_what_is_fetched_is_what_the_plan_names(name: str, question: str, small: None) -> None:
+def test_only_planned_ranges_are_fetched(name: str, question: str, small: None) -> None:
     filter = QUESTIONS[question]
     task = planned(FILES[name], ["s", "l"], filter)
     kept = [group for group in task.row_groups if group.prune_reason is None and group.rows != []]
@@ -264,7 +264,7 @@ def test_what_is_fetched_is_what_the_plan_names(name: str, question: str, small:
 
 
 @pytest.mark.spec("querying.late", "querying.pages")
-def test_a_row_is_looked_up_by_the_pages_that_hold_it(small: None) -> None:
+def test_row_lookup_reads_only_its_pages(small: None) -> None:
     source = Recorded(FILES["pages"])
     (row,) = pqext.scan(source, None, col("k") == 4321).to_table().to_pylist()
     assert row == TABLE.filter(pc.equal(TABLE["k"], 4321)).to_pylist()[0]
@@ -281,7 +281,7 @@ def test_a_row_is_looked_up_by_the_pages_that_hold_it(small: None) -> None:
 
 
 @pytest.mark.spec("querying.projection")
-def test_counting_reads_the_columns_of_the_filter_alone(small: None) -> None:
+def test_counting_reads_only_the_filter_columns(small: None) -> None:
     source = Recorded(FILES["pages"])
     assert pqext.scan(source, None, col("n") == 7).count() == oracle(col("n") == 7).num_rows
     with pqext.open(FILES["pages"]) as file:
@@ -289,7 +289,7 @@ def test_counting_reads_the_columns_of_the_filter_alone(small: None) -> None:
     assert source.pages() == bytes_of(groups)
 
 
-def test_a_plan_is_a_value(small: None) -> None:
+def test_plan_is_an_immutable_value(small: None) -> None:
     for question in QUESTIONS.values():
         task = planned(FILES["pages"], ["s"], question)
         again = Task.from_json(task.to_json())
@@ -303,7 +303,7 @@ def test_a_plan_is_a_value(small: None) -> None:
             Task.from_json(text)
 
 
-def test_the_stages_are_explained(small: None) -> None:
+def test_explanation_lists_the_stages(small: None) -> None:
     text = pqext.scan(FILES["pages"], ["s"], (col("n") == 7) & (col("t.a") < 3)).explain()
     stages = planned(FILES["pages"], ["s"], (col("n") == 7) & (col("t.a") < 3)).row_groups[0].stages
     sizes = [f"{stage.num_bytes:,}" for stage in stages]
@@ -317,7 +317,7 @@ def test_the_stages_are_explained(small: None) -> None:
     ) in text
 
 
-def test_damage_passed_over_and_strict_reading_read_in_one_stage(small: None) -> None:
+def test_skipped_corruption_and_strict_reading_use_one_stage(small: None) -> None:
     for options in ({"on_corrupt": "skip"}, {"strict": True}):
         (task,) = pqext.scan(FILES["pages"], ["s"], col("n") == 7, **options).plan(pages=True)
         assert {len(group.stages) for group in task.row_groups} == {1}
@@ -326,7 +326,7 @@ def test_damage_passed_over_and_strict_reading_read_in_one_stage(small: None) ->
         )
 
 
-def test_stages_that_do_not_pay_are_left(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unselective_stages_are_abandoned(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where most rows match, columns are read side by side: at once if statistics say so, or from the second window."""
     asked: list[tuple[str, ...] | None] = []
     read = pqext.core.read.reader.ParquetFile.iter_compared
@@ -343,7 +343,7 @@ def test_stages_that_do_not_pay_are_left(small: None, monkeypatch: pytest.Monkey
     assert asked == [("k", "s")] * 3
 
 
-def test_columns_that_wait_for_others_are_bounded(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_columns_are_bounded(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many bytes of the filter's own columns are not kept: what is left is read in one stage, or read again."""
     monkeypatch.setattr(stages, "_KEPT_BYTES", 100)
     text, number = col("s"), col("n")
@@ -353,7 +353,7 @@ def test_columns_that_wait_for_others_are_bounded(small: None, monkeypatch: pyte
             assert pqext.read_table(FILES["pages"], columns, question).equals(expected)
 
 
-def test_columns_of_one_name_are_read_in_one_stage(small: None) -> None:
+def test_duplicate_columns_are_read_in_one_stage(small: None) -> None:
     twice = pa.Table.from_arrays([TABLE["k"], TABLE["s"], TABLE["s"]], names=["k", "s", "s"])
     content = stored(twice)
     with pqext.open(content) as file:
@@ -362,7 +362,7 @@ def test_columns_of_one_name_are_read_in_one_stage(small: None) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"include_row_numbers": "row"}, {"schema": "union"}], ids=str)
-def test_few_rows_that_are_wanted_do_not_make_a_filter_look_at_few_at_a_time(
+def test_few_selected_rows_do_not_shrink_filter_batches(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     numbers = pa.table({"n": range(30_000), "m": [0, 1] * 15_000})

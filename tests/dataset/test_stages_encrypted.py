@@ -40,7 +40,7 @@ def test_encrypted_files_are_read_in_stages(keys: dict[str, bytes], options: dic
             assert found.to_pylist() == expected, (name, strings)
 
 
-def test_columns_of_unknown_keys_are_missed_where_they_are_read() -> None:
+def test_missing_keys_are_reported_when_their_columns_are_read() -> None:
     data = stored(TABLE, encryption=FileEncryption(FOOTER_KEY, column_keys=COLUMN_KEYS))
     partly = FileDecryption(FOOTER_KEY)
     found = pqext.read_table(data, ["l"], col("n") == 7, decryption=partly)
@@ -51,7 +51,7 @@ def test_columns_of_unknown_keys_are_missed_where_they_are_read() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"page_version": 2, "page_index": False}], ids=["", "version 2, no index"])
-def test_a_summary_is_read_in_stages(options: dict[str, int], tmp_path: Path) -> None:
+def test_summary_is_read_in_stages(options: dict[str, int], tmp_path: Path) -> None:
     paths = [tmp_path / f"{start}.parquet" for start in range(0, len(TABLE), 2500)]
     for path in paths:
         path.write_bytes(stored(TABLE.slice(int(path.stem), 2500), **options))

@@ -89,7 +89,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.spec("querying.summary")
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("rule", [None, "union"])
-def test_a_summary_changes_no_answer(folder: Path, name: str, rule: Any) -> None:
+def test_summary_does_not_change_results(folder: Path, name: str, rule: Any) -> None:
     ask = QUESTIONS[name]
     files = sorted(map(str, folder.rglob("*.parquet")))
     expected = ask(pqext.scan(files, schema=rule))
@@ -104,7 +104,7 @@ def test_a_summary_changes_no_answer(folder: Path, name: str, rule: Any) -> None
 
 
 @pytest.mark.spec("querying.summary")
-def test_a_folder_is_planned_from_its_summary_without_opening_its_files(folder: Path, opened: list[str]) -> None:
+def test_folder_is_planned_from_its_summary_without_opening_files(folder: Path, opened: list[str]) -> None:
     scan = pqext.scan(folder, filter=col("a") == 72)
     assert scan.count() == 1
     assert opened == ["_metadata", "7.parquet"]
@@ -119,7 +119,7 @@ def test_a_folder_is_planned_from_its_summary_without_opening_its_files(folder: 
 
 
 @pytest.mark.spec("querying.summary")
-def test_threads_that_use_one_scan_may_find_its_summary_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_may_load_the_summary_of_one_scan_concurrently(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scan, both, stat = pqext.scan(folder), threading.Barrier(2, timeout=60), os.stat
     met: set[int] = set()
 
@@ -137,7 +137,7 @@ def test_threads_that_use_one_scan_may_find_its_summary_at_once(folder: Path, mo
 
 
 @pytest.mark.spec("querying.summary")
-def test_new_changed_and_removed_files_count_as_they_are(folder: Path, opened: list[str]) -> None:
+def test_new_changed_and_removed_files_are_detected(folder: Path, opened: list[str]) -> None:
     before = time.time_ns() - 10**10
     pqext.write_table(rows(100), folder / "y=0" / "8.parquet")  # new
     (folder / "y=0" / "0.parquet").unlink()
@@ -160,7 +160,7 @@ def test_new_changed_and_removed_files_count_as_they_are(folder: Path, opened: l
 
 
 @pytest.mark.spec("querying.summary")
-def test_a_file_that_changes_after_planning_is_reported(folder: Path) -> None:
+def test_file_changed_after_planning_is_reported(folder: Path) -> None:
     scan = pqext.scan(folder)
     batches = scan.to_batches(5)
     next(batches)
@@ -178,7 +178,7 @@ def test_a_file_that_changes_after_planning_is_reported(folder: Path) -> None:
         pqext.open(known).read()
 
 
-def test_key_value_metadata_of_each_file_is_noted(tmp_path: Path) -> None:
+def test_key_value_metadata_of_each_file_is_recorded(tmp_path: Path) -> None:
     for number in range(3):
         pqext.write_table(rows(number), tmp_path / f"{number}.parquet", key_value_metadata={"k": f"ä{number}"})
     pq.write_table(rows(3), tmp_path / "3.parquet", store_schema=False)
@@ -193,7 +193,7 @@ def test_key_value_metadata_of_each_file_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["pyarrow", "old"])
-def test_a_summary_without_notes_is_left_aside_in_a_folder(tmp_path: Path, by: str) -> None:
+def test_summary_without_file_records_is_ignored_in_a_folder(tmp_path: Path, by: str) -> None:
     collected: list[Any] = []
     for number in range(3):
         pq.write_table(rows(10 * number), tmp_path / f"{number}.parquet", metadata_collector=collected)
@@ -216,7 +216,7 @@ def test_a_summary_without_notes_is_left_aside_in_a_folder(tmp_path: Path, by: s
 
 
 @pytest.mark.spec("querying.summary")
-def test_a_summary_that_is_named_has_the_columns_of_folders(folder: Path, opened: list[str]) -> None:
+def test_named_summary_has_partition_columns(folder: Path, opened: list[str]) -> None:
     scan = pqext.scan(folder / "_metadata", filter="y = 1", include_file_paths="file", include_row_numbers="row")
     assert opened == ["_metadata"]
     found = scan.to_table()
@@ -229,7 +229,7 @@ def test_a_summary_that_is_named_has_the_columns_of_folders(folder: Path, opened
     assert pqext.scan(folder / "_metadata", partitioning=None).to_table().schema.names == ["a", "s"]
 
 
-def test_a_summary_that_is_named_stands_for_the_files_that_it_names(folder: Path) -> None:
+def test_named_summary_represents_its_files(folder: Path) -> None:
     pqext.write_table(rows(100), folder / "y=0" / "8.parquet")
     assert pqext.scan(folder / "_metadata").count() == 70
     (folder / "y=1" / "7.parquet").unlink()
@@ -242,7 +242,7 @@ def test_a_summary_that_is_named_stands_for_the_files_that_it_names(folder: Path
 
 
 @pytest.mark.spec("querying.summary-checked")
-def test_a_summary_that_is_named_is_not_trusted_for_files_of_another_size(folder: Path) -> None:
+def test_named_summary_is_not_used_for_files_of_another_size(folder: Path) -> None:
     path = folder / "y=1" / "7.parquet"
     os.utime(path)  # as in a copy
     assert pqext.scan(folder / "_metadata").filter(col("a") >= 70).count() == 10
@@ -269,7 +269,7 @@ def swap(path: Path, *, is_earlier: bool = False, keeps_time: bool = False) -> N
 
 
 @pytest.mark.spec("querying.summary-checked")
-def test_a_summary_that_is_named_is_not_trusted_for_files_of_the_same_size(folder: Path, opened: list[str]) -> None:
+def test_named_summary_is_not_used_for_changed_files_of_equal_size(folder: Path, opened: list[str]) -> None:
     swap(folder / "y=1" / "7.parquet")
     for ask in (
         lambda scan: scan.count(), lambda scan: scan.filter(col("a") >= 1000).to_table(), lambda scan: scan.plan(),
@@ -288,7 +288,7 @@ def test_a_summary_that_is_named_is_not_trusted_for_files_of_the_same_size(folde
 
 @pytest.mark.spec("querying.summary-checked")
 @pytest.mark.parametrize("named", [False, True])
-def test_a_file_that_is_opened_is_the_one_that_is_noted_even_if_its_size_and_time_are(
+def test_opened_file_is_compared_with_its_record_despite_equal_size_and_time(
     folder: Path, named: bool
 ) -> None:
     swap(folder / "y=1" / "7.parquet", keeps_time=True)
@@ -313,7 +313,7 @@ def foreign(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spec("querying.summary-checked")
-def test_times_of_whole_seconds_do_not_hide_a_change_in_the_second_of_the_summary(folder: Path) -> None:
+def test_whole_second_times_do_not_hide_a_change(folder: Path) -> None:
     second = int(time.time()) * 10**9
     for path in folder.rglob("*.parquet"):
         os.utime(path, ns=(second, second))
@@ -325,7 +325,7 @@ def test_times_of_whole_seconds_do_not_hide_a_change_in_the_second_of_the_summar
         pqext.scan(folder / "_metadata", filter=col("a") >= 1000).to_table()
 
 
-def test_a_summary_without_notes_is_compared_with_files_that_are_later_and_with_those_that_are_opened(
+def test_summary_without_file_records_is_compared_with_newer_files(
     foreign: Path, opened: list[str]
 ) -> None:
     scan = pqext.scan(foreign / "_metadata")
@@ -346,13 +346,13 @@ def test_a_summary_without_notes_is_compared_with_files_that_are_later_and_with_
 
 
 @pytest.mark.spec("querying.summary-checked")
-def test_row_groups_that_a_summary_without_notes_lacks_are_not_lost(foreign: Path) -> None:
+def test_row_groups_missing_from_an_unrecorded_summary_are_not_lost(foreign: Path) -> None:
     pq.write_table(rows(20, 20), foreign / "2.parquet", row_group_size=10)  # one more, behind that which was there
     with pytest.raises(ChangedFileError, match="says otherwise"):
         pqext.scan(foreign / "_metadata").count()
 
 
-def test_plans_from_summaries_have_the_crc_of_each_footer(folder: Path, foreign: Path, opened: list[str]) -> None:
+def test_plans_from_summaries_contain_footer_crcs(folder: Path, foreign: Path, opened: list[str]) -> None:
     expected = [task.footer_crc for task in pqext.scan([*map(str, sorted(folder.rglob("*.parquet")))]).plan()]
     opened.clear()
     assert [task.footer_crc for task in pqext.scan(folder).plan()] == expected
@@ -390,7 +390,7 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.spec("querying.summary")
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_a_summary_that_contradicts_itself_is_an_error_or_left_aside(folder: Path, name: str) -> None:
+def test_inconsistent_summary_is_an_error_or_ignored(folder: Path, name: str) -> None:
     change, message = CONTRADICTIONS[name]
     changed(folder, change)
     scan = pqext.scan(folder)
@@ -407,7 +407,7 @@ def test_a_summary_that_contradicts_itself_is_an_error_or_left_aside(folder: Pat
 @pytest.mark.parametrize(
     "name", ["../x.parquet", "/etc/passwd", "./y=0/0.parquet", "y=0//0.parquet", "", "C:\\x", "a\0"]
 )
-def test_a_summary_of_files_elsewhere_is_refused_or_left_aside(folder: Path, name: str) -> None:
+def test_summary_of_external_files_is_rejected_or_ignored(folder: Path, name: str) -> None:
     changed(folder, _rename(name))
     scan = pqext.scan(folder)
     assert sorted(scan.to_table()["a"].to_pylist()) == [*range(50), *range(60, 80)]
@@ -418,7 +418,7 @@ def test_a_summary_of_files_elsewhere_is_refused_or_left_aside(folder: Path, nam
 
 
 @pytest.mark.spec("querying.summary")
-def test_links_do_not_lead_a_summary_out_of_its_folder(folder: Path, tmp_path: Path) -> None:
+def test_links_do_not_lead_a_summary_outside_its_folder(folder: Path, tmp_path: Path) -> None:
     pqext.write_table(rows(0), tmp_path / "secret.parquet", row_group_rows=5)
     os.symlink(tmp_path / "secret.parquet", folder / "link.parquet")
     changed(folder, _rename("link.parquet"))
@@ -427,7 +427,7 @@ def test_links_do_not_lead_a_summary_out_of_its_folder(folder: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", b"PAR1\xff\xff\xff\x7fPAR1", b"no Parquet at all"])
-def test_a_damaged_summary_is_left_aside(folder: Path, damage: bytes) -> None:
+def test_corrupt_summary_is_ignored(folder: Path, damage: bytes) -> None:
     (folder / "_metadata").write_bytes(damage)
     scan = pqext.scan(folder)
     assert scan.count() == 70
@@ -450,7 +450,7 @@ def test_a_damaged_summary_is_left_aside(folder: Path, damage: bytes) -> None:
         b'{"version":2,"files":[["a",1,2,0,3,4]],"pairs":[null]}',
     ],
 )  # fmt: skip
-def test_a_note_that_is_not_understood_is_none(folder: Path, note: bytes) -> None:
+def test_invalid_file_record_is_ignored(folder: Path, note: bytes) -> None:
     from pqext.core.format.extension.framed import frame
     from pqext.core.format.extension.structure import set_extension
 
@@ -463,7 +463,7 @@ def test_a_note_that_is_not_understood_is_none(folder: Path, note: bytes) -> Non
     assert "aside: it does not note" in scan.explain()
 
 
-def test_a_note_comes_back(folder: Path) -> None:
+def test_file_record_round_trips(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file:
         found = read_record(file.metadata)
     assert found is not None
@@ -476,7 +476,7 @@ def test_a_note_comes_back(folder: Path) -> None:
     assert len(found) == 8
 
 
-def test_columns_of_a_row_group_in_several_files_stay_one_source(folder: Path) -> None:
+def test_columns_in_several_files_belong_to_one_source(folder: Path) -> None:
     def change(metadata: FileMetaData) -> None:
         group: RowGroup = metadata.row_groups[0]
         group.columns[1].file_path = "y=0/2.parquet"
@@ -487,14 +487,14 @@ def test_columns_of_a_row_group_in_several_files_stay_one_source(folder: Path) -
     assert "span several files" in pqext.scan(folder).explain()
 
 
-def test_a_summary_that_is_larger_than_what_it_spares_is_not_read(folder: Path, opened: list[str]) -> None:
+def test_summary_larger_than_its_benefit_is_not_read(folder: Path, opened: list[str]) -> None:
     assert pqext.scan(folder, filter="y = 0 and a = 1", include_file_paths="file").filter(
         col("file") == str(folder / "y=0" / "0.parquet")
     ).count() == 1
     assert opened == ["0.parquet"]
 
 
-def test_a_summary_in_memory_of_many_files_leaves_none_open(tmp_path: Path) -> None:
+def test_in_memory_summary_of_many_files_leaves_no_file_open(tmp_path: Path) -> None:
     for number in range(40):
         pqext.write_table(rows(number), tmp_path / f"{number:02}.parquet")
     summarise(tmp_path)
@@ -508,7 +508,7 @@ def test_a_summary_in_memory_of_many_files_leaves_none_open(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("counts", [[], [0], [3, 5], [-1, 5], [1 << 62, 1 << 62], [(1 << 63) - 1]])
-def test_row_groups_are_counted_as_their_structures_say(counts: list[int]) -> None:
+def test_row_group_counts_match_the_structures(counts: list[int]) -> None:
     groups = [RowGroup(columns=[], total_byte_size=0, num_rows=rows, ordinal=7) for rows in counts]
     metadata = FileMetaData(version=2, schema=[], num_rows=0, row_groups=groups)
     stored, _ = decode(FileMetaData, encode(metadata))
@@ -518,7 +518,7 @@ def test_row_groups_are_counted_as_their_structures_say(counts: list[int]) -> No
     assert count_rows(index) == (sum(group.num_rows for group in stored.row_groups) if is_plain else None)
 
 
-def test_files_of_row_groups_are_those_of_their_chunks(folder: Path) -> None:
+def test_row_group_files_match_their_chunks(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file:
         index = getattr(file.metadata.row_groups, "untouched", None)
         assert index is not None
@@ -536,7 +536,7 @@ def test_files_of_row_groups_are_those_of_their_chunks(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("step", range(1, 60, 7))
-def test_a_summary_with_any_byte_damaged_gives_an_error_or_the_rows_of_the_folder(folder: Path, step: int) -> None:
+def test_summary_with_a_corrupt_byte_raises_or_returns_the_folder_rows(folder: Path, step: int) -> None:
     path = folder / "_metadata"
     data = bytearray(path.read_bytes())
     with pqext.open(path) as file:
@@ -556,7 +556,7 @@ def test_a_summary_with_any_byte_damaged_gives_an_error_or_the_rows_of_the_folde
     assert rows_found.num_rows == pqext.scan(expected).count()
 
 
-def test_a_folder_with_a_footer_in_flatbuffers_alone_is_summarised(tmp_path: Path) -> None:
+def test_folder_with_a_flatbuffers_footer_is_summarised(tmp_path: Path) -> None:
     paths = [tmp_path / f"{at}.parquet" for at in range(2)]
     for path, form in zip(paths, ("thrift", "flatbuffers"), strict=True):
         pqext.write_table(pa.table({"a": [1, 2]}), path, footer=form)  # type: ignore[arg-type]
@@ -565,7 +565,7 @@ def test_a_folder_with_a_footer_in_flatbuffers_alone_is_summarised(tmp_path: Pat
     assert pqext.scan(tmp_path / "_metadata").to_table()["a"].to_pylist() == [1, 2, 1, 2]
 
 
-def test_a_file_that_changes_while_it_is_read_by_its_summary_is_reported(tmp_path: Path) -> None:
+def test_file_changed_while_read_by_its_summary_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(pa.table({"a": range(300_000)}), path, row_group_rows=1000, dictionary=False)
     pqext.write_summary([path], tmp_path)

@@ -54,7 +54,7 @@ def touch(folder: Path, name: str) -> None:
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_a_delta_folder_is_an_error_and_the_files_of_its_log_are_read(delta: Path) -> None:
+def test_delta_folder_is_an_error_but_the_files_of_its_log_are_readable(delta: Path) -> None:
     for source in (
         delta, delta / "day=a", delta.parent, f"{delta}/*.parquet", f"{delta}/**/*.parquet", f"{delta}/day={{a,b}}/*",
         [str(delta / "day=a"), str(delta / "day=b")],
@@ -74,7 +74,7 @@ def test_a_delta_folder_is_an_error_and_the_files_of_its_log_are_read(delta: Pat
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_an_iceberg_folder_is_an_error_and_named_files_are_read(iceberg: Path) -> None:
+def test_iceberg_folder_is_an_error_but_named_files_are_read(iceberg: Path) -> None:
     for source in (iceberg, iceberg / "data", iceberg / "data" / "k=1", iceberg.parent, f"{iceberg}/data/**/*.parquet"):
         with pytest.raises(UnsupportedError, match=r"an Iceberg table, .*plan_files\(\)") as caught:
             pqext.scan(source)
@@ -88,7 +88,7 @@ def test_an_iceberg_folder_is_an_error_and_named_files_are_read(iceberg: Path) -
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_a_hudi_folder_and_a_partition_of_it_are_errors(tmp_path: Path) -> None:
+def test_hudi_folder_and_its_partitions_are_errors(tmp_path: Path) -> None:
     touch(tmp_path / "t", ".hoodie/hoodie.properties")
     touch(tmp_path / "t", "2020/01/.hoodie_partition_metadata")
     pqext.write_table(pa.table({"id": [1]}), tmp_path / "t" / "2020" / "01" / "a.parquet", ignore_table_format=True)
@@ -99,7 +99,7 @@ def test_a_hudi_folder_and_a_partition_of_it_are_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("spark.tables.others")
-def test_folders_that_are_no_tables_are_read(tmp_path: Path) -> None:
+def test_ordinary_folders_are_read(tmp_path: Path) -> None:
     for name in (
         "metadata/_a.json", "_delta_logs/x", ".hoodies/x", "data/_x.metadata.json", "_delta_log/readme.txt",
         ".hoodie/x", "_delta_log/notes.json", "_delta_log/a.checkpoint.json",
@@ -123,7 +123,7 @@ def test_folders_that_are_no_tables_are_read(tmp_path: Path) -> None:
         f"metadata/00001-{UUID}.gz.metadata.json", f"metadata/00001-{UUID}.metadata.json.gz",
     ],
 )
-def test_each_file_that_describes_a_table_proves_it(tmp_path: Path, name: str) -> None:
+def test_each_marker_file_identifies_a_table(tmp_path: Path, name: str) -> None:
     touch(tmp_path, name)
     pqext.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet", ignore_table_format=True)
     with pytest.raises(TableFormatError):
@@ -131,7 +131,7 @@ def test_each_file_that_describes_a_table_proves_it(tmp_path: Path, name: str) -
 
 
 @pytest.mark.spec("spark.tables.refused", "spark.tables.others")
-def test_a_table_counts_for_its_own_folders_and_not_for_all_below_it(delta: Path, iceberg: Path) -> None:
+def test_table_includes_its_own_folders_but_not_all_below(delta: Path, iceberg: Path) -> None:
     guard = TableGuard()
     for folder, name in ((delta, "project/out"), (delta, "a.parquet.d/x/y=1"), (iceberg, "other/data")):
         (folder / name).mkdir(parents=True)
@@ -149,7 +149,7 @@ def test_a_table_counts_for_its_own_folders_and_not_for_all_below_it(delta: Path
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_links_lead_to_the_table(delta: Path, tmp_path: Path) -> None:
+def test_links_to_a_table_are_detected(delta: Path, tmp_path: Path) -> None:
     for name, target in (("table", delta), ("partition", delta / "day=a"), ("lakes", delta.parent)):
         (tmp_path / name).symlink_to(target, target_is_directory=True)
     for link in ("table", "partition", "lakes/delta/day=a", "part*", "p*/*.parquet"):
@@ -163,7 +163,7 @@ def test_links_lead_to_the_table(delta: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("spark.tables.others")
-def test_folders_of_partitions_are_inspected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partition_folders_are_inspected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [tmp_path / "t" / f"k={number}" for number in range(20)]
     for folder in folders:
         folder.mkdir(parents=True)
@@ -178,7 +178,7 @@ def test_folders_of_partitions_are_inspected_once(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.spec("spark.tables.refused", "spark.tables.others")
-def test_tables_in_stores_are_errors_by_the_listing_and_partitions_by_one_request(
+def test_tables_and_partitions_in_stores_are_detected_with_few_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = MemoryFileSystem(skip_instance_cache=True)
@@ -220,7 +220,7 @@ def test_tables_in_stores_are_errors_by_the_listing_and_partitions_by_one_reques
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_commands_that_read_rows_refuse_the_folder_of_a_table(delta: Path, tmp_path: Path) -> None:
+def test_reading_commands_reject_a_table_folder(delta: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out.parquet")
     run = CliRunner().invoke
     for arguments in (["query", str(delta)], ["head", str(delta)], ["count", str(delta)], ["convert", str(delta), out]):
@@ -237,7 +237,7 @@ def test_commands_that_read_rows_refuse_the_folder_of_a_table(delta: Path, tmp_p
 
 
 @pytest.mark.spec("spark.tables.others")
-def test_inputs_of_text_are_not_taken_for_tables(tmp_path: Path) -> None:
+def test_text_inputs_are_not_mistaken_for_tables(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     (folder / "metadata").mkdir(parents=True)
     (folder / "a.json").write_text('{"id": 1}\n')

@@ -63,13 +63,13 @@ def calls_of_reading(rows: int) -> int:
 
 
 @pytest.mark.spec("querying.vectorized")
-def test_reading_makes_no_call_for_each_value() -> None:
+def test_reading_makes_no_call_per_value() -> None:
     calls_of_reading(10)  # what is made once
     assert calls_of_reading(20_000) < 1.5 * calls_of_reading(2_000)
 
 
 @pytest.mark.spec("querying.streaming")
-def test_a_large_row_group_is_decoded_in_batches() -> None:
+def test_large_row_group_is_decoded_in_batches() -> None:
     """Batches of one row group never hold more than a part of it in memory."""
     rows = 1 << 19
     table = pa.table({f"c{i}": np.random.default_rng(i).integers(0, 2**62, rows) for i in range(4)})
@@ -97,7 +97,7 @@ def figure() -> pa.Table:
 
 @pytest.mark.spec("querying.pages", "querying.intersection", "querying.projection", "querying.ranges")
 @pytest.mark.parametrize(("page_rows", "first", "last"), [(100, 200, 300), (35, 175, 245), (50, 200, 250)])
-def test_pages_of_several_columns_leave_the_rows_that_all_of_them_allow(page_rows: int, first: int, last: int) -> None:
+def test_rows_are_the_intersection_of_the_pages_of_all_columns(page_rows: int, first: int, last: int) -> None:
     """Which pages may match is counted here from the values, page by page."""
     table = figure()
     data = stored(table, page_rows=page_rows, dictionary=False, compression="uncompressed", checksums=False)
@@ -132,7 +132,7 @@ def test_pages_of_several_columns_leave_the_rows_that_all_of_them_allow(page_row
 
 
 @pytest.mark.spec("querying.row-groups")
-def test_row_groups_that_their_bounds_refuse_are_not_fetched() -> None:
+def test_row_groups_pruned_by_bounds_are_not_fetched() -> None:
     data = stored(figure(), row_group_rows=100, page_index=False)
     source = Recorded(data)
     assert pqext.scan(source, ["A"], col("A") < 15).to_table().num_rows == 100

@@ -32,26 +32,26 @@ def _duckdb(text: str, type: str, function: str) -> Any:
 
 @pytest.mark.spec("querying.text-literals")
 @given(DATES)
-def test_dates_are_those_that_duckdb_reads(text: str) -> None:
+def test_dates_match_duckdb(text: str) -> None:
     assert to_value(text, ValueType("date"), "a") == (_duckdb(text, "date", "") - date(1970, 1, 1)).days
 
 
 @pytest.mark.spec("querying.text-literals")
 @given(TIMES)
-def test_times_of_day_are_those_that_duckdb_reads(text: str) -> None:
+def test_times_of_day_match_duckdb(text: str) -> None:
     assert to_value(text, ValueType("time"), "a") == _duckdb(text, "time_ns", "epoch_ns")
 
 
 @pytest.mark.spec("querying.text-literals")
 @given(IN_NANOSECONDS, st.sampled_from("T "), TIMES)
-def test_timestamps_are_those_that_duckdb_reads(day: str, between: str, clock: str) -> None:
+def test_timestamps_match_duckdb(day: str, between: str, clock: str) -> None:
     for text in (day, day + between + clock):
         assert to_value(text, ValueType("timestamp"), "a") == _duckdb(text, "timestamp_ns", "epoch_ns")
 
 
 @pytest.mark.spec("querying.text-literals")
 @given(DATES.filter(lambda text: "0002" < text < "9998"), st.times(), ZONES)
-def test_instants_are_those_that_duckdb_reads(day: str, clock: time, zone: str) -> None:
+def test_instants_match_duckdb(day: str, clock: time, zone: str) -> None:
     text = f"{day}T{clock.isoformat('microseconds')}"
     read = _duckdb(text + zone, "timestamptz", "epoch_us") * 1000
     assert to_value(text + zone, ValueType("timestamp", True), "a") == read
@@ -105,7 +105,7 @@ QUESTIONS: list[tuple[str, Any, Any, list[int], int]] = [
 
 @pytest.mark.spec("querying.text-literals")
 @pytest.mark.parametrize(("text", "written", "typed", "ids", "groups"), QUESTIONS, ids=[one[0] for one in QUESTIONS])
-def test_text_asks_what_a_typed_literal_asks_and_skips_as_much(
+def test_text_literal_prunes_like_a_typed_literal(
     file: Path, text: str, written: Any, typed: Any, ids: list[int], groups: int
 ) -> None:
     for filter in (text, written, typed):
@@ -114,7 +114,7 @@ def test_text_asks_what_a_typed_literal_asks_and_skips_as_much(
         assert sum(len(task.kept_row_groups) for task in scan.plan()) == groups
 
 
-def test_folders_of_days_are_asked_with_text(tmp_path: Path) -> None:
+def test_date_partitions_are_filtered_with_text(tmp_path: Path) -> None:
     for day in DAYS[:3]:
         (tmp_path / f"day={day}").mkdir()
         pqext.write_table(pa.table({"id": [day.day]}), tmp_path / f"day={day}" / "a.parquet")
@@ -145,7 +145,7 @@ WRONG = [
 
 @pytest.mark.spec("querying.text-literals")
 @pytest.mark.parametrize(("column", "text", "why"), WRONG)
-def test_other_text_is_told_how_to_be_written(file: Path, column: str, text: str, why: str) -> None:
+def test_other_text_gets_a_hint(file: Path, column: str, text: str, why: str) -> None:
     with pytest.raises(TypeError, match=f"^column {column} holds .* do not compare with") as told:
         pqext.read_table(file, ["id"], f"{column} = '{text}'")
     assert why in str(told.value)
@@ -164,7 +164,7 @@ UUIDS = [UUID(int=number) for number in (0, 7, 1 << 127, (1 << 128) - 1)]
         f"u in ('{UUIDS[3]}', '{UUIDS[0].hex}')", f"u between '{UUIDS[1]}' and '{UUIDS[2]}'",
     ],
 )  # fmt: skip
-def test_text_compares_with_uuids_as_in_duckdb_and_skips_row_groups(text: str, tmp_path: Path) -> None:
+def test_text_compares_with_uuids_like_in_duckdb(text: str, tmp_path: Path) -> None:
     path = tmp_path / "uuids.parquet"
     pqext.write_table(pa.table({"u": pa.array([one.bytes for one in UUIDS], pa.uuid())}), path, row_group_rows=1)
     expected = [found for (found,) in duckdb.sql(f"select u from '{path}' where {text}").fetchall()]
@@ -173,14 +173,14 @@ def test_text_compares_with_uuids_as_in_duckdb_and_skips_row_groups(text: str, t
     assert sum(len(task.kept_row_groups) for task in scan.plan()) == len(expected)
 
 
-def test_text_that_is_no_uuid_is_refused_with_the_form_of_one(tmp_path: Path) -> None:
+def test_invalid_uuid_is_rejected_with_the_expected_format(tmp_path: Path) -> None:
     path = tmp_path / "uuids.parquet"
     pqext.write_table(pa.table({"u": pa.array([UUIDS[0].bytes], pa.uuid())}), path)
     with pytest.raises(TypeError, match="a UUID is written as '123e4567-"):
         pqext.read_table(path, filter=col("u") == "7")
 
 
-def test_uuids_as_text_are_those_of_duckdb(tmp_path: Path) -> None:
+def test_uuids_as_text_match_duckdb(tmp_path: Path) -> None:
     path = tmp_path / "uuids.parquet"
     values = [*(one.bytes for one in UUIDS), None]
     table = pa.table({"u": pa.array(values, pa.uuid()), "b": pa.array(values, pa.binary(16))})

@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.mark.spec("casts.timezone")
-def test_casts_of_plain_columns_are_those_of_arrow(path: str) -> None:
+def test_casts_of_plain_columns_match_arrow(path: str) -> None:
     table = pqext.read_table(path)
     casts = [col("at").cast("timestamp_ntz").alias("ntz"), col("at").cast("date").alias("date"),
              col("local").cast("timestamp").alias("back")]  # fmt: skip
@@ -39,7 +39,7 @@ def test_casts_of_plain_columns_are_those_of_arrow(path: str) -> None:
 
 
 @pytest.mark.spec("casts.timezone")
-def test_filters_prune_by_the_zone_and_lose_no_row(path: str) -> None:
+def test_filters_prune_by_zone_without_losing_rows(path: str) -> None:
     days = pqext.read_table(path).column("day").to_pylist()
     for day in sorted(set(days)):
         scan = pqext.scan(path, timezone=ZONE).filter(col("at").cast("date") == day)
@@ -50,7 +50,7 @@ def test_filters_prune_by_the_zone_and_lose_no_row(path: str) -> None:
 
 
 @pytest.mark.spec("casts.timezone")
-def test_expressions_keep_their_zone_as_json() -> None:
+def test_expressions_preserve_their_zone_in_json() -> None:
     whole = in_timezone((col("v").variant("$.a", "date") > date(2024, 1, 1)) & (col("t").cast("string") == "x"), ZONE)
     text = filters.to_json(whole)
     assert text.count(ZONE) == 2
@@ -60,11 +60,11 @@ def test_expressions_keep_their_zone_as_json() -> None:
 
 
 @pytest.mark.spec("casts.timezone")
-def test_casts_that_depend_on_no_zone_stay_as_they_are() -> None:
+def test_casts_that_ignore_the_zone_are_unchanged() -> None:
     whole = (col("v").variant("$.a", "bigint") > 1) & (col("t").cast("double") == 2.5)
     assert in_timezone(whole, ZONE) is whole
 
 
-def test_unknown_zone_is_an_error_at_once(path: str) -> None:
+def test_unknown_zone_is_an_immediate_error(path: str) -> None:
     with pytest.raises(ValueError, match="time zone 'Mars/Base' is unknown"):
         pqext.scan(path, timezone="Mars/Base")

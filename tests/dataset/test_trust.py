@@ -206,7 +206,7 @@ def _no_warnings() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.spec("statistics.trust", "geo.pruning.trust")
-def test_a_lie_loses_rows_where_it_is_trusted_and_none_where_not(name: str) -> None:
+def test_false_statistics_lose_rows_only_if_trusted(name: str) -> None:
     data, filter, rows = LIES[name]()
     assert pqext.read_table(data, filter=filter).num_rows < rows
     assert pqext.read_table(data, filter=filter, trust_statistics=False).num_rows == rows
@@ -217,7 +217,7 @@ def test_a_lie_loses_rows_where_it_is_trusted_and_none_where_not(name: str) -> N
 
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.spec("statistics.trust")
-def test_verify_finds_the_lie_and_says_how_the_file_can_be_read(name: str) -> None:
+def test_verify_detects_false_statistics_and_names_the_remedy(name: str) -> None:
     report = verify(LIES[name]()[0])
     if name == "covering":  # columns of their own, which only GeoParquet's metadata ties to the geometries
         return
@@ -226,7 +226,7 @@ def test_verify_finds_the_lie_and_says_how_the_file_can_be_read(name: str) -> No
 
 
 @pytest.mark.spec("statistics.trust")
-def test_a_count_of_nulls_leaves_out_no_part_of_a_value_that_is_not_trusted() -> None:
+def test_untrusted_null_count_omits_no_part_of_a_value() -> None:
     texts = [f'{{"a": {i if i == AT else chr(34) + "x" + chr(34)}}}' for i in range(ROWS)]
     data = written(variant.parse_json(pa.array(texts)), shredding={"c": "a STRING"}, statistics=True)
     data = told(data, nulls(None), "c.typed_value.a.value")
@@ -237,7 +237,7 @@ def test_a_count_of_nulls_leaves_out_no_part_of_a_value_that_is_not_trusted() ->
 
 
 @pytest.mark.spec("statistics.trust")
-def test_what_is_not_trusted_is_not_even_read() -> None:
+def test_untrusted_statistics_are_not_read() -> None:
     data = bytearray(written(list(range(ROWS)), statistics=True, page_index=True, bloom_filters=True))
     with pqext.open(bytes(data)) as file:
         for group in file.metadata.row_groups:
@@ -262,7 +262,7 @@ def test_what_is_not_trusted_is_not_even_read() -> None:
         pqext.read_table(bytes(data), filter=col("c") == 31)
 
 
-def test_rows_that_statistics_prove_to_match_are_read_to_be_counted_in_strict_reading() -> None:
+def test_strict_count_reads_rows_that_statistics_prove() -> None:
     data = bytearray(written(list(range(ROWS)), statistics=True, page_index=True, checksums=True))
     with pqext.open(bytes(data)) as file:
         about = file.metadata.row_groups[0].columns[0].meta_data
@@ -274,7 +274,7 @@ def test_rows_that_statistics_prove_to_match_are_read_to_be_counted_in_strict_re
         pqext.scan(bytes(data), filter=col("c") >= 0, strict=True).count()
 
 
-def test_a_damaged_bloom_filter_is_refused_by_strict_reading() -> None:
+def test_strict_reading_rejects_a_corrupt_bloom_filter() -> None:
     data = bytearray(written(list(range(0, 2 * ROWS, 2)), statistics=False, page_index=False, bloom_filters=True))
     with pqext.open(bytes(data)) as file:
         for group in file.metadata.row_groups:

@@ -23,7 +23,7 @@ def scan(table: pa.Table) -> pqext.Scan:
     return pqext.scan(file.getvalue())
 
 
-def test_a_column_that_pandas_cannot_hold_is_named() -> None:
+def test_column_unsupported_by_pandas_is_named() -> None:
     with pytest.raises(pa.ArrowNotImplementedError):
         LISTS.to_pandas()
     with pytest.raises(UnsupportedError, match=r"column 'l' of type list<.* is not supported in pandas: .*to_table"):
@@ -33,7 +33,7 @@ def test_a_column_that_pandas_cannot_hold_is_named() -> None:
     assert scan(LISTS).select("id").to_pandas()["id"].tolist() == [1]
 
 
-def test_text_that_is_not_utf8_names_its_column() -> None:
+def test_invalid_utf8_names_its_column() -> None:
     text = pa.array([b"\xff"], pa.binary()).view(pa.string())
     with pytest.raises(pa.ArrowException, match="Wrapping"):
         pa.table({"s": text}).to_pandas()
@@ -42,7 +42,7 @@ def test_text_that_is_not_utf8_names_its_column() -> None:
 
 
 @pytest.mark.parametrize(("table", "name"), [(INTERVALS, "i"), (WIDE, "d")])
-def test_a_column_that_polars_cannot_hold_is_named(table: pa.Table, name: str) -> None:
+def test_column_unsupported_by_polars_is_named(table: pa.Table, name: str) -> None:
     with pytest.raises((polars.exceptions.PolarsError, polars.exceptions.PanicException)):
         polars.DataFrame(table)
     with pytest.raises(UnsupportedError, match=rf"column '{name}' of type .* is not supported in polars"):

@@ -136,7 +136,7 @@ def reads(expression: Any) -> set[str]:
 @pytest.mark.spec("querying.union", "querying.widened-statistics")
 @settings(max_examples=share(1.0))
 @given(files(), st.data())
-def test_files_are_unified_as_pyarrow_unifies_tables_and_filtered_afterwards(
+def test_files_are_unified_like_in_pyarrow_and_then_filtered(
     tables: list[pa.Table], data: st.DataObject
 ) -> None:
     sources = [stored(table) for table in tables]
@@ -188,7 +188,7 @@ def _has_fields(expression: Any, schema: pa.Schema) -> bool:
 
 
 @pytest.mark.spec("querying.widened-statistics")
-def test_statistics_are_compared_in_the_type_of_the_file(tmp_path: Path) -> None:
+def test_statistics_are_compared_in_the_file_type(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array([1, 2], pa.int32())}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [2.5, 3.5]}), tmp_path / "2.parquet")
     found = pqext.scan(tmp_path, schema="union")
@@ -199,7 +199,7 @@ def test_statistics_are_compared_in_the_type_of_the_file(tmp_path: Path) -> None
 
 
 @pytest.mark.spec("querying.lacking")
-def test_a_file_that_lacks_a_column_is_dropped_where_that_decides_the_filter(tmp_path: Path) -> None:
+def test_file_without_the_filter_column_is_pruned(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [3, 4], "b": ["x", None]}), tmp_path / "2.parquet")
     found = pqext.scan(tmp_path, schema="union")
@@ -213,7 +213,7 @@ def test_a_file_that_lacks_a_column_is_dropped_where_that_decides_the_filter(tmp
     assert found.filter(col("b").is_null()).select("a").to_table().to_pylist() == [{"a": 1}, {"a": 2}, {"a": 4}]
 
 
-def test_a_plan_never_reads_a_column_that_is_not_needed(tmp_path: Path) -> None:
+def test_plan_never_reads_an_unneeded_column(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"a": [1], "z": ["lost"]}), tmp_path / "1.parquet")
     chunk = pq.read_metadata(tmp_path / "1.parquet").row_group(0).column(1)
     with open(tmp_path / "1.parquet", "r+b") as file:
@@ -258,7 +258,7 @@ def test_a_plan_never_reads_a_column_that_is_not_needed(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_types_widen_by_the_table_of_rules(first: pa.DataType, other: pa.DataType, unified: pa.DataType) -> None:
+def test_types_widen_by_the_documented_rules(first: pa.DataType, other: pa.DataType, unified: pa.DataType) -> None:
     both = Unifier()
     both.add(pa.schema([("a", first)]), "1")
     both.add(pa.schema([("a", other)]), "2")
@@ -287,7 +287,7 @@ def test_types_widen_by_the_table_of_rules(first: pa.DataType, other: pa.DataTyp
     ],
     ids=str,
 )
-def test_types_that_do_not_unify_are_one_error_with_both_files(
+def test_incompatible_types_are_one_error_that_names_both_files(
     tmp_path: Path, first: pa.DataType, other: pa.DataType, message: str
 ) -> None:
     for number, type in enumerate((first, other), 1):
@@ -310,7 +310,7 @@ INTEGERS = {
 @pytest.mark.parametrize("integer", INTEGERS, ids=str)
 @pytest.mark.parametrize(("precision", "scale"), [(5, 2), (12, 4), (38, 2), (9, 9)])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_integer_and_decimal_unify_to_the_decimal_type_of_duckdb(
+def test_integer_and_decimal_unify_like_in_duckdb(
     integer: pa.DataType, precision: int, scale: int, reverse: bool
 ) -> None:
     bits = integer.bit_width - pa.types.is_signed_integer(integer)
@@ -329,14 +329,14 @@ def test_integer_and_decimal_unify_to_the_decimal_type_of_duckdb(
     assert sorted(found["a"].drop_null().to_pylist()) == [fraction, Decimal(largest)]
 
 
-def test_a_value_that_the_unified_type_does_not_hold_is_an_error() -> None:
+def test_value_out_of_range_of_the_unified_type_is_an_error() -> None:
     sources = [stored(pa.table({"a": pa.array([2**53 + 1])})), stored(pa.table({"a": [0.5]}))]
     with pytest.raises(ValueError, match="column 'a' of int64 cannot be read as double"):
         pqext.read_table(sources, schema="union")
     assert pqext.scan(sources, filter=col("a") < 1, schema="union").to_table()["a"].to_pylist() == [0.5]
 
 
-def test_variants_of_different_shredding_are_plain_variants(tmp_path: Path) -> None:
+def test_variants_with_different_shredding_are_unshredded(tmp_path: Path) -> None:
     rows = [{"id": number, "user": {"uid": number * 7}, "other": "x"} for number in range(5)]
     texts = [None, *map(json.dumps, rows)]
     for number, shredding in enumerate(["id BIGINT, user STRUCT<uid: INT>", "user STRUCT<uid: STRING>", None]):
@@ -367,7 +367,7 @@ def test_columns_are_computed_in_the_unified_types(tmp_path: Path) -> None:
     assert found.filter((col("a") > col("b")) | (col("a") < 0)).count() == 1
 
 
-def test_geometries_unify_only_with_those_of_their_reference_system(tmp_path: Path) -> None:
+def test_geometries_unify_only_within_one_crs(tmp_path: Path) -> None:
     for number, crs in enumerate(("EPSG:4326", "EPSG:4326", "EPSG:3857")):
         field = pqext.geo.geometry_field("g", crs)
         points = pqext.geo.from_points([float(number)], [2.0])
@@ -412,7 +412,7 @@ def test_schema_never_relabels_crs_or_edges_of_a_geometry_column(
             found.to_table()
 
 
-def test_schema_without_a_folder_column_leaves_it_out_as_pyarrow_does(tmp_path: Path) -> None:
+def test_schema_without_a_partition_column_omits_it_like_pyarrow(tmp_path: Path) -> None:
     (tmp_path / "year=2020").mkdir()
     pq.write_table(pa.table({"a": [1, 2], "b": [3, 4]}), tmp_path / "year=2020" / "1.parquet")
     for names in (["b"], ["b", "year"], ["year"], ["year", "b", "a"]):
@@ -424,7 +424,7 @@ def test_schema_without_a_folder_column_leaves_it_out_as_pyarrow_does(tmp_path: 
     assert pqext.scan(tmp_path, filter=col("year") == 2021, schema=pa.schema([("b", pa.int64())])).count() == 0
 
 
-def test_a_given_schema_chooses_columns_and_casts_as_pyarrow_datasets_do(tmp_path: Path) -> None:
+def test_explicit_schema_selects_and_casts_like_pyarrow_datasets(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array([1, 2], pa.int64()), "b": ["x", "y"]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": pa.array([3], pa.int8()), "c": [1]}), tmp_path / "2.parquet")
     schema = pa.schema([("c", pa.int64()), ("a", pa.int16()), ("zz", pa.string())], {"k": "v"})
@@ -446,7 +446,7 @@ def test_a_given_schema_chooses_columns_and_casts_as_pyarrow_datasets_do(tmp_pat
         pqext.scan(tmp_path, schema="unify")
 
 
-def test_conditions_on_narrowed_columns_are_those_on_the_values_given(tmp_path: Path) -> None:
+def test_conditions_on_narrowed_columns_apply_to_the_returned_values(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [0.1, 16777217.0, 3.0]}), tmp_path / "1.parquet")
     schema = pa.schema([("a", pa.float32())])
     found = pqext.scan(tmp_path, schema=schema)
@@ -458,7 +458,7 @@ def test_conditions_on_narrowed_columns_are_those_on_the_values_given(tmp_path: 
 
 
 @pytest.mark.spec("querying.union")
-def test_a_limit_counts_the_rows_that_are_left_after_files_conform(tmp_path: Path) -> None:
+def test_limit_counts_rows_after_unification(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"text": ["ab", "b"] * 50}), tmp_path / "1", row_group_rows=10)
     pqext.write_table(pa.table({"text": pa.array(["a", "abc"] * 50, pa.large_string())}), tmp_path / "2")
     for condition in ("text like 'ab%'", col("text").starts_with("ab"), ~col("text").contains("b")):
@@ -469,7 +469,7 @@ def test_a_limit_counts_the_rows_that_are_left_after_files_conform(tmp_path: Pat
             assert found.limit(limit, offset).count() == len(rows[offset : offset + limit])
 
 
-def test_folders_name_columns_beside_unified_ones(tmp_path: Path) -> None:
+def test_partition_columns_are_added_to_unified_columns(tmp_path: Path) -> None:
     for year, table in ((2020, pa.table({"a": [1]})), (2021, pa.table({"a": [2.5], "b": ["x"]}))):
         (tmp_path / f"year={year}").mkdir()
         pq.write_table(table, tmp_path / f"year={year}" / "f.parquet")
@@ -485,7 +485,7 @@ def test_folders_name_columns_beside_unified_ones(tmp_path: Path) -> None:
         pqext.scan(tmp_path, schema=pa.schema([("year", pa.date32())])).to_table()
 
 
-def test_columns_of_one_name_are_never_taken_for_missing_ones() -> None:
+def test_duplicate_columns_are_never_treated_as_missing() -> None:
     twice = pa.table([pa.array([1]), pa.array(["x"])], names=["a", "a"])
     sink = io.BytesIO()
     pqext.write_table(twice, sink)
@@ -497,7 +497,7 @@ def test_columns_of_one_name_are_never_taken_for_missing_ones() -> None:
             pqext.read_table(sources, schema=pa.schema([("a", pa.int64()), ("b", pa.int64())]), **ask)
 
 
-def test_disagreement_says_how_files_are_unified(tmp_path: Path) -> None:
+def test_conflict_message_suggests_union(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [1.5]}), tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r'double in .*; schema="union", .* --union, reads files whose schemas differ'):

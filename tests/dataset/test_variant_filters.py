@@ -137,7 +137,7 @@ def table_of(documents: list[Any]) -> pa.Table:
 
 
 @given(st.lists(DOCUMENTS, min_size=1, max_size=8), EXPRESSIONS, st.sampled_from(SHREDDINGS), st.booleans())
-def test_every_shredding_keeps_the_rows_that_match(
+def test_every_shredding_returns_the_matching_rows(
     documents: list[Any], expression: Expression, shredding: str, shredded: bool
 ) -> None:
     plain = [None if document is MISSING else without_missing(document) for document in documents]
@@ -184,14 +184,14 @@ def events(tmp_path: Path) -> Path:
     ],
     ids=str,
 )
-def test_leaves_refuse_row_groups(events: Path, expression: Expression, row_groups: tuple[int, ...], rows: int) -> None:
+def test_leaves_prune_row_groups(events: Path, expression: Expression, row_groups: tuple[int, ...], rows: int) -> None:
     query = scan(events, ["row"], expression)
     (task,) = query.plan()
     assert task.kept_row_groups == row_groups
     assert query.count() == rows
 
 
-def test_variants_come_back_whole_or_as_they_are_stored(events: Path) -> None:
+def test_variants_are_returned_unshredded_or_as_stored(events: Path) -> None:
     expression = col("v").variant("$.p.mag", "double") == 4.5
     whole = read_table(events, ["v"], expression)
     (text,) = variant.to_json(whole["v"]).to_pylist()
@@ -219,7 +219,7 @@ def test_variants_come_back_whole_or_as_they_are_stored(events: Path) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_condition_reads_the_columns_of_its_path_and_no_others(
+def test_condition_reads_only_the_columns_of_its_path(
     expression: Expression, columns: list[str], rows: list[int]
 ) -> None:
     documents = [{"o": {"a": row, "z": row}, "l": [row, "x"], "rest": row} for row in range(10)] + [MISSING]
@@ -249,12 +249,12 @@ def test_a_condition_reads_the_columns_of_its_path_and_no_others(
     ],
     ids=str,
 )
-def test_mistakes_are_named(events: Path, expression: Expression, error: type[Exception], message: str) -> None:
+def test_errors_are_named(events: Path, expression: Expression, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         scan(events, filter=expression).plan()
 
 
-def test_a_type_that_variants_do_not_have_is_refused_at_once() -> None:
+def test_type_unsupported_by_variants_is_rejected_immediately() -> None:
     with pytest.raises(ValueError, match="duration"):
         col("v").variant("$.a", pa.duration("s"))
     with pytest.raises(ValueError, match="COLOUR"):
@@ -284,7 +284,7 @@ untyped = col("v").variant("$.a")
     ],
     ids=str,
 )  # fmt: skip
-def test_value_without_a_type_takes_that_of_the_literal(condition: Expression, typed: Expression) -> None:
+def test_untyped_value_uses_the_type_of_the_literal(condition: Expression, typed: Expression) -> None:
     assert condition == typed
 
 
@@ -297,7 +297,7 @@ def test_value_without_a_type_takes_that_of_the_literal(condition: Expression, t
     ],
     ids=str,
 )  # fmt: skip
-def test_literal_that_decides_no_type_asks_for_one(literal: Any, type: str) -> None:
+def test_literal_without_a_definite_type_requires_an_explicit_one(literal: Any, type: str) -> None:
     written = re.escape(f"write the type of $.a, as in col('v').variant('$.a', {type!r})")
     for build in (lambda: untyped == literal, lambda: untyped.isin([literal])):
         with pytest.raises(TypeError, match=written):
@@ -311,7 +311,7 @@ def test_literal_that_decides_no_type_asks_for_one(literal: Any, type: str) -> N
 
 
 @pytest.mark.parametrize("shredding", [{}, {"v": "a STRING"}])
-def test_rows_of_a_value_without_a_type_are_those_of_the_documents(shredding: Any) -> None:
+def test_rows_of_an_untyped_value_match_the_documents(shredding: Any) -> None:
     documents = [{"a": "x"}, {"a": "y"}, {"a": 7}, {"b": 1}, {"a": None}, {"a": "x"}, {"a": [1]}, {"a": True}]
     sink = io.BytesIO()
     table = pa.table({"id": range(8), "v": variant.from_python(documents)})
@@ -329,7 +329,7 @@ def test_rows_of_a_value_without_a_type_are_those_of_the_documents(shredding: An
 
 
 @pytest.mark.parametrize("path", ['$."zip code"', "$['zip code']", '$["zip code"]'])
-def test_quoted_keys_of_paths_are_the_keys_that_duckdb_finds(path: str) -> None:
+def test_quoted_path_keys_match_duckdb(path: str) -> None:
     documents = ['{"zip code": 5}', '{"zip": 6}', '{"\\"zip code\\"": 7}']
     sink = io.BytesIO()
     write_table(pa.table({"v": variant.parse_json(documents)}), sink)

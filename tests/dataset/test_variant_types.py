@@ -73,12 +73,12 @@ def file(request: pytest.FixtureRequest) -> bytes:
     ],
     ids=str,
 )  # fmt: skip
-def test_rows_are_those_whose_cast_value_holds(file: bytes, condition: Any, rows: list[int]) -> None:
+def test_rows_match_the_condition_on_the_cast_value(file: bytes, condition: Any, rows: list[int]) -> None:
     assert scan(file, ["row"], condition).to_table()["row"].to_pylist() == rows
 
 
 @pytest.mark.parametrize("type", ["array<int>", "struct<n: int>", "map<string, int>"])
-def test_values_of_many_parts_compare_with_nothing(file: bytes, type: str) -> None:
+def test_nested_values_do_not_compare(file: bytes, type: str) -> None:
     with pytest.raises(TypeError, match="does not compare with literals, only with null"):
         scan(file, ["row"], col("v").variant("$", type) > 5).to_table()
     with pytest.raises(ValueError, match="no value of a variant casts"):
@@ -102,7 +102,7 @@ def test_values_of_many_parts_compare_with_nothing(file: bytes, type: str) -> No
     ],
     ids=str,
 )
-def test_a_type_has_a_name_that_is_read_as_it(type: pa.DataType) -> None:
+def test_type_name_parses_back_to_its_type(type: pa.DataType) -> None:
     assert target_type(type_name(type)) == type
     with pytest.raises(ValueError, match="has no name"):
         type_name(pa.list_(pa.timestamp("ms")))

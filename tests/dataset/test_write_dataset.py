@@ -48,7 +48,7 @@ def by_id(table: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.spec("writing.folder-names")
-def test_partitions_are_those_that_duckdb_and_pyarrow_read(tmp_path: Path) -> None:
+def test_partitions_are_readable_by_duckdb_and_pyarrow(tmp_path: Path) -> None:
     saved = pqext.write_dataset(TABLE, tmp_path / "out", ["kind", "day"], compression="zstd")
     assert (saved.rows, len(saved.files), saved.path) == (100, 6, str(tmp_path / "out"))
     assert by_id(pqext.read_table(tmp_path / "out")) == TABLE.to_pylist()
@@ -62,7 +62,7 @@ def test_partitions_are_those_that_duckdb_and_pyarrow_read(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("writing.division")
-def test_files_are_divided_by_rows_and_bytes(tmp_path: Path) -> None:
+def test_files_are_split_by_rows_and_bytes(tmp_path: Path) -> None:
     saved = pqext.write_dataset(TABLE, tmp_path / "rows", max_records_per_file=30)
     assert [file.rows for file in saved.files] == [30, 30, 30, 10]
     rows = [pq.read_metadata(path).num_rows for path in (tmp_path / "rows").glob("*.parquet")]
@@ -84,7 +84,7 @@ def test_files_are_divided_by_rows_and_bytes(tmp_path: Path) -> None:
     ],
     ids=["table", "reader", "pandas", "polars", "polars-categories", "mapping", "dictionary", "view"],
 )  # fmt: skip
-def test_data_is_what_write_table_takes(tmp_path: Path, data: Any) -> None:
+def test_data_accepted_by_write_table_is_accepted(tmp_path: Path, data: Any) -> None:
     pqext.write_dataset(data, tmp_path / "out", "kind")
     found = by_id(pqext.read_table(tmp_path / "out"))
     assert found == TABLE.to_pylist()
@@ -113,7 +113,7 @@ def test_scans_are_copied_with_variants_and_geometries(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.modes")
-def test_modes_are_those_of_spark(tmp_path: Path) -> None:
+def test_modes_match_spark(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     first = pqext.write_dataset(TABLE.slice(0, 10), folder, "kind")
     with pytest.raises(FileExistsError, match='the folder contains files: pass mode="append"'):
@@ -135,14 +135,14 @@ def test_modes_are_those_of_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.folder-names")
-def test_null_and_empty_text_name_the_folder_of_null(tmp_path: Path) -> None:
+def test_null_and_empty_text_use_the_null_folder(tmp_path: Path) -> None:
     pqext.write_dataset({"id": [1, 2, 3], "kind": [None, "", "a"]}, tmp_path / "out", "kind")
     rows = pqext.scan(tmp_path / "out").order_by("id").to_table()["kind"].to_pylist()
     assert rows == [None, None, "a"]
 
 
 @pytest.mark.spec("writing.folder-names")
-def test_the_text_that_names_null_is_rejected(tmp_path: Path) -> None:
+def test_reserved_null_text_is_rejected(tmp_path: Path) -> None:
     data = pa.table({"id": [1, 2], "kind": ["__HIVE_DEFAULT_PARTITION__", None]})
     by_kind = ds.partitioning(pa.schema([("kind", pa.string())]), flavor="hive")
     ds.write_dataset(data, tmp_path / "peer", format="parquet", partitioning=by_kind)
@@ -153,7 +153,7 @@ def test_the_text_that_names_null_is_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.folder-names")
-def test_special_characters_are_read_back(tmp_path: Path) -> None:
+def test_special_characters_round_trip(tmp_path: Path) -> None:
     texts = ["a/b", "a=b", "50%", "%2F", "..", "é 😀", "\"'", "\\", "*?#", "\n\t\x01\x7f", "a:b", " ", "null", "[]{}^"]
     data = pa.table({"id": range(len(texts)), "a/b=c": texts})
     pqext.write_dataset(data, tmp_path / "out", "a/b=c")
@@ -167,7 +167,7 @@ def test_special_characters_are_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.folder-names")
-def test_a_value_that_is_too_long_for_a_folder_is_rejected(tmp_path: Path) -> None:
+def test_value_too_long_for_a_folder_name_is_rejected(tmp_path: Path) -> None:
     for kind in ("x" * 300, "ä" * 130):
         with pytest.raises(OSError, match="name too long"):  # what the file system says
             (tmp_path / f"kind={kind}").mkdir()
@@ -178,13 +178,13 @@ def test_a_value_that_is_too_long_for_a_folder_is_rejected(tmp_path: Path) -> No
     assert ds.dataset(tmp_path / "out", partitioning="hive").to_table()["kind"].to_pylist() == ["x" * 250]
 
 
-def test_text_that_is_not_utf8_names_no_folder(tmp_path: Path) -> None:
+def test_invalid_utf8_is_rejected_as_a_folder_name(tmp_path: Path) -> None:
     invalid = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
     with pytest.raises(InvalidValueError, match=r"not UTF-8 \[column kind\]"):
         pqext.write_dataset(pa.table({"id": [1], "kind": invalid}), tmp_path / "out", "kind")
 
 
-def test_columns_may_share_a_name_that_no_folder_has(tmp_path: Path) -> None:
+def test_duplicate_columns_are_allowed_unless_partitioned(tmp_path: Path) -> None:
     table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"])
     saved = pqext.write_dataset(table, tmp_path / "out", "b")
     stored = pq.ParquetFile(tmp_path / "out" / saved.files[0].name).metadata
@@ -194,14 +194,14 @@ def test_columns_may_share_a_name_that_no_folder_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.no-rows")
-def test_data_without_rows_leave_a_file_with_the_schema(tmp_path: Path) -> None:
+def test_empty_data_leaves_a_file_with_the_schema(tmp_path: Path) -> None:
     pqext.write_dataset(TABLE.slice(0, 0), tmp_path / "out")
     assert ds.dataset(tmp_path / "out").schema.names == TABLE.schema.names
     assert pqext.read_table(tmp_path / "out").num_rows == 0
 
 
 @pytest.mark.spec("writing.no-rows")
-def test_partitions_without_rows_leave_a_file_with_the_schema(tmp_path: Path) -> None:
+def test_empty_partitioned_data_leaves_a_file_with_the_schema(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     pqext.write_dataset(TABLE.slice(0, 0), folder, ["kind", "day"])
     types = pa.schema([("kind", pa.string()), ("day", pa.date32())])
@@ -231,7 +231,7 @@ def test_rows_without_columns_are_rejected(tmp_path: Path) -> None:
         pqext.write_dataset(TABLE.select([]), tmp_path / "out")
 
 
-def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+def test_file_in_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for folder in (tmp_path / "file", tmp_path / "file" / "within" / "it"):
         for mode in ("error", "ignore", "append", "overwrite"):
@@ -241,7 +241,7 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.whole")
-def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+def test_failure_leaves_the_folder_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     pqext.write_dataset(TABLE, folder, "kind")
     before = sorted(folder.rglob("*"))
@@ -260,7 +260,7 @@ def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.appended")
-def test_appended_files_must_agree(tmp_path: Path) -> None:
+def test_appended_files_must_match(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     pqext.write_dataset(TABLE, folder, "kind")
     for data, by, message in (
@@ -276,7 +276,7 @@ def test_appended_files_must_agree(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("writing.tables")
-def test_tables_of_other_formats_are_refused(tmp_path: Path) -> None:
+def test_folders_of_other_table_formats_are_rejected(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path / "delta", TABLE)
     for folder in (tmp_path / "delta", tmp_path / "delta" / "day=1"):
         for mode in ("error", "append", "overwrite"):
@@ -285,7 +285,7 @@ def test_tables_of_other_formats_are_refused(tmp_path: Path) -> None:
     assert len(deltalake.DeltaTable(tmp_path / "delta").file_uris()) == len(shown(tmp_path / "delta"))
 
 
-def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
+def test_invalid_arguments_write_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     for arguments, error, message in (
         ({"mode": "replace"}, ValueError, "mode must be one of 'error', .*, not 'replace'"),
@@ -313,7 +313,7 @@ def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_stores_get_the_same_files(s3: S3) -> None:
+def test_object_stores_receive_the_same_files(s3: S3) -> None:
     url = "s3://bucket/data/written"
     saved = pqext.write_dataset(TABLE, url, "kind", storage_options=s3.options)
     assert (saved.rows, saved.path) == (100, url)
@@ -325,7 +325,7 @@ def test_stores_get_the_same_files(s3: S3) -> None:
     assert by_id(pqext.read_table(url, storage_options=s3.options)) == TABLE.slice(0, 3).to_pylist()
 
 
-def test_derived_columns_are_written_with_the_files(tmp_path: Path) -> None:
+def test_derived_columns_are_written(tmp_path: Path) -> None:
     points = pa.table({"id": [1, 2], "at": geo.from_points([1.0, 2.0], [3.0, 4.0])})
     for number, options in enumerate(({"geoparquet": "1.1"}, {"geometry": {"at": {"covering": True}}})):
         pqext.write_dataset(points, tmp_path / str(number), **options)

@@ -52,14 +52,14 @@ def near_each_other(draw: Any, count: int) -> list[Any]:
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.pruning.sound")
 @settings(max_examples=share(0.26))
 @given(st.data())
-def test_relations_are_those_that_s2_finds(data: st.DataObject) -> None:
+def test_relations_match_s2(data: st.DataObject) -> None:
     *rows, query = near_each_other(data.draw, 5)
     check(rows, query, data.draw(st.permutations(s2.RELATIONS))[:3])
 
 
 @pytest.mark.spec("geo.predicates.globe")
 @pytest.mark.parametrize("mirror", [1, -1])
-def test_shapes_as_wide_as_the_globe_meet_after_a_turn_in_either_direction(mirror: int) -> None:
+def test_globe_spanning_shapes_intersect_after_a_turn_in_either_direction(mirror: int) -> None:
     def line(*corners: tuple[float, float]) -> Any:
         return shapely.LineString([(x * mirror, y) for x, y in corners])
 
@@ -72,7 +72,7 @@ def test_shapes_as_wide_as_the_globe_meet_after_a_turn_in_either_direction(mirro
 
 @pytest.mark.spec("geo.predicates.geography")
 @pytest.mark.parametrize("ends", [(-60, 45, 60, 45), (0, 0, 90, 60), (-30, -20, 80, -70)])
-def test_edges_follow_the_ellipsoid_or_the_sphere_as_their_algorithm_says(ends: tuple[float, ...]) -> None:
+def test_edges_follow_the_ellipsoid_or_sphere_of_their_algorithm(ends: tuple[float, ...]) -> None:
     line = geo.from_shapely([shapely.LineString([ends[:2], ends[2:]])])
     for edges, ellipsoid in (("karney", pyproj.Geod(ellps="WGS84")), ("spherical", pyproj.Geod(a=1, b=1))):
         azimuth, _, length = ellipsoid.inv(*ends)
@@ -85,7 +85,7 @@ def test_edges_follow_the_ellipsoid_or_the_sphere_as_their_algorithm_says(ends: 
 @pytest.mark.spec("geo.predicates.dwithin", "geo.pruning.dwithin")
 @settings(max_examples=share(0.26))
 @given(st.data())
-def test_distances_are_those_that_s2_finds(data: st.DataObject) -> None:
+def test_distances_match_s2(data: st.DataObject) -> None:
     *rows, query = near_each_other(data.draw, 4)
     (distance,) = s2.Oracle(rows[:1], query).distances()
     metres = max(0.0, distance * data.draw(st.sampled_from([0.999, 1, 1.001])) + data.draw(st.sampled_from([-20, 20])))
@@ -98,7 +98,7 @@ KILOMETRE = 1 / (np.radians(1) * s2.RADIUS / 1000)
 
 @pytest.mark.spec("geo.predicates.dwithin")
 @pytest.mark.parametrize("edges", ["spherical", "karney"])
-def test_a_point_finds_the_middle_of_a_line_beside_it(edges: Any) -> None:
+def test_nearest_position_is_inside_a_long_edge(edges: Any) -> None:
     line = shapely.LineString([(0, 50), (0, 50.04)])
     square = shapely.Polygon([(0, 50), (0, 50.04), (0.03, 50.04), (0.03, 50)])
     point = shapely.Point(-0.1 * KILOMETRE / np.cos(np.radians(50.02)), 50.02)
@@ -113,7 +113,7 @@ def test_a_point_finds_the_middle_of_a_line_beside_it(edges: Any) -> None:
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.edges.poles")
 @settings(max_examples=share(0.07))
 @given(SEEDS, st.sampled_from([-90, 90]), st.sampled_from([3.0, 25.0, 70.0]), st.integers(5, 12))
-def test_a_ring_around_a_pole_is_one_from_every_vertex(seed: int, pole: int, radius: float, count: int) -> None:
+def test_polar_ring_is_equal_from_every_start_vertex(seed: int, pole: int, radius: float, count: int) -> None:
     random = np.random.default_rng(seed)
     flat = s2.bent(random, radius, count)
     within = flat.representative_point()
@@ -131,7 +131,7 @@ def test_a_ring_around_a_pole_is_one_from_every_vertex(seed: int, pole: int, rad
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside")
-def test_the_seam_of_a_ring_around_a_pole_may_cross_it() -> None:
+def test_seam_of_a_polar_ring_may_cross_the_ring() -> None:
     ring = [(0, -60), (5, -80), (-10, -70), (-120, -70), (120, -70)]
     rows = [shapely.Polygon(np.roll(ring, by, axis=0)) for by in range(5)]
     rows += [shapely.Polygon([(x, -y) for x, y in row.exterior.coords]) for row in rows]
@@ -145,7 +145,7 @@ def test_the_seam_of_a_ring_around_a_pole_may_cross_it() -> None:
 @pytest.mark.spec("geo.predicates.geography", "geo.predicates.globe")
 @settings(max_examples=share(0.07))
 @given(st.data())
-def test_a_shape_equals_itself_from_any_vertex(data: st.DataObject) -> None:
+def test_shape_equals_itself_from_any_start_vertex(data: st.DataObject) -> None:
     shape = data.draw(s2.shapes().filter(lambda shape: shape.geom_type == "Polygon"))
     random = np.random.default_rng(data.draw(SEEDS))
     shell, *holes = (s2.rolled(random, np.array(ring.coords)[:-1]) for ring in (shape.exterior, *shape.interiors))
@@ -167,7 +167,7 @@ HALVES = {
 
 @pytest.mark.spec("geo.edges.inside")
 @pytest.mark.parametrize("name", HALVES)
-def test_of_two_halves_the_left_one_is_inside(name: str) -> None:
+def test_left_half_is_inside_for_a_ring_that_halves_the_globe(name: str) -> None:
     around = np.array(HALVES[name], dtype=float)
     rows = [shapely.Polygon(np.roll(around, by, axis=0)[::way]) for by in range(len(around)) for way in (1, -1)]
     rows = [row for row in rows if s2.is_valid(row)]
@@ -195,7 +195,7 @@ COASTS = {
         pytest.param("southern island", marks=pytest.mark.slow), pytest.param("arctic", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_a_hole_beyond_the_smaller_side_of_the_shell_leaves_what_lies_between(coast: str) -> None:
+def test_hole_beyond_the_smaller_side_of_the_shell_leaves_the_area_between(coast: str) -> None:
     rows = [shapely.Polygon(circle[::way], [COASTS[coast]]) for circle in CIRCLES.values() for way in (1, -1)]
     rows += [shapely.MultiPolygon([row, shapely.box(40, 5, 41, 6)]) for row in rows[:2]]
     places = [(30, 20), (30, -20), (5, 55), (5, -55), (1, -89), (1, 89), (1, 89.9999), (1, -89.9999), (90, 90)]
@@ -219,7 +219,7 @@ def countries() -> dict[str, Any]:
 @pytest.mark.spec("geo.predicates.geography", "geo.predicates.dwithin", "geo.pruning.sound")
 @settings(max_examples=share(0.05))
 @given(st.data())
-def test_countries_stand_to_others_and_to_shapes_as_s2_finds(countries: dict[str, Any], data: st.DataObject) -> None:
+def test_relations_of_countries_match_s2(countries: dict[str, Any], data: st.DataObject) -> None:
     tolerance = data.draw(st.sampled_from([0, 0.5, 2, 5]), "simplified")
     simplified = {name: shape.simplify(tolerance) for name, shape in countries.items()}
     rows = {name: shape for name, shape in simplified.items() if s2.is_valid(shape)}
@@ -234,7 +234,7 @@ def test_countries_stand_to_others_and_to_shapes_as_s2_finds(countries: dict[str
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside")
 @pytest.mark.parametrize("tolerance", [*(pytest.param(metres, marks=pytest.mark.slow) for metres in (1, 2)), 4])
-def test_the_coast_of_antarctica_has_the_pole_inside_from_any_vertex(
+def test_antarctica_contains_the_pole_from_any_vertex(
     countries: dict[str, Any], tolerance: float
 ) -> None:
     mainland = max(countries["Antarctica"].geoms, key=lambda part: part.area)

@@ -74,7 +74,7 @@ FIELDS = {
 
 @pytest.mark.spec("geometry.physical", "geography.physical", "geometry.crs", "geography.crs", "geography.algorithm")
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_marked_column_is_written_with_its_type_and_read_with_its_marks(name: str) -> None:
+def test_marked_column_round_trips_with_its_type_and_marks(name: str) -> None:
     field, logical = FIELDS[name]
     data = written(points_table(field), geoparquet=False)
     file = opened(data)
@@ -105,7 +105,7 @@ def test_chunks_have_boxes_and_types_but_no_minimum_and_maximum(name: str, wraps
 
 @pytest.mark.spec("geo.box.geography")
 @pytest.mark.parametrize("edges", ["spherical", "karney"])
-def test_the_box_of_geography_holds_whole_edges(edges: geo.types.Edges) -> None:
+def test_geography_box_contains_full_edges(edges: geo.types.Edges) -> None:
     lines = geo.from_shapely([shapely.LineString([(0, 60), (90, 60)]), None])
     table = pa.table([lines], schema=pa.schema([geo.geometry_field("g", edges=edges)]))
     data = written(table)
@@ -117,7 +117,7 @@ def test_the_box_of_geography_holds_whole_edges(edges: geo.types.Edges) -> None:
     assert theirs.ymax == found.bbox.ymax
 
 
-def test_a_chunk_of_nulls_has_no_geospatial_statistics() -> None:
+def test_all_null_chunk_has_no_geospatial_statistics() -> None:
     table = pa.table([pa.nulls(3, pa.binary())], schema=pa.schema([geo.geometry_field("g")]))
     data = written(table)
     assert chunk(data).geospatial_statistics is None
@@ -125,7 +125,7 @@ def test_a_chunk_of_nulls_has_no_geospatial_statistics() -> None:
 
 
 @pytest.mark.spec("geo.box.zm", "geo.types.several")
-def test_geometries_inside_structs_and_lists_have_statistics() -> None:
+def test_nested_geometries_have_statistics() -> None:
     values = geo.from_points([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]).storage
     field = geo.geometry_field("g")
     struct = pa.StructArray.from_arrays([values], fields=[field])
@@ -144,7 +144,7 @@ class TestWhatIsWritten:
     @pytest.mark.spec("geo.wkb.ewkb")
     @given(st.lists(st.one_of(st.none(), trees(st.floats(-90, 90))), max_size=4))
     @settings(max_examples=share(0.3))
-    def test_files_hold_iso_wkb_whatever_came_in(self, geometries: list[twin.Geometry | None]) -> None:
+    def test_files_contain_iso_wkb_for_any_input(self, geometries: list[twin.Geometry | None]) -> None:
         strict = [g for g in geometries if g is None or twin.is_strict(g)]
         array = pa.array([None if g is None else twin.encode(g) for g in strict], pa.binary())
         table = pa.table([array], schema=pa.schema([geo.geometry_field("g")]))
@@ -152,7 +152,7 @@ class TestWhatIsWritten:
         assert pq.read_table(io.BytesIO(written(table)))["g"].to_pylist() == expected
 
     @pytest.mark.spec("geo.wkb.ewkb")
-    def test_an_srid_must_be_the_columns_crs(self) -> None:
+    def test_srid_must_match_the_column_crs(self) -> None:
         def ewkb(*srids: int) -> pa.Table:
             points = [twin.Geometry(1, 0, [(1.0, 2.0)], extended=True, srid=srid) for srid in srids]
             values = [twin.encode(twin.to_iso(points[0])), *map(twin.encode, points)]
@@ -167,7 +167,7 @@ class TestWhatIsWritten:
             written(ewkb(4326, 0, 4326, 3857), geometry={"g": None})
 
     @pytest.mark.parametrize("type", [pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int32(), pa.binary())])
-    def test_any_arrow_layout_of_bytes_is_taken(self, type: pa.DataType) -> None:
+    def test_any_arrow_binary_layout_is_accepted(self, type: pa.DataType) -> None:
         field = geo.geometry_field("g").with_type(type)
         plain = points_table(geo.geometry_field("g"))["g"]
         array = plain.combine_chunks().dictionary_encode() if pa.types.is_dictionary(type) else plain.cast(type)
@@ -175,13 +175,13 @@ class TestWhatIsWritten:
         assert opened(data).read()["g"].to_pylist() == plain.to_pylist()
         assert chunk(data).geospatial_statistics.bbox is not None
 
-    def test_extension_arrays_are_taken_with_their_crs(self) -> None:
+    def test_extension_arrays_are_accepted_with_their_crs(self) -> None:
         table = geo.as_extension(points_table(geo.geometry_field("g", "EPSG:3857")))
         file = opened(written(table))
         assert types.type_of(file.arrow_schema.field("g")) == GeospatialType("EPSG:3857")
         assert file.read()["g"].to_pylist() == table["g"].to_pylist()
 
-    def test_geopandas_columns_are_taken_with_their_crs(self) -> None:
+    def test_geopandas_columns_are_accepted_with_their_crs(self) -> None:
         geopandas = pytest.importorskip("geopandas")
         frame = geopandas.GeoSeries.from_xy([1.0], [2.0], crs="EPSG:3857").to_frame("g")
         file = opened(written(pa.table(frame.to_arrow())))
@@ -189,7 +189,7 @@ class TestWhatIsWritten:
         back = geopandas.GeoDataFrame.from_arrow(file.read())
         assert back.geometry.iloc[0] == shapely.Point(1, 2)
 
-    def test_bad_wkb_is_an_error_with_row_and_byte_and_nothing_is_written(self, tmp_path: Path) -> None:
+    def test_invalid_wkb_is_an_error_with_row_and_byte(self, tmp_path: Path) -> None:
         array = pa.array([b"\1\1\0\0\0" + b"\0" * 16, b"\1\1\0\0\0\0"], pa.binary())
         target = tmp_path / "f.parquet"
         with pytest.raises(GeometryError, match="row 1: the geometry ends too early") as caught:
@@ -197,7 +197,7 @@ class TestWhatIsWritten:
         assert (caught.value.row, caught.value.offset) == (1, 5)
         assert not target.exists()
 
-    def test_a_column_that_holds_no_bytes_is_refused(self) -> None:
+    def test_column_that_is_not_binary_is_rejected(self) -> None:
         with pytest.raises(GeometryError, match="holds WKB"):
             written(pa.table({"g": ["POINT (0 0)"]}), geometry={"g": None})
 
@@ -219,11 +219,11 @@ class TestOptions:
             ({"check_range": False}, GeospatialType()),
         ],
     )
-    def test_an_option_makes_a_plain_column_a_geometry(self, option: Any, expected: GeospatialType) -> None:
+    def test_option_makes_a_plain_column_a_geometry(self, option: Any, expected: GeospatialType) -> None:
         file = opened(written(self.PLAIN, geometry={"g": option}, geoparquet=False))
         assert types.type_of(file.arrow_schema.field("g")) == expected
 
-    def test_an_option_wins_over_the_marks_where_it_says_something(self) -> None:
+    def test_explicit_option_overrides_the_marks(self) -> None:
         table = points_table(geo.geometry_field("g", "EPSG:4269", "spherical"))
         for option, expected in [
             ({"check_range": True}, GeospatialType("EPSG:4269", "spherical")),
@@ -234,7 +234,7 @@ class TestOptions:
             assert types.type_of(file.arrow_schema.field("g")) == expected
 
     @pytest.mark.spec("geo.crs.projjson")
-    def test_a_crs_may_stand_in_a_property_of_the_file(self) -> None:
+    def test_crs_may_be_in_a_file_property(self) -> None:
         own = pyproj.CRS("EPSG:5070").to_json()
         far = pa.table({"g": geo.from_points([1e6], [2e6])})
         data = written(far, geometry={"g": "projjson:albers"}, key_value_metadata={"albers": own}, geoparquet=False)
@@ -248,7 +248,7 @@ class TestOptions:
             written(far, geometry={"g": "projjson:nad83"}, key_value_metadata={"nad83": geographic})
 
     @pytest.mark.spec("geo.crs.projjson")
-    def test_a_crs_may_stand_in_a_property_of_the_table_that_the_file_belongs_to(self) -> None:
+    def test_crs_may_be_in_a_table_property(self) -> None:
         own = pyproj.CRS("EPSG:5070").to_json()
         far = pa.table({"g": geo.from_points([1e6], [2e6])})
         field = types.mark(pa.field("g", pa.binary()), GeospatialType("projjson:albers"))
@@ -274,7 +274,7 @@ class TestOptions:
 
     @pytest.mark.spec("geography.crs")
     @pytest.mark.parametrize("crs", ["EPSG:3857", "srid:7", "srid:0"])
-    def test_geography_must_be_known_to_be_in_a_geographic_crs(self, crs: str) -> None:
+    def test_geography_requires_a_geographic_crs(self, crs: str) -> None:
         with pytest.raises(GeometryError, match="column 'g': GEOGRAPHY needs a geographic CRS"):
             written(self.PLAIN, geometry={"g": {"crs": crs, "edges": "spherical"}})
 
@@ -283,7 +283,7 @@ class TestRange:
     @pytest.mark.spec("geo.crs.bounds", "geography.range", "geography.crs")
     @pytest.mark.parametrize("place", [(180.1, 0.0), (-181.0, 0.0), (0.0, 90.5), (0.0, -91.0), (math.inf, 0.0)])
     @pytest.mark.parametrize("name", ["geometry", "geography"])
-    def test_coordinates_that_are_no_longitude_and_latitude_are_refused(
+    def test_coordinates_out_of_longitude_and_latitude_range_are_rejected(
         self, name: str, place: tuple[float, float]
     ) -> None:
         table = points_table(FIELDS[name][0], [(180.0, 90.0), (-180.0, -90.0), place])
@@ -292,7 +292,7 @@ class TestRange:
         assert caught.value.row == 2
 
     @pytest.mark.spec("geo.crs.bounds", "geography.range")
-    def test_the_check_can_be_switched_off_for_geometry_only(self) -> None:
+    def test_range_check_can_be_disabled_for_geometry_only(self) -> None:
         outside = [(181.0, 0.0), (0.0, 95.0)]
         data = written(points_table(FIELDS["geometry"][0], outside), geometry={"g": {"check_range": False}})
         assert chunk(data).geospatial_statistics.bbox == BoundingBox(0, 181, 0, 95).to_metadata()
@@ -300,7 +300,7 @@ class TestRange:
             written(points_table(FIELDS["geography"][0], outside), geometry={"g": {"check_range": False}})
 
     @pytest.mark.parametrize("crs", ["EPSG:3857", "srid:0"])
-    def test_other_systems_have_no_range(self, crs: str) -> None:
+    def test_other_crs_have_no_range(self, crs: str) -> None:
         table = points_table(geo.geometry_field("g", crs), [(1e7, -1e7)])
         assert chunk(written(table)).geospatial_statistics.bbox.xmin == 1e7
 
@@ -335,19 +335,19 @@ class TestPruning:
     FAR = SpatialPredicate("intersects", (50, 50, 60, 60))
     BOX = BoundingBox(0, 1, 0, 1)
 
-    def test_a_row_group_is_refused_by_its_box_alone(self) -> None:
+    def test_row_group_is_pruned_by_its_box_alone(self) -> None:
         assert not may_match(GEOMETRY, stored(self.BOX), self.FAR)
         assert may_match(GEOMETRY, stored(self.BOX), SpatialPredicate("intersects", (1, 1, 9, 9)))
         assert not may_match(GEOGRAPHY, stored(self.BOX), self.FAR)
 
     @pytest.mark.spec("geometry.order", "geography.order")
     @pytest.mark.parametrize("logical", [GEOMETRY, GEOGRAPHY])
-    def test_binary_bounds_left_by_other_writers_refuse_nothing(self, logical: metadata.LogicalType) -> None:
+    def test_binary_bounds_of_other_writers_prune_nothing(self, logical: metadata.LogicalType) -> None:
         lying = Bounds(minimum=b"\0", maximum=b"\0", null_count=0, num_values=3)
         assert may_match(logical, Chunk(None, lying), self.FAR)
         assert may_match(logical, replace(stored(None), known=lying), self.FAR)
 
-    def test_a_chunk_of_nulls_matches_nothing(self) -> None:
+    def test_all_null_chunk_does_not_match(self) -> None:
         for operation in get_args(Operation):
             predicate = SpatialPredicate(operation, (0, 0, 1, 1), 1.0 if operation == "dwithin" else None)
             assert not may_match(GEOMETRY, Chunk(None, NULLS), predicate)
@@ -362,19 +362,19 @@ class TestPruning:
             BoundingBox(1.7e308, -1.7e308, 0, 1),
         ],
     )
-    def test_a_box_that_cannot_be_true_is_ignored(self, box: BoundingBox) -> None:
+    def test_invalid_box_is_ignored(self, box: BoundingBox) -> None:
         assert may_match(GEOMETRY, stored(box), self.FAR)
 
     @pytest.mark.spec("geo.box.wraparound_only")
     @pytest.mark.parametrize("crs", ["EPSG:3857", "no such crs", "projjson:missing"])
-    def test_a_wrapping_box_counts_in_a_geographic_crs_only(self, crs: str) -> None:
+    def test_wrapping_box_is_valid_only_in_a_geographic_crs(self, crs: str) -> None:
         wrapping = stored(BoundingBox(170, -170, 0, 1))
         elsewhere = SpatialPredicate("intersects", (0, 0, 1, 1))
         assert not may_match(GEOMETRY, wrapping, elsewhere)
         other = metadata.LogicalType(GEOMETRY=metadata.GeometryType(crs=crs))
         assert may_match(other, wrapping, elsewhere)
 
-    def test_on_geography_edges_of_the_query_count_as_they_run(self) -> None:
+    def test_query_edges_are_geodesic_on_geography(self) -> None:
         line = SpatialPredicate("intersects", shapely.LineString([(0, 60), (90, 60)]))
         above = BoundingBox(40, 50, 66, 67)
         assert not may_match(GEOMETRY, stored(above), line)
@@ -382,7 +382,7 @@ class TestPruning:
         assert not may_match(GEOGRAPHY, stored(self.BOX), line)
         assert not may_match(GEOGRAPHY, stored(self.BOX), SpatialPredicate("intersects", shapely.Point(50, 50)))
 
-    def test_a_predicate_of_another_kind_or_an_unknown_algorithm_refuses_nothing(self) -> None:
+    def test_unknown_predicates_and_algorithms_prune_nothing(self) -> None:
         assert may_match(GEOMETRY, replace(stored(self.BOX), known=NULLS), "some other question")
         future = metadata.LogicalType(GEOGRAPHY=metadata.GeographyType(algorithm=77))
         assert may_match(future, stored(self.BOX), self.FAR)
@@ -394,7 +394,7 @@ class TestPruning:
         st.sampled_from(["EPSG:3857", None]),
     )
     @settings(max_examples=share(0.4))
-    def test_reading_the_row_groups_that_may_match_finds_every_match(
+    def test_row_groups_that_may_match_contain_every_match(
         self, geometries: list[Any], corners: tuple[float, float, float, float], crs: str | None
     ) -> None:
         xmin, y0, xmax, y1 = corners
@@ -411,7 +411,7 @@ class TestPruning:
 
 class TestPublicFiles:
     @pytest.mark.spec("geo.crs.srid", "geo.crs.default", "geography.algorithm")
-    def test_their_columns_are_read_with_marks(self, parquet_testing: Path) -> None:
+    def test_columns_are_read_with_marks(self, parquet_testing: Path) -> None:
         for name, type in {
             "crs-default": GeospatialType(),
             "crs-srid": GeospatialType("srid:5070"),
@@ -421,12 +421,12 @@ class TestPublicFiles:
             file = pqext.open(parquet_testing / "data" / "geospatial" / f"{name}.parquet")
             assert types.type_of(file.arrow_schema.field(file.arrow_schema.names[-1])) == type, name
 
-    def test_an_inline_crs_is_read_as_the_system_it_describes(self, parquet_testing: Path) -> None:
+    def test_inline_crs_is_read_as_its_definition(self, parquet_testing: Path) -> None:
         file = pqext.open(parquet_testing / "data" / "geospatial" / "crs-arbitrary-value.parquet")
         assert types.type_of(file.arrow_schema.field("geometry")) == GeospatialType("EPSG:5070")
 
     @pytest.mark.parametrize("name", ["geospatial", "geography-points", "geography-polygons", "crs-arbitrary-value"])
-    def test_they_are_written_again_the_same(self, parquet_testing: Path, name: str) -> None:
+    def test_public_files_round_trip(self, parquet_testing: Path, name: str) -> None:
         source = pqext.open(parquet_testing / "data" / "geospatial" / f"{name}.parquet")
         table = source.read()
         copy = opened(written(table))
@@ -436,7 +436,7 @@ class TestPublicFiles:
 
     @pytest.mark.spec("geo.box.wraparound", "geography.range")
     @pytest.mark.parametrize("box", [(170, -20, -170, 20), (0, 80, 10, 90), (-180, -90, 180, 90), (10, 10, 11, 11)])
-    def test_their_boxes_prune_soundly(self, parquet_testing: Path, box: tuple[float, float, float, float]) -> None:
+    def test_public_boxes_lose_no_rows(self, parquet_testing: Path, box: tuple[float, float, float, float]) -> None:
         file = pqext.open(parquet_testing / "data" / "geospatial" / "geography-points.parquet")
         predicate = SpatialPredicate("intersects", box)
         leaf = file.schema.leaves[1]
@@ -448,14 +448,14 @@ class TestPublicFiles:
 
 
 class TestDuckDB:
-    def test_it_reads_our_geometries(self, tmp_path: Path) -> None:
+    def test_duckdb_reads_our_geometries(self, tmp_path: Path) -> None:
         duckdb = pytest.importorskip("duckdb")
         target = tmp_path / "points.parquet"
         pqext.write_table(points_table(FIELDS["geometry"][0]), target)
         rows = duckdb.sql(f"select g::varchar from '{target}'").fetchall()
         assert rows == [("POINT (170 1)",), ("POINT (-170 2)",), ("POINT (175 -3)",)]
 
-    def test_it_finds_the_rows_of_boxes_that_wrap(self, tmp_path: Path) -> None:
+    def test_duckdb_returns_rows_of_wrapping_boxes(self, tmp_path: Path) -> None:
         duckdb = pytest.importorskip("duckdb", minversion="2.0", reason="DuckDB knows GEOMETRY itself from 2.0 on")
         target = tmp_path / "points.parquet"
         inland = [(0.0, 1.0), (1.0, 2.0), (2.0, -3.0)]

@@ -42,21 +42,21 @@ def points(box: BoundingBox) -> set[tuple[float, float]]:
 
 @pytest.mark.spec("geo.box.wraparound")
 @given(boxes(), boxes())
-def test_boxes_intersect_when_they_share_a_point(one: BoundingBox, other: BoundingBox) -> None:
+def test_boxes_intersect_if_they_share_a_point(one: BoundingBox, other: BoundingBox) -> None:
     assert one.intersects(other) == bool(points(one) & points(other))
     assert one.intersects(other) == other.intersects(one)
 
 
 @pytest.mark.spec("geo.box.wraparound")
 @given(boxes(), boxes())
-def test_a_box_contains_another_when_it_holds_all_its_points(one: BoundingBox, other: BoundingBox) -> None:
+def test_box_contains_another_if_it_contains_all_its_points(one: BoundingBox, other: BoundingBox) -> None:
     # What lies beyond 180 is not tested here: a wrapping box goes on, one that ends at 180 does not.
     assert one.contains(other) == (points(other) <= points(one))
 
 
 @pytest.mark.spec("geo.box.wraparound")
 @given(boxes(), boxes(), st.booleans())
-def test_a_union_holds_both_and_wraps_only_where_that_is_allowed(
+def test_union_contains_both_boxes_and_wraps_only_if_allowed(
     one: BoundingBox, other: BoundingBox, longitudes: bool
 ) -> None:
     union = one.union(other, longitudes=longitudes)
@@ -67,7 +67,7 @@ def test_a_union_holds_both_and_wraps_only_where_that_is_allowed(
         assert union.width <= planar
 
 
-def test_a_union_keeps_the_ranges_that_only_one_side_has() -> None:
+def test_union_preserves_ranges_of_either_box() -> None:
     flat, deep = BoundingBox(0, 1, 0, 1), BoundingBox(2, 3, -1, 0, zmin=5, zmax=6)
     assert flat.union(deep) == BoundingBox(0, 3, -1, 1, zmin=5, zmax=6)
     assert deep.union(BoundingBox(0, 0, 0, 0, 4, 5, 1, 1)) == BoundingBox(0, 3, -1, 0, 4, 6, 1, 1)
@@ -85,7 +85,7 @@ def test_a_union_keeps_the_ranges_that_only_one_side_has() -> None:
         BoundingBox(1e308, -1e308, 0, 1),
     ],
 )
-def test_a_box_that_cannot_be_true_refuses_nothing(box: BoundingBox) -> None:
+def test_invalid_box_prunes_nothing(box: BoundingBox) -> None:
     world, nowhere = BoundingBox(-180, 180, -90, 90), BoundingBox(5, 6, 50, 60)
     assert not box.usable
     for other in (world, nowhere):
@@ -104,7 +104,7 @@ def test_a_box_that_cannot_be_true_refuses_nothing(box: BoundingBox) -> None:
         (None, (-180.0, 180.0)),
     ],
 )
-def test_a_box_wraps_around_a_gap_only_when_it_gets_smaller(
+def test_box_wraps_around_a_gap_only_if_it_becomes_smaller(
     gap: tuple[float, float] | None, expected: tuple[float, float]
 ) -> None:
     box = BoundingBox(-180, 180, 0, 1)
@@ -114,7 +114,7 @@ def test_a_box_wraps_around_a_gap_only_when_it_gets_smaller(
     assert narrow.wrapped((-5.0, 5.0)) == narrow
 
 
-def test_a_box_goes_into_metadata_and_back() -> None:
+def test_box_round_trips_through_metadata() -> None:
     box = BoundingBox(170, -170, -1, 1, zmin=3, zmax=4)
     assert BoundingBox.from_metadata(box.to_metadata()) == box
     assert box.to_metadata() == metadata.BoundingBox(xmin=170, xmax=-170, ymin=-1, ymax=1, zmin=3, zmax=4)
@@ -124,7 +124,7 @@ def test_a_box_goes_into_metadata_and_back() -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 @settings(max_examples=share(0.3))
 @given(box=boxes(), query=boxes())
-def test_one_box_gets_the_answer_of_many(
+def test_single_box_result_equals_the_vectorised_result(
     operation: Any, type: GeospatialType, box: BoundingBox, query: BoundingBox
 ) -> None:
     predicate = SpatialPredicate(operation, query, 0.5 if operation == "dwithin" else None)
@@ -133,7 +133,7 @@ def test_one_box_gets_the_answer_of_many(
     assert {int(predicate.answer(box, type))} == set(predicate.answers(xmin, xmax, ymin, ymax, type).tolist())
 
 
-def test_the_public_names_are_there() -> None:
+def test_public_names_exist() -> None:
     assert {name for name in geo.__all__ if not hasattr(geo, name)} == set()
     assert set(geo.__all__) <= set(dir(geo))
     with pytest.raises(AttributeError, match="no attribute"):

@@ -25,7 +25,7 @@ def boxes(xmin: Decimal, xmax: Decimal, ymin: float = -10, ymax: float = 10) -> 
 
 
 @given(TENTHS, st.integers(1, 1700), st.integers(1, 1700), st.sampled_from([-360, 0, 360]))
-def test_boxes_that_touch_a_turn_away_meet_in_spite_of_rounding(start: int, width: int, other: int, turn: int) -> None:
+def test_boxes_touching_after_a_turn_intersect_despite_rounding(start: int, width: int, other: int, turn: int) -> None:
     west, east = Decimal(start) / 10, Decimal(start + width) / 10
     beyond = east + Decimal(other) / 10
     assert region(west, east).meets(boxes(east + turn, beyond + turn)).all()
@@ -36,14 +36,14 @@ def test_boxes_that_touch_a_turn_away_meet_in_spite_of_rounding(start: int, widt
 
 
 @given(TENTHS, st.integers(1, 1700), st.sampled_from([-360, 0, 360]))
-def test_box_holds_the_same_box_a_turn_away_in_spite_of_rounding(start: int, width: int, turn: int) -> None:
+def test_box_contains_itself_after_a_turn_despite_rounding(start: int, width: int, turn: int) -> None:
     west, east = Decimal(start) / 10, Decimal(start + width) / 10
     assert region(west, east).within(boxes(west + turn, east + turn)).all()
     assert not region(west, east).within(boxes(west + turn + Decimal("0.001"), east + turn)).any()
 
 
 @given(TENTHS, st.integers(1, 1700), st.sampled_from([-540, -180, 180, 540]))
-def test_longitudes_that_were_normalised_in_doubles_are_the_same(start: int, width: int, shift: int) -> None:
+def test_normalised_longitudes_are_equal(start: int, width: int, shift: int) -> None:
     """As most programs bring longitudes between -180 and 180, which rounds them twice."""
     west, east = start / 10, (start + width) / 10
     ends = [np.mod(np.array([end + shift]), 360) - 180 for end in (west + 180 - shift, east + 180 - shift)]
@@ -54,13 +54,13 @@ def test_longitudes_that_were_normalised_in_doubles_are_the_same(start: int, wid
 
 
 @pytest.mark.parametrize("turn", [0, 360])
-def test_plane_has_no_turn(turn: int) -> None:
+def test_plane_does_not_wrap(turn: int) -> None:
     plane = region(Decimal(1), Decimal(2), globe=False)
     assert plane.meets(boxes(Decimal(1 + turn), Decimal(2 + turn))).all() == (turn == 0)
 
 
 @pytest.mark.parametrize("latitude", [-90, 90])
-def test_boxes_at_one_pole_meet_whatever_their_longitudes(latitude: int) -> None:
+def test_boxes_at_one_pole_intersect_at_any_longitude(latitude: int) -> None:
     cap = sorted([latitude, latitude * 8 / 9])
     small = region(Decimal(10), Decimal(20), *cap)
     far = boxes(Decimal(100), Decimal(110), *cap)
@@ -86,7 +86,7 @@ def test_box_wraps_between_longitudes_only(xmin: int, xmax: int, geographic: boo
     assert boxes(Decimal(xmin), Decimal(xmax)).usable(geographic).tolist() == [usable]
 
 
-def test_planar_boxes_with_one_that_wraps_have_no_box_around_them() -> None:
+def test_planar_boxes_including_a_wrapping_one_have_no_union() -> None:
     plain, wrapping = BoundingBox(1, 2, 3, 4), BoundingBox(170, -170, 3, 4)
     assert union([plain, wrapping], geographic=False) is None
     assert union([wrapping], geographic=False) is None

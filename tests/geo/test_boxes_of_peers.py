@@ -130,7 +130,7 @@ COLUMNS = {
 @pytest.mark.spec("geo.statistics.place", "geo.box.contains", "geo.box.skip_nan", "geo.types.codes", "geo.types.unique")
 @FEW
 @given(st.data(), st.integers(1, 4))
-def test_duckdb_and_pyarrow_see_the_boxes_and_types_that_we_write(
+def test_duckdb_and_pyarrow_read_our_boxes_and_types(
     tmp_path: Path, data: st.DataObject, group_rows: int
 ) -> None:
     given_rows = {name: data.draw(rows_of(x, y), name) for name, (x, y, _) in COLUMNS.items()}
@@ -158,7 +158,7 @@ def test_duckdb_and_pyarrow_see_the_boxes_and_types_that_we_write(
                 assert ours[0][2] <= plain[0][2] <= plain[0][3] <= ours[0][3], name  # type: ignore[operator]
 
 
-def test_they_see_boxes_that_wrap(tmp_path: Path) -> None:
+def test_other_readers_see_wrapping_boxes(tmp_path: Path) -> None:
     path = tmp_path / "wrapping.parquet"
     points = geo.from_points([179.0, -178.5], [5.0, 6.0])
     lines = geo.from_shapely([shapely.LineString([(175, 60), (-175, 60)]), None])
@@ -191,7 +191,7 @@ class TestFilesOfDuckDB:
 
     @settings(max_examples=share(0.03), suppress_health_check=OVERWRITES)
     @given(st.lists(st.integers(0, 2**31), min_size=3, max_size=3))
-    def test_its_boxes_are_those_that_we_find_in_its_rows(self, tmp_path: Path, seeds: list[int]) -> None:
+    def test_geopandas_boxes_match_those_of_the_rows(self, tmp_path: Path, seeds: list[int]) -> None:
         texts: list[str | None] = []
         for seed in seeds:
             random = np.random.default_rng(seed)
@@ -217,7 +217,7 @@ class TestFilesOfDuckDB:
                 assert sorted(theirs[1]) == list(expected.geospatial_types)
 
     @pytest.mark.spec("geo.pruning.sound")
-    def test_its_row_groups_are_left_out_by_their_boxes(self, tmp_path: Path) -> None:
+    def test_geopandas_row_groups_are_pruned_by_their_boxes(self, tmp_path: Path) -> None:
         random = np.random.default_rng(8)
         shapes: list[Any] = []
         for place in [(-150.0, 40.0), (0.0, 0.0), (120.0, -30.0)]:
@@ -245,7 +245,7 @@ class TestFilesOfDuckDB:
     st.sampled_from([None, "EPSG:3857", "EPSG:4326", "EPSG:5070"]),
     holed.window(),
 )
-def test_geopandas_sees_the_crs_and_the_boxes(
+def test_geopandas_reads_crs_and_boxes(
     tmp_path: Path, shapes: list[Any], crs: str | None, window: tuple[float, float, float, float]
 ) -> None:
     path = tmp_path / "geopandas.parquet"

@@ -34,7 +34,7 @@ CONSTRUCTORS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 @pytest.mark.parametrize("crs", [None, "EPSG:3857", 5070])
-def test_a_table_of_a_constructed_array_is_written_with_type_crs_and_box(name: str, crs: Any) -> None:
+def test_constructed_array_is_written_with_type_crs_and_box(name: str, crs: Any) -> None:
     array = CONSTRUCTORS[name](crs=crs)
     table = pa.table({"g": array})
     pqext.write_table(table, sink := io.BytesIO(), geoparquet=True)
@@ -52,7 +52,7 @@ def test_geojson_is_marked_as_longitude_and_latitude() -> None:
     assert geo.to_shapely(array).tolist() == [POINT, None]
 
 
-def test_other_libraries_see_geometries() -> None:
+def test_other_libraries_read_constructed_geometries() -> None:
     table = pa.table({"g": geo.from_points([1.0], [2.0])})
     assert str(duckdb.from_arrow(table).types[0]).startswith("GEOMETRY")
     assert geopandas.GeoDataFrame.from_arrow(table).crs == pyproj.CRS("OGC:CRS84")
@@ -61,12 +61,12 @@ def test_other_libraries_see_geometries() -> None:
 
 
 @pytest.mark.parametrize(("crs", "expected"), [(4326, "EPSG:4326"), (None, "srid:0"), (32633, "EPSG:32633")])
-def test_a_geoseries_keeps_its_crs(crs: Any, expected: str) -> None:
+def test_geoseries_preserves_its_crs(crs: Any, expected: str) -> None:
     array = geo.from_shapely(geopandas.GeoSeries([POINT], crs=crs))
     assert types.array_type(array.type) == geo.GeospatialType(expected)
 
 
-def test_a_geoseries_is_not_relabelled() -> None:
+def test_geoseries_is_not_relabelled() -> None:
     series = geopandas.GeoSeries([POINT], crs=32633)
     with pytest.raises(ValueError, match="has CRS EPSG:32633, but crs= states EPSG:4326"):
         geo.from_shapely(series, crs=4326)
@@ -77,7 +77,7 @@ def test_a_geoseries_is_not_relabelled() -> None:
     assert types.array_type(geo.from_shapely(unknown, crs=4326).type) == geo.GeospatialType("EPSG:4326")
 
 
-def test_geoarrow_keeps_crs_and_edges_of_the_extension_type() -> None:
+def test_geoarrow_crs_and_edges_are_preserved() -> None:
     series = geopandas.GeoSeries([POINT], crs=5070)
     with pytest.raises(ValueError, match="not a GeoArrow layout"):
         geo.from_geoarrow(pa.array([b""]))
@@ -87,7 +87,7 @@ def test_geoarrow_keeps_crs_and_edges_of_the_extension_type() -> None:
     assert types.array_type(geo.from_geoarrow(extension).type) == geo.GeospatialType("EPSG:4267", "spherical")
 
 
-def test_transformed_and_clamped_arrays_stay_marked() -> None:
+def test_transformed_and_clamped_arrays_remain_marked() -> None:
     points = geo.from_points([181.0], [2.0])
     assert types.array_type(geo.clamp(points).type) == geo.GeospatialType()
     moved = geo.transform(points, None, 3857)
@@ -104,7 +104,7 @@ def test_coordinates_in_metres_without_a_crs_are_rejected_on_write() -> None:
 
 
 @pytest.mark.parametrize("form", ["array", "table", "batch"])
-def test_from_shapely_reads_no_arrow_arrays(form: str) -> None:
+def test_from_shapely_rejects_arrow_arrays(form: str) -> None:
     invalid = WKB["an offset far beyond the data"]
     given = {
         "array": invalid,
@@ -115,6 +115,6 @@ def test_from_shapely_reads_no_arrow_arrays(form: str) -> None:
         geo.from_shapely(given)
 
 
-def test_from_shapely_reads_no_arrays_of_different_shapes() -> None:
+def test_from_shapely_rejects_arrays_of_different_shapes() -> None:
     with pytest.raises(TypeError, match="expected a sequence of shapely geometries"):
         geo.from_shapely([np.zeros((2, 2)), np.zeros((2, 3))])

@@ -62,7 +62,7 @@ def rows_of(source: Any, filter: Any) -> list[int]:
 @pytest.mark.spec("geo.crs.bounds", "geography.range")
 @pytest.mark.parametrize("edges", types.EDGES)
 @pytest.mark.parametrize("place", [(BEYOND, 66.0), (-BEYOND, 66.0), (12.0, 90.0000000001), (12.0, -90.0000000001)])
-def test_rounding_beyond_the_range_is_written_as_it_is(edges: types.Edges, place: tuple[float, float]) -> None:
+def test_rounding_beyond_the_range_is_written_unchanged(edges: types.Edges, place: tuple[float, float]) -> None:
     values = table([shapely.Point(place), shapely.Point(1, 2)], edges)
     sink = written(values)
     assert pqext.read_table(sink).equals(values)
@@ -79,7 +79,7 @@ def test_rounding_beyond_the_range_is_written_as_it_is(edges: types.Edges, place
 
 @pytest.mark.spec("geography.range")
 @pytest.mark.parametrize("edges", GLOBE)
-def test_what_rounding_put_beyond_the_antimeridian_is_found_on_both_sides(edges: types.Edges) -> None:
+def test_values_rounded_beyond_the_antimeridian_match_on_both_sides(edges: types.Edges) -> None:
     values = table([RUSSIA, shapely.Point(-BEYOND, 65), shapely.Point(0, 90.0000000001), shapely.Point(1, 2)], edges)
     ends = [shapely.box(170, 60, 180, 70), shapely.Point(-180, 65), shapely.Point(0, 90), shapely.Point(1, 2)]
     exact = table(ends, edges)
@@ -107,7 +107,7 @@ OUTSIDE = [
 @pytest.mark.spec("geography.range")
 @pytest.mark.parametrize("bad", OUTSIDE, ids=str)
 @pytest.mark.parametrize("box", [None, BoundingBox(-180, 180, -90, 90), BoundingBox(0, 5, 0, 5)], ids=str)
-def test_a_row_out_of_range_stops_no_other(bad: Any, box: BoundingBox | None) -> None:
+def test_row_out_of_range_does_not_affect_others(bad: Any, box: BoundingBox | None) -> None:
     shapes = [INSIDE[0], bad, *INSIDE[2:]]
     source = foreign(shapes, box, rows=len(shapes))
     assert pqext.read_table(source)["n"].to_pylist() == [*range(5)]
@@ -129,7 +129,7 @@ def test_a_row_out_of_range_stops_no_other(bad: Any, box: BoundingBox | None) ->
     st.sampled_from([(170, 0, -170, 80), (0, 0, 3, 3), (-180, -90, 180, 90), (-120, 40, -90, 60)]),
     st.booleans(),
 )
-def test_boxes_of_such_files_never_lose_rows(shapes: list[Any], query: Any, negated: bool) -> None:
+def test_boxes_of_rounded_coordinates_never_lose_rows(shapes: list[Any], query: Any, negated: bool) -> None:
     asked = pqext.col("g").intersects(query)
     asked = ~asked if negated else asked
     answers = geo.intersects(geo.from_shapely(shapes), query, "spherical").to_pylist()
@@ -141,7 +141,7 @@ class TestClamp:
     @pytest.mark.spec("geo.crs.bounds")
     @pytest.mark.parametrize("edges", ["planar", "spherical", "karney"])
     @pytest.mark.parametrize("covering", [False, True])
-    def test_it_writes_the_ends_of_the_range(self, edges: types.Edges, covering: bool) -> None:
+    def test_clamp_writes_the_limits_of_the_range(self, edges: types.Edges, covering: bool) -> None:
         values = table([shapely.Point(181, 2, 7), None, shapely.Point(-500, -95), shapely.Point(3, 4)], edges)
         sink = written(values, geometry={"g": {"check_range": "clamp", "covering": covering, "order": "hilbert"}})
         found = {shape.wkt for shape in geo.to_shapely(pqext.read_table(sink)["g"]) if shape}
@@ -149,29 +149,29 @@ class TestClamp:
         assert not pqext.verify(sink).total
 
     @pytest.mark.spec("geo.crs.bounds")
-    def test_it_does_not_touch_what_has_no_range(self) -> None:
+    def test_clamp_leaves_columns_without_a_range_unchanged(self) -> None:
         values = table([shapely.Point(1e6, 2e6)], "planar", 3857)
         assert pqext.read_table(written(values, geometry={"g": {"check_range": "clamp"}})).equals(values)
 
     @pytest.mark.spec("geo.crs.bounds")
-    def test_infinite_coordinates_are_refused_all_the_same(self) -> None:
+    def test_clamp_rejects_infinite_coordinates(self) -> None:
         values = table([shapely.Point(1, 2), shapely.Point(np.inf, 2)])
         with pytest.raises(GeometryError, match="row 1"):
             written(values, geometry={"g": {"check_range": "clamp"}})
 
     @pytest.mark.spec("geo.crs.bounds")
     @pytest.mark.parametrize("check_range", ["clamp", True])
-    def test_rows_behind_one_with_z_are_looked_at(self, check_range: CheckRange) -> None:
+    def test_rows_after_a_row_with_z_are_checked(self, check_range: CheckRange) -> None:
         values = table([shapely.Point(1, 2, 3), shapely.Point(4, 5), shapely.Point(np.inf, 2, 1)])
         for _ in range(20):  # whatever the memory held before
             with pytest.raises(GeometryError, match=r"row 2: x from inf to inf, y from 2\.0 to 2\.0"):
                 written(values, geometry={"g": {"check_range": check_range}})
 
-    def test_other_words_are_refused(self) -> None:
+    def test_unknown_check_range_values_are_rejected(self) -> None:
         with pytest.raises(TypeError, match='check_range must be a bool or "clamp"'):
             written(table([]), geometry={"g": {"check_range": "clip"}})
 
-    def test_the_function_keeps_nan_and_what_lies_within(self) -> None:
+    def test_clamp_preserves_nan_and_values_in_range(self) -> None:
         shapes = [shapely.Point(np.nan, 100), None, RUSSIA, shapely.Point(), shapely.Point(np.inf, 1), INSIDE[2]]
         found = geo.to_shapely(geo.clamp(pa.chunked_array([geo.from_shapely(shapes)])))
         expected = [shapely.Point(np.nan, 90), None, shapely.box(170, 60, 180, 70), shapely.Point(), *shapes[4:]]

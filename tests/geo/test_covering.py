@@ -45,7 +45,7 @@ def written(data: pa.Table, covering: Any = True, **options: Any) -> bytes:
 
 
 @pytest.mark.spec("geo.covering.column", "geo.covering.null")
-def test_a_covering_column_stands_behind_its_geometry_and_every_reader_sees_its_boxes(tmp_path: Path) -> None:
+def test_covering_column_follows_its_geometry_and_is_readable_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "covered.parquet"
     path.write_bytes(written(table()))
     assert pqext.open(path).arrow_schema.names == ["id", "g", "g_bbox", "last"]
@@ -58,7 +58,7 @@ def test_a_covering_column_stands_behind_its_geometry_and_every_reader_sees_its_
 
 
 @pytest.mark.spec("geo.covering.column")
-def test_it_has_the_name_and_the_type_that_it_is_given() -> None:
+def test_covering_has_the_requested_name_and_type() -> None:
     assert pqext.open(written(table(), "box")).arrow_schema.names == ["id", "g", "box", "last"]
     found = pqext.read_table(written(table(), {"type": "float"}))["g_bbox"]
     assert found.type == pa.struct([pa.field(name, pa.float32()) for name in ("xmin", "ymin", "xmax", "ymax")])
@@ -67,7 +67,7 @@ def test_it_has_the_name_and_the_type_that_it_is_given() -> None:
 
 
 @pytest.mark.spec("geo.covering.float")
-def test_bounds_as_floats_are_rounded_outward() -> None:
+def test_float_bounds_are_rounded_outward() -> None:
     x = np.random.default_rng(1).uniform(-1e6, 1e6, 200)
     x[:3] = [1e300, -1e300, 0.1]
     data = pa.table([geo.from_points(x, -x)], schema=pa.schema([geo.geometry_field("g", "EPSG:3857")]))
@@ -80,7 +80,7 @@ def test_bounds_as_floats_are_rounded_outward() -> None:
 
 
 @pytest.mark.spec("geo.covering.column")
-def test_row_groups_batches_and_chunks_are_covered_alike() -> None:
+def test_row_groups_batches_and_chunks_are_covered_equally() -> None:
     whole = pa.concat_tables([table(), table(), table()])
     sink = io.BytesIO()
     with pqext.ParquetWriter(
@@ -97,7 +97,7 @@ def test_row_groups_batches_and_chunks_are_covered_alike() -> None:
 
 
 @pytest.mark.spec("geo.covering.column")
-def test_rows_that_a_column_orders_keep_their_boxes() -> None:
+def test_sorted_rows_preserve_their_boxes() -> None:
     data = table([shapely.Point(x, y) for x in range(6) for y in range(6)])
     found = pqext.read_table(written(data, geometry={"g": {"covering": True, "order": "hilbert"}}, page_rows=4))
     for shape, box in zip(geo.to_shapely(found["g"]), found["g_bbox"].to_pylist(), strict=True):
@@ -105,7 +105,7 @@ def test_rows_that_a_column_orders_keep_their_boxes() -> None:
     assert found["id"].to_pylist() != data["id"].to_pylist()
 
 
-def test_it_stands_beside_an_inferred_variant() -> None:
+def test_covering_coexists_with_an_inferred_variant() -> None:
     data = table().append_column("v", pqext.variant.parse_json(pa.array(['{"a": 1}'] * 5)))
     found = pqext.read_table(written(data, shredding={"v": "infer"}))
     assert found["g_bbox"].to_pylist() == BOXES
@@ -113,7 +113,7 @@ def test_it_stands_beside_an_inferred_variant() -> None:
 
 @pytest.mark.spec("geo.covering.name")
 @pytest.mark.parametrize("covering", ["id", "g", "last"])
-def test_a_name_that_is_taken_is_refused(covering: str) -> None:
+def test_existing_name_is_rejected(covering: str) -> None:
     with pytest.raises(ValueError, match=f"column '{covering}', which 'g' is to get, already exists"):
         written(table(), covering)
 
@@ -127,18 +127,18 @@ def test_a_name_that_is_taken_is_refused(covering: str) -> None:
         ({"type": "half"}, ValueError, "must be double or float, not 'half'"),
     ],
 )
-def test_options_that_are_none_are_refused(covering: Any, error: type[Exception], said: str) -> None:
+def test_invalid_options_are_rejected(covering: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         written(table(), covering or "")
 
 
-def test_a_geometry_within_another_column_has_none() -> None:
+def test_nested_geometry_has_no_covering() -> None:
     inner = pa.StructArray.from_arrays([geo.from_points([1.0], [2.0]).storage], fields=[geo.geometry_field("g")])
     with pytest.raises(ValueError, match=r"option covering requires a top-level column, not 's.g'"):
         pqext.write_table(pa.table({"s": inner}), io.BytesIO(), geometry={"s.g": {"covering": True}})
 
 
-def test_data_source_options_ask_for_it_in_json() -> None:
+def test_data_source_accepts_covering_options_in_json() -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
     from pqext.spark.options.save import write_options
 
@@ -149,7 +149,7 @@ def test_data_source_options_ask_for_it_in_json() -> None:
 
 
 @pytest.mark.spec("geo.covering.geometry")
-def test_bad_wkb_is_an_error_with_its_row() -> None:
+def test_invalid_wkb_is_an_error_with_its_row() -> None:
     bad = pa.table([pa.array([b"\1\1"])], schema=pa.schema([geo.geometry_field("g")]))
     with pytest.raises(pqext.GeometryError, match="row 0"):
         written(bad)
@@ -157,7 +157,7 @@ def test_bad_wkb_is_an_error_with_its_row() -> None:
 
 @pytest.mark.spec("geo.covering.encrypted")
 @pytest.mark.parametrize("plaintext_footer", [False, True])
-def test_it_is_encrypted_with_the_key_of_its_geometry(plaintext_footer: bool) -> None:
+def test_covering_is_encrypted_with_the_key_of_its_geometry(plaintext_footer: bool) -> None:
     encryption = FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
     data = written(table(), encryption=encryption)
     both = FileDecryption(footer_key=KEY, column_keys={"g": OTHER, "g_bbox": OTHER})
@@ -172,7 +172,7 @@ def test_it_is_encrypted_with_the_key_of_its_geometry(plaintext_footer: bool) ->
 
 
 @pytest.mark.spec("geo.covering.geometry")
-def test_coordinates_that_are_infinite_or_missing_are_what_they_are() -> None:
+def test_infinite_and_missing_coordinates_are_stored_as_such() -> None:
     shapes = [shapely.Point(math.nan, 1), shapely.Point(math.inf, 0)]
     found = pqext.read_table(
         written(table(shapes), geometry={"g": {"covering": True, "check_range": False}})
@@ -183,7 +183,7 @@ def test_coordinates_that_are_infinite_or_missing_are_what_they_are() -> None:
 
 @pytest.mark.spec("geo.covering.geometry")
 @pytest.mark.parametrize("kind", ["double", "float"])
-def test_engines_that_compare_bounds_lose_no_row_across_the_antimeridian(tmp_path: Path, kind: str) -> None:
+def test_engines_that_compare_bounds_lose_no_row_at_the_antimeridian(tmp_path: Path, kind: str) -> None:
     line = shapely.LineString([(170, 5), (-170, 5)])
     points = [shapely.MultiPoint([(179, 5), (-179, 5)]), shapely.Point(180, 5), shapely.Point(-180, 5)]
     square = shapely.Polygon([(175, 0), (-175, 0), (-175, 9), (175, 9)])

@@ -26,7 +26,7 @@ LONLAT = pyproj.CRS("OGC:CRS84").to_json_dict()
 
 @pytest.mark.spec("geo.crs.default", "geometry.crs")
 @pytest.mark.parametrize("unset", [None, "", "  ", "OGC:CRS84", "ogc:crs84", LONLAT, json.dumps(LONLAT)])
-def test_an_unset_crs_is_longitude_and_latitude_on_wgs84(unset: Any) -> None:
+def test_unset_crs_is_longitude_and_latitude_on_wgs84(unset: Any) -> None:
     assert crs.normalize(unset) is None
     assert crs.is_geographic(crs.normalize(unset)) is True
     assert crs.parse(crs.normalize(unset)).equals(pyproj.CRS("OGC:CRS84"))
@@ -46,12 +46,12 @@ def test_an_unset_crs_is_longitude_and_latitude_on_wgs84(unset: Any) -> None:
         ("whatever it was", "whatever it was"),
     ],
 )
-def test_a_crs_is_named_by_its_identifier_where_it_has_one(given: Any, stored: str) -> None:
+def test_crs_is_named_by_its_identifier_if_it_has_one(given: Any, stored: str) -> None:
     assert crs.normalize(given) == stored
 
 
 @pytest.mark.spec("geo.crs.custom")
-def test_projjson_that_only_claims_an_identifier_stays_inline() -> None:
+def test_projjson_with_a_false_identifier_stays_inline() -> None:
     moved = json.loads(json.dumps(ALBERS))
     moved["conversion"]["parameters"][1]["value"] = -90
     for own in (moved, {key: value for key, value in ALBERS.items() if key != "id"}):
@@ -63,7 +63,7 @@ def test_projjson_that_only_claims_an_identifier_stays_inline() -> None:
 
 
 @pytest.mark.spec("geo.crs.srid")
-def test_an_srid_is_an_epsg_code_and_zero_is_unknown() -> None:
+def test_srid_is_an_epsg_code_and_zero_is_unknown() -> None:
     assert crs.equal("srid:5070", "EPSG:5070")
     assert crs.equal("SRID:4326", None)
     assert crs.is_geographic("srid:4326") is True
@@ -75,7 +75,7 @@ def test_an_srid_is_an_epsg_code_and_zero_is_unknown() -> None:
 
 
 @pytest.mark.spec("geo.crs.projjson")
-def test_projjson_is_found_in_the_property_that_the_crs_names() -> None:
+def test_projjson_is_read_from_the_property_that_the_crs_names() -> None:
     properties = {"albers": json.dumps(ALBERS), "broken": "{", "list": "[]"}
     assert crs.parse("projjson:albers", properties).to_epsg() == 5070
     assert crs.is_geographic("projjson:albers", properties) is False
@@ -88,7 +88,7 @@ def test_projjson_is_found_in_the_property_that_the_crs_names() -> None:
 
 
 @pytest.mark.spec("geo.axis_order")
-def test_axis_order_makes_no_difference() -> None:
+def test_axis_order_is_ignored() -> None:
     assert crs.equal("EPSG:4326", None)
     assert crs.equal("EPSG:4326", "OGC:CRS84")
     assert not crs.equal("EPSG:4326", "EPSG:3857")
@@ -110,7 +110,7 @@ def test_axis_order_makes_no_difference() -> None:
         (pyproj.CRS("EPSG:32633").to_wkt(), False),
     ],
 )
-def test_a_known_crs_is_geographic_or_not(text: str, geographic: bool) -> None:
+def test_known_crs_is_classified_as_geographic_or_not(text: str, geographic: bool) -> None:
     assert crs.is_geographic(text) is geographic
 
 
@@ -137,7 +137,7 @@ def test_a_known_crs_is_geographic_or_not(text: str, geographic: bool) -> None:
         "x" * (2 << 20),
     ],
 )
-def test_a_crs_that_cannot_be_understood_is_an_error_or_unknown(text: str) -> None:
+def test_invalid_crs_is_an_error_or_unknown(text: str) -> None:
     assert crs.is_geographic(text) is None
     assert not crs.equal(text, None)
     assert crs.equal(text, text)
@@ -146,12 +146,12 @@ def test_a_crs_that_cannot_be_understood_is_an_error_or_unknown(text: str) -> No
 
 
 @pytest.mark.parametrize("wrong", [1.5, b"EPSG:4326", ["EPSG", 4326], True])
-def test_what_is_no_crs_is_a_type_error(wrong: Any) -> None:
+def test_object_that_is_not_a_crs_is_a_type_error(wrong: Any) -> None:
     with pytest.raises(TypeError, match="a CRS is"):
         crs.normalize(wrong)
 
 
-def test_common_systems_are_known_without_loading_pyproj() -> None:
+def test_common_crs_are_known_without_loading_pyproj() -> None:
     code = (
         "import sys; from pqext.geo import crs;"
         "assert crs.is_geographic(None) and crs.is_geographic('EPSG:4326') and crs.equal(None, 'OGC:CRS84');"
@@ -160,7 +160,7 @@ def test_common_systems_are_known_without_loading_pyproj() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_crs_that_is_not_utf8_is_refused_and_leaves_a_files_column_unmarked() -> None:
+def test_crs_with_invalid_utf8_is_rejected_on_write_and_unmarked_on_read() -> None:
     with pytest.raises(GeometryError, match="not UTF-8"):
         crs.normalize("\udcff")
     element = SchemaElement(
@@ -197,7 +197,7 @@ def test_unknown_crs_is_rejected_on_write(name: str, reason: str) -> None:
     "EPSG:3857", "+proj=utm +zone=33 +datum=WGS84", "urn:ogc:def:crs,crs:EPSG::2393,crs:EPSG::5717",
     pyproj.CRS("EPSG:32633").to_wkt(), pyproj.CRS("EPSG:5070").to_wkt("WKT1_GDAL"),
 ])  # fmt: skip
-def test_notations_of_pyproj_are_written_as_codes_or_projjson(name: str) -> None:
+def test_pyproj_notations_are_written_as_codes_or_projjson(name: str) -> None:
     expected = pyproj.CRS(name)
     table = pa.table([from_points([1.0], [2.0])], ["g"])
     pqext.write_table(table, sink := io.BytesIO(), geometry={"g": name})
@@ -227,28 +227,28 @@ def with_crs(text: str) -> bytes:
     "urn:ogc:def:crs:EPSG::3857", "http://www.opengis.net/def/crs/EPSG/0/3857", "4326", "urn:ogc:def:crs:OGC:1.3:CRS84",
     "epsg:3857",
 ])  # fmt: skip
-def test_notations_of_other_writers_are_understood(name: str) -> None:
+def test_notations_of_other_writers_are_read(name: str) -> None:
     frame = to_geopandas(pqext.read_table(with_crs(name)))
     assert frame.crs == pyproj.CRS(name)
 
 
 @pytest.mark.spec("geo.crs.custom")
 @pytest.mark.parametrize("name", ["nonsense", "nobody:knows", "projjson:missing", '{"type": "GeographicCRS"}'])
-def test_unknown_crs_of_a_file_is_a_warning_on_read(name: str) -> None:
+def test_unknown_crs_of_a_file_warns_on_read(name: str) -> None:
     with pytest.warns(AnnotationWarning, match="column g: the CRS .* is not known"):
         table = pqext.read_table(with_crs(name))
     with pytest.warns(AnnotationWarning, match="column 'g': the CRS .* is not known; the frame has none"):
         assert to_geopandas(table).crs is None
 
 
-def test_code_that_no_authority_knows_is_a_warning_of_geopandas() -> None:
+def test_unknown_authority_code_warns_in_geopandas() -> None:
     table = pqext.read_table(with_crs("EPSG:99999999"))
     with pytest.warns(AnnotationWarning, match="column 'g': the CRS 'EPSG:99999999' is not known"):
         assert to_geopandas(table).crs is None
 
 
 @pytest.mark.spec("geo.crs.srid")
-def test_srid_that_is_no_code_of_epsg_is_written_with_a_warning() -> None:
+def test_srid_unknown_to_epsg_is_written_with_a_warning() -> None:
     table = pa.table([from_points([1.0], [2.0])], ["g"])
     with pytest.warns(UserWarning, match="'srid:7' is not known"):
         pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:7"})
@@ -259,6 +259,6 @@ def test_srid_that_is_no_code_of_epsg_is_written_with_a_warning() -> None:
     {"type": "GeographicCRS", "epoch": math.nan}, {"name": math.inf}, {"name": {1, 2}}, {"name": "\ud800"},
     '{"type": "GeographicCRS", "epoch": NaN}',
 ])  # fmt: skip
-def test_what_json_cannot_hold_is_no_crs(name: Any) -> None:
+def test_value_not_representable_in_json_is_not_a_crs(name: Any) -> None:
     with pytest.raises(GeometryError):
         geometry_field("g", name)

@@ -31,7 +31,7 @@ def curve(order: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5, 7])
-def test_the_position_of_a_cell_is_its_place_on_the_curve(order: int) -> None:
+def test_cell_index_is_its_position_on_the_curve(order: int) -> None:
     cells = np.array(curve(order))
     assert (np.abs(np.diff(cells, axis=0)).sum(axis=1) == 1).all()  # the twin is a curve: neighbour after neighbour
     x, y = ((cells + 0.5) / (1 << order)).T
@@ -53,13 +53,13 @@ def along(x: int, y: int) -> int:
     return place
 
 
-def test_positions_are_right_to_the_last_bit() -> None:
+def test_positions_are_exact_to_the_last_bit() -> None:
     cells = np.random.default_rng(4).integers(0, 1 << 32, (2, 300))
     found = geo.hilbert_index(*((cells + 0.5) / (1 << 32)), UNIT)
     assert found.tolist() == [along(x, y) for x, y in cells.T.tolist()]
 
 
-def test_the_z_order_of_a_cell_is_made_of_the_bits_of_y_and_x_in_turn() -> None:
+def test_z_order_interleaves_the_bits_of_y_and_x() -> None:
     generator = np.random.default_rng(3)
     cells = generator.integers(0, 1 << 32, (2, 50))
     x, y = (cells + 0.5) / (1 << 32)
@@ -67,14 +67,14 @@ def test_the_z_order_of_a_cell_is_made_of_the_bits_of_y_and_x_in_turn() -> None:
     assert geo.zorder_index(x, y, UNIT).tolist() == twin
 
 
-def test_points_outside_the_bounds_count_as_at_the_edge() -> None:
+def test_points_outside_the_bounds_are_clamped_to_the_edge() -> None:
     inside = geo.hilbert_index([0, 1, 0.5, 0], [0, 1, 1, 0.5], UNIT)
     outside = geo.hilbert_index([-9, math.inf, 0.5, math.nan], [-math.inf, 7, 2, 0.5], UNIT)
     assert inside.tolist() == outside.tolist()
     assert geo.hilbert_index([3, 4], [5, 6], BoundingBox(3, 3, 5, 5)).tolist() == [0, 0]
 
 
-def test_bounds_that_wrap_or_lengths_that_differ_are_refused() -> None:
+def test_wrapping_bounds_and_mismatched_lengths_are_rejected() -> None:
     for bounds in (BoundingBox(170, -170, 0, 1), BoundingBox(math.nan, 0, 0, 1)):
         with pytest.raises(ValueError, match="bounds"):
             geo.hilbert_index([0], [0], bounds)
@@ -82,7 +82,7 @@ def test_bounds_that_wrap_or_lengths_that_differ_are_refused() -> None:
         geo.hilbert_index([0], [0, 1], UNIT)
 
 
-def test_rows_are_sorted_by_the_centres_of_their_boxes_and_the_rest_comes_last() -> None:
+def test_rows_are_sorted_by_box_centres_with_the_rest_last() -> None:
     shapes = [
         shapely.box(90, 10, 92, 12),
         None,
@@ -105,7 +105,7 @@ def test_rows_are_sorted_by_the_centres_of_their_boxes_and_the_rest_comes_last()
 
 
 @pytest.mark.parametrize(("curve", "share"), [("hilbert", 1 / 20), ("zorder", 1 / 9)])
-def test_sorted_rows_make_small_boxes(curve: Any, share: float) -> None:
+def test_sorted_rows_have_small_boxes(curve: Any, share: float) -> None:
     generator = np.random.default_rng(7)
     points = geo.from_points(generator.uniform(-180, 180, 20_000), generator.uniform(-90, 90, 20_000))
     ordered = points.take(geo.sort_indices(points, curve=curve))
@@ -117,12 +117,12 @@ def test_sorted_rows_make_small_boxes(curve: Any, share: float) -> None:
     assert area(ordered) < area(points) * share
 
 
-def test_an_order_has_one_of_two_names() -> None:
+def test_unknown_order_is_rejected() -> None:
     with pytest.raises(ValueError, match="'hilbert' or 'zorder', not 'peano'"):
         geo.sort_indices(geo.from_points([0], [0]), curve="peano")  # type: ignore[arg-type]
 
 
-def test_tables_are_sorted_by_a_column_or_a_field_of_structs() -> None:
+def test_tables_are_sorted_by_a_column_or_struct_field() -> None:
     generator = np.random.default_rng(8)
     points = geo.from_points(generator.uniform(0, 9, 500), generator.uniform(0, 9, 500))
     masked = pa.array([None if row % 50 == 3 else value for row, value in enumerate(points.to_pylist())], pa.binary())
@@ -144,7 +144,7 @@ def test_tables_are_sorted_by_a_column_or_a_field_of_structs() -> None:
         geo.sort(points, "g")  # type: ignore[arg-type]
 
 
-def test_a_geography_across_the_antimeridian_lies_there() -> None:
+def test_geography_across_the_antimeridian_is_sorted_at_its_position() -> None:
     field = geo.geometry_field("g", edges="spherical")
     shapes = [shapely.Point(x, 0) for x in range(-180, 180, 10)] + [shapely.LineString([(178, 0), (-178, 0)])]
     table = pa.table([geo.from_shapely(shapes).cast(field.type)], schema=pa.schema([field]))

@@ -31,7 +31,7 @@ POINT = st.tuples(degrees(180), degrees(85))
 @pytest.mark.spec("geo.edges.longitudes")
 @given(st.lists(POINT, min_size=2, max_size=4), st.sampled_from(["spherical", "karney"]))
 @settings(max_examples=share(0.15))
-def test_the_chords_follow_the_edges(vertices: list[tuple[float, float]], edges: geo.types.Edges) -> None:
+def test_chords_follow_the_edges(vertices: list[tuple[float, float]], edges: geo.types.Edges) -> None:
     path = geodesics.great_circle if edges == "spherical" else geodesics.geodesic
     if any(abs(abs((b[0] - a[0] + 180) % 360 - 180) - 180) < 1 for a, b in pairwise(vertices)):
         return
@@ -60,7 +60,7 @@ def test_the_chords_follow_the_edges(vertices: list[tuple[float, float]], edges:
         ("MULTIPOINT (180 1, 3 4)", "POINT (3 4)", "POINT (4 4)"),
     ],
 )
-def test_what_is_cut_at_the_antimeridian_can_be_compared(
+def test_result_cut_at_the_antimeridian_is_comparable(
     text: str, inside: str, outside: str, edges: geo.types.Edges
 ) -> None:
     (found,) = geo.densify(geo.from_shapely([shapely.from_wkt(text)]), edges)
@@ -74,20 +74,20 @@ def test_what_is_cut_at_the_antimeridian_can_be_compared(
     assert found.distance(shapely.from_wkt(outside)) > 0.5
 
 
-def test_without_the_cut_longitudes_run_on() -> None:
+def test_longitudes_continue_without_a_cut() -> None:
     (found,) = geo.densify([shapely.LineString([(170, 0), (-170, 0)])], split=False)
     assert found.geom_type == "LineString"
     assert found.bounds[2] - found.bounds[0] == 20
 
 
-def test_a_finer_tolerance_makes_more_chords() -> None:
+def test_finer_tolerance_adds_chords() -> None:
     line = shapely.LineString([(0, 60), (90, 60)])
     counts = [len(geo.densify([line], tolerance=tolerance)[0].coords) for tolerance in (1e-2, 1e-4, 1e-6)]
     assert counts == sorted(counts)
     assert counts[-1] > 500
 
 
-def test_missing_and_empty_geometries_stay_so() -> None:
+def test_missing_and_empty_geometries_are_preserved() -> None:
     shapes = np.array([None, shapely.Point(), shapely.Point(1, 2, 3)], dtype=object)
     found: list[Any] = geo.densify(shapes).tolist()
     assert found[0] is None
@@ -96,7 +96,7 @@ def test_missing_and_empty_geometries_stay_so() -> None:
     assert not found[2].has_z
 
 
-def test_an_extension_array_knows_its_edges() -> None:
+def test_extension_array_provides_its_edges() -> None:
     line = geo.from_shapely([shapely.LineString([(0, 60), (90, 60)])])
     for edges, top in (("spherical", 67.7923), ("karney", 67.7985)):
         field = geo.geometry_field("g", edges=edges)
@@ -109,7 +109,7 @@ def test_an_extension_array_knows_its_edges() -> None:
 
 
 @pytest.mark.spec("geography.range")
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     for text in ("POINT (181 0)", "LINESTRING (0 0, 1 91)"):
         with pytest.raises(GeometryError, match=r"row 1: .*not longitudes"):
             geo.densify([None, shapely.from_wkt(text)])
@@ -123,7 +123,7 @@ def test_bad_arguments_are_refused() -> None:
 
 @pytest.mark.parametrize("tolerance", [1e-6, unrolling.TOLERANCE, 1e-3])
 @pytest.mark.parametrize("geod", [Geod(a=6_371_000, f=0), Geod(ellps="WGS84")], ids=["sphere", "ellipsoid"])
-def test_edges_that_are_taken_for_straight_are_so_by_pyproj(geod: Geod, tolerance: float) -> None:
+def test_edges_treated_as_straight_are_within_tolerance_of_pyproj(geod: Geod, tolerance: float) -> None:
     chance = np.random.default_rng(5)
     x0, y0 = chance.uniform(-180, 180, 100_000), chance.uniform(-85, 85, 100_000)
     along, up = chance.uniform(-1, 1, (2, 100_000)) * 10 ** chance.uniform(-4, 0, (2, 100_000))
@@ -138,7 +138,7 @@ def test_edges_that_are_taken_for_straight_are_so_by_pyproj(geod: Geod, toleranc
 
 @pytest.mark.parametrize(("west", "south"), [(0.0, 30.0), (0.0, 10.0), (-170.0, -60.0), (10.0, 89.0)])
 @pytest.mark.parametrize(("width", "rise"), [(1.0, 0.0), (90.0, -20.0), (-120.0, 0.5), (40.0, -25.0)])
-def test_area_below_an_edge_is_that_of_the_geodesic_polygon_on_the_unit_sphere(
+def test_area_below_an_edge_matches_the_geodesic_polygon(
     west: float, south: float, width: float, rise: float
 ) -> None:
     x, y = np.array([west, west + width]), np.array([south, south + rise])

@@ -13,7 +13,7 @@ from pqext import geo
 
 
 @pytest.mark.spec("geo.wkb.iso")
-def test_what_lies_below_null_structs_need_not_be_a_geometry() -> None:
+def test_values_below_null_structs_need_not_be_geometries() -> None:
     point = shapely.to_wkb(shapely.Point(1, 2))
     values = [None, {"g": point}, {"g": None}]
     table = pa.table({"s": pa.array(values), "l": pa.array([[None, {"g": point}], None, []])})
@@ -26,7 +26,7 @@ def test_what_lies_below_null_structs_need_not_be_a_geometry() -> None:
 
 
 @pytest.mark.spec("geo.wkb.iso")
-def test_a_slice_of_lists_is_written_without_what_lies_beside_it() -> None:
+def test_slice_of_lists_is_written_without_its_surroundings() -> None:
     point = shapely.to_wkb(shapely.Point(1, 2))
     lists = pa.array([[b"none"], [point, None], [], [point]])[1:]
     maps = pa.array([[("a", b"none")], [("b", point)], [], []], pa.map_(pa.string(), pa.binary()))[1:]
@@ -41,7 +41,7 @@ def test_a_slice_of_lists_is_written_without_what_lies_beside_it() -> None:
 @pytest.mark.spec("geo.wkb.iso")
 @pytest.mark.parametrize("nullable", [True, False])
 @pytest.mark.parametrize("type", [pa.binary(), pa.binary_view()], ids=str)
-def test_what_lies_below_null_lists_need_not_be_a_geometry(nullable: bool, type: pa.DataType) -> None:
+def test_values_below_null_lists_need_not_be_geometries(nullable: bool, type: pa.DataType) -> None:
     one, other = (shapely.to_wkb(shapely.Point(x, 2)) for x in (1, 3))
     values = pa.array([one, b"none", other], type)
     field = geo.geometry_field("g").with_type(type).with_nullable(nullable)

@@ -23,7 +23,7 @@ LAYOUTS: dict[str, Callable[[pa.Array], Any]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("chunked", [False, True])
-def test_extension_arrays_of_any_layout(layout: str, chunked: bool) -> None:
+def test_extension_arrays_of_any_layout_are_accepted(layout: str, chunked: bool) -> None:
     storage = LAYOUTS[layout](PLAIN)
     marked = pa.table([PLAIN], pa.schema([geo.geometry_field("g", "EPSG:3857")]))
     type = geo.as_extension(marked).schema.field("g").type

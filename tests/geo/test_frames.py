@@ -28,7 +28,7 @@ def frame(crs: Any = "OGC:CRS84", **columns: Any) -> Any:
     return geopandas.GeoDataFrame({"id": [1, 2, 3], **columns}, geometry=SHAPES, crs=crs)
 
 
-def test_a_table_becomes_a_frame_with_its_crs() -> None:
+def test_table_is_converted_to_a_frame_with_its_crs() -> None:
     fields = [geo.geometry_field("g", "EPSG:3857"), pa.field("id", pa.int64()), geo.geometry_field("h")]
     table = pa.table([geo.from_shapely(SHAPES), pa.array([1, 2, 3]), geo.from_shapely(SHAPES)], pa.schema(fields))
     found = geo.to_geopandas(table)
@@ -45,7 +45,7 @@ def test_a_table_becomes_a_frame_with_its_crs() -> None:
 
 
 @pytest.mark.parametrize("geometry", [None, "id", "gone"])
-def test_a_table_without_the_geometry_is_refused(geometry: str | None) -> None:
+def test_table_without_the_geometry_is_rejected(geometry: str | None) -> None:
     with pytest.raises(ValueError, match=r"the table has no geometry column; create one with geo\.from_wkt"):
         geo.to_geopandas(pa.table({"id": [1]}), geometry)
     twice = pa.table([geo.from_shapely(SHAPES)] * 2, pa.schema([geo.geometry_field("g")] * 2))
@@ -54,7 +54,7 @@ def test_a_table_without_the_geometry_is_refused(geometry: str | None) -> None:
 
 
 @pytest.mark.parametrize(("crs", "expected"), [("EPSG:3857", "EPSG:3857"), ("OGC:CRS84", None), (None, "srid:0")])
-def test_a_frame_becomes_a_marked_table_and_comes_back(crs: Any, expected: str | None) -> None:
+def test_frame_round_trips_through_a_marked_table(crs: Any, expected: str | None) -> None:
     given = frame(crs, other=geopandas.GeoSeries(SHAPES[::-1], crs=4326), name=["a", "b", None])
     table = geo.from_geopandas(given)
     assert table.column_names == ["id", "other", "name", "geometry"]
@@ -63,7 +63,7 @@ def test_a_frame_becomes_a_marked_table_and_comes_back(crs: Any, expected: str |
     assert_geodataframe_equal(geo.to_geopandas(table, "geometry"), given)
 
 
-def test_an_index_is_kept() -> None:
+def test_index_is_preserved() -> None:
     given = frame().set_index(pandas.Index(["x", "y", "z"], name="key"))
     table = geo.from_geopandas(given)
     assert table.column_names == ["id", "geometry", "key"]
@@ -72,7 +72,7 @@ def test_an_index_is_kept() -> None:
     assert_geodataframe_equal(alone, given[["geometry"]])
 
 
-def test_labels_that_are_numbers_come_back_and_are_not_written() -> None:
+def test_numeric_labels_round_trip_in_memory_and_are_not_written() -> None:
     given = pandas.DataFrame({5: [1, 2], 6: [3, 4]})
     table = pa.Table.from_pandas(given).append_column("g", geo.from_points([1.0, 2.0], [3.0, 4.0]))
     found = geo.to_geopandas(table)
@@ -82,7 +82,7 @@ def test_labels_that_are_numbers_come_back_and_are_not_written() -> None:
         geo.from_geopandas(found)
 
 
-def test_only_geodataframes_are_taken() -> None:
+def test_only_geodataframes_are_accepted() -> None:
     with pytest.raises(TypeError, match="expected a GeoDataFrame, not DataFrame"):
         geo.from_geopandas(pandas.DataFrame({"a": [1]}))
     with pytest.raises(ValueError, match="columns of different names"):
@@ -94,7 +94,7 @@ class TestFiles:
     def path(self, tmp_path: Path) -> Path:
         return tmp_path / "frame.parquet"
 
-    def test_what_is_written_is_read_by_both(self, path: Path) -> None:
+    def test_written_file_is_readable_by_both_libraries(self, path: Path) -> None:
         given = frame("EPSG:3857")
         geo.write_geopandas(given, path, geometry={"geometry": {"covering": True}})
         assert_geodataframe_equal(geo.read_geopandas(path), given)
@@ -102,7 +102,7 @@ class TestFiles:
         given.to_parquet(path, write_covering_bbox=True)
         assert_geodataframe_equal(geo.read_geopandas(path), given)
 
-    def test_columns_rows_and_geometries_can_be_chosen(self, path: Path) -> None:
+    def test_columns_rows_and_geometries_can_be_selected(self, path: Path) -> None:
         given = frame(other=geopandas.GeoSeries([shapely.Point(9, 9)] * 3, crs=4326)).set_geometry("other")
         geo.write_geopandas(given, path)
         assert geo.read_geopandas(path).active_geometry_name == "other"
@@ -116,7 +116,7 @@ class TestFiles:
             geo.read_geopandas(path, geometry="id")
 
     @pytest.mark.parametrize("crs", [4326, 3857])
-    def test_bbox_is_accepted_as_geopandas_accepts_it(self, crs: int, path: Path) -> None:
+    def test_bbox_argument_matches_geopandas(self, crs: int, path: Path) -> None:
         shapes = shapely.points([[1, 1], [2, 3], [4, 4], [9, 9]])
         points = geopandas.GeoDataFrame({"id": range(4)}, geometry=shapes, crs=4326)
         given = points.to_crs(crs)
@@ -131,7 +131,7 @@ class TestFiles:
         with pytest.raises(ValueError, match="geometry without bounds"):
             geo.read_geopandas(path, bbox=shapely.Polygon())
 
-    def test_another_crs_in_the_option_geometry_is_rejected(self, path: Path) -> None:
+    def test_conflicting_crs_in_the_geometry_option_is_rejected(self, path: Path) -> None:
         given = frame("EPSG:4326")
         mercator = pyproj.CRS(3857)
         for choice in ("EPSG:3857", {"crs": "EPSG:3857", "covering": True}, mercator, mercator.to_json_dict()):
@@ -142,7 +142,7 @@ class TestFiles:
         geo.write_geopandas(frame(None), path, geometry={"geometry": "EPSG:3857"})
         assert geo.read_geopandas(path).crs == pyproj.CRS(3857)
 
-    def test_arguments_of_scan_are_taken(self, path: Path) -> None:
+    def test_scan_arguments_are_accepted(self, path: Path) -> None:
         geo.write_geopandas(frame(), path)
         (path.parent / "other.parquet").write_text("no Parquet")
         with pytest.warns(pqext.CorruptDataWarning):
@@ -152,7 +152,7 @@ class TestFiles:
         store = pyarrow.fs.SubTreeFileSystem(str(path.parent), pyarrow.fs.LocalFileSystem())
         assert geo.read_geopandas(path.name, filesystem=store)["id"].tolist() == [1, 2, 3]
 
-    def test_a_file_without_geoparquet_metadata_is_read_all_the_same(self) -> None:
+    def test_file_without_geoparquet_metadata_is_readable(self) -> None:
         sink = io.BytesIO()
         geo.write_geopandas(frame(), sink, geoparquet=False)
         assert geo.read_geopandas(io.BytesIO(sink.getvalue()))["id"].tolist() == [1, 2, 3]
@@ -162,14 +162,14 @@ class TestFiles:
             geo.read_geopandas(sink)
 
 
-def test_without_geopandas_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_geopandas_is_an_error_with_install_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "geopandas", None)
     for ask in (geo.to_geopandas, geo.from_geopandas, geo.read_geopandas):
         with pytest.raises(ImportError, match=r"pip install 'pqext\[geopandas\]'"):
             ask(pa.table({"a": [1]}))
 
 
-def test_a_covering_that_names_the_geometry_itself_does_not_take_it_away() -> None:
+def test_covering_that_names_the_geometry_does_not_remove_it() -> None:
     covering = '{"bbox": {"xmin": ["g"], "ymin": ["g"], "xmax": ["g"], "ymax": ["g"]}}'
     about = f'{{"columns": {{"g": {{"encoding": "WKB", "covering": {covering}}}}}}}'
     table = pa.table({"g": geo.from_points([1.0], [2.0])}).replace_schema_metadata({"geo": about})

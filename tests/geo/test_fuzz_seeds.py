@@ -10,7 +10,7 @@ import pytest
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 
 
-def test_seeds_and_changes_of_them_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzz_seeds_and_mutations_raise_no_unexpected_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(FUZZ)
     import geo_seeds
     import geo_targets

@@ -76,7 +76,7 @@ def marked(array: pa.Array, encoding: str, metadata: str = "") -> pa.Table:
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("high", [False, True])
-def test_every_layout_is_written_as_the_geometries_that_it_holds(kind: str, interleaved: bool, high: bool) -> None:
+def test_every_layout_is_written_as_its_geometries(kind: str, interleaved: bool, high: bool) -> None:
     shapes = [shapely.force_3d(shape, 5.0) if high and shape else shape for shape in SHAPES[kind]]
     table = by_geopandas(shapes, interleaved)
     assert table.schema.field("geometry").metadata[b"ARROW:extension:name"].decode() == f"geoarrow.{kind}"
@@ -121,7 +121,7 @@ _CHAINS = st.lists(_lines(), max_size=3).map(MultiLineString)
     st.booleans(),
     st.sampled_from([1, 3, 1 << 18]),
 )
-def test_layouts_in_any_pieces_are_what_shapely_writes(shapes: list[Any], interleaved: bool, piece: int) -> None:
+def test_layouts_in_chunks_of_any_size_match_shapely(shapes: list[Any], interleaved: bool, piece: int) -> None:
     table = by_geopandas(shapes, interleaved)
     name = table.schema.field("geometry").metadata[b"ARROW:extension:name"].decode()
     with pytest.MonkeyPatch.context() as patch:
@@ -133,7 +133,7 @@ def test_layouts_in_any_pieces_are_what_shapely_writes(shapes: list[Any], interl
 @pytest.mark.spec("geo.geoarrow")
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("edges", [None, "spherical"])
-def test_crs_and_edges_are_those_of_the_type(own: bool, edges: str | None) -> None:
+def test_crs_and_edges_follow_the_type(own: bool, edges: str | None) -> None:
     points = pa.array([{"x": 170.0, "y": 1.0}, None, {"x": -170.0, "y": 3.0}])
     texts = ["POINT (170 1)", None, "POINT (-170 3)"]
     metadata = json.dumps({"crs": "EPSG:4258", **({"edges": edges} if edges else {})})
@@ -148,7 +148,7 @@ def test_crs_and_edges_are_those_of_the_type(own: bool, edges: str | None) -> No
         assert (box.xmin, box.xmax) == (170.0, -170.0)
 
 
-def test_fields_within_others_are_converted_too() -> None:
+def test_nested_fields_are_converted() -> None:
     points = extension(pa.array([{"x": 1.0, "y": 2.0}, None, {"x": 3.0, "y": 4.0}]), "geoarrow.point")
     listed = pa.ListArray.from_arrays([0, 2, 3], points)
     found = pqext.read_table(written(pa.table({"s": pa.StructArray.from_arrays([points[:2]], ["g"]), "l": listed})))
@@ -158,7 +158,7 @@ def test_fields_within_others_are_converted_too() -> None:
 
 
 @pytest.mark.parametrize("names", ["xy", "xyz", "xym", "xyzm"])
-def test_all_dimensions_are_kept(names: str) -> None:
+def test_all_dimensions_are_preserved(names: str) -> None:
     rows = [[float(10 * row + index) for index in range(len(names))] for row in range(3)]
     separate = pa.array([dict(zip(names, row, strict=True)) for row in rows])
     together = pa.array(rows, pa.list_(pa.field(names, pa.float64()), len(names)))
@@ -168,7 +168,7 @@ def test_all_dimensions_are_kept(names: str) -> None:
         assert geo.to_wkt(from_geoarrow(layout, "geoarrow.point")).to_pylist() == expected[3 - len(layout):]
 
 
-def test_unions_and_collections_hold_several_kinds() -> None:
+def test_unions_and_collections_contain_several_types() -> None:
     point = {"x": 1.0, "y": 2.0}
     points, lines = pa.array([point, None, point]), pa.array([[point, {"x": 3.0, "y": 4.0}]])
     union = pa.UnionArray.from_dense(
@@ -201,13 +201,13 @@ def test_unions_and_collections_hold_several_kinds() -> None:
     ],
     ids=lambda array: str(array.type),
 )
-def test_fields_whose_type_does_not_fit_are_refused_by_name(encoding: str, array: pa.Array) -> None:
+def test_fields_of_unsuitable_types_are_rejected_by_name(encoding: str, array: pa.Array) -> None:
     with pytest.raises(GeometryError, match="layout is geoarrow") as caught:
         written(marked(array, encoding))
     assert caught.value.column == "g"
 
 
-def test_values_that_do_not_fit_are_named_with_their_row() -> None:
+def test_invalid_values_are_named_with_their_row() -> None:
     with pytest.raises(GeometryError, match="row 1"):
         written(marked(pa.array(["POINT (1 2)", "POINT 1 2"]), "geoarrow.wkt"))
     open_ring = pa.array([[[{"x": float(i), "y": float(i * i)} for i in range(4)]]])
@@ -221,12 +221,12 @@ def test_values_that_do_not_fit_are_named_with_their_row() -> None:
         from_geoarrow(open_ring)
 
 
-def test_fields_without_marks_stay_what_they_are() -> None:
+def test_unmarked_fields_are_unchanged() -> None:
     table = pa.table({"p": pa.array([{"x": 1.0, "y": 2.0}]), "t": ["POINT (1 2)"]})
     assert pqext.read_table(written(table)).equals(table)
 
 
-def test_wkb_of_geoarrow_is_accepted_like_its_other_layouts() -> None:
+def test_geoarrow_wkb_is_accepted_like_other_layouts() -> None:
     frame = geopandas.GeoSeries([shapely.Point(1, 2), None, shapely.Point(3, 4, 5)])
     wkb = pa.array(frame.to_arrow(geometry_encoding="WKB"))
     for array, encoding in ((wkb, "geoarrow.wkb"), (geo.as_extension(pa.table(

@@ -78,7 +78,7 @@ def awkward_edges(seed: int, count: int) -> list[tuple[Point, Point]]:
 
 @pytest.mark.spec("geo.box.geography", "geo.edges.rise", "geo.edges.longitudes", "geo.edges.algorithm")
 @pytest.mark.parametrize("edges", ALGORITHMS)
-def test_a_box_holds_a_thousand_points_of_each_edge(edges: geo.types.Edges) -> None:
+def test_box_contains_a_thousand_points_of_each_edge(edges: geo.types.Edges) -> None:
     path = geodesics.great_circle if edges == "spherical" else geodesics.geodesic
     segments = awkward_edges(5, 400)
     for (start, stop), found in zip(segments, geo.bounds(lines(*map(list, segments)), edges).to_pylist(), strict=True):
@@ -87,7 +87,7 @@ def test_a_box_holds_a_thousand_points_of_each_edge(edges: geo.types.Edges) -> N
 
 @pytest.mark.spec("geo.box.geography", "geo.edges.rise")
 @pytest.mark.parametrize("edges", ALGORITHMS)
-def test_a_box_is_as_tight_as_it_can_usefully_be(edges: geo.types.Edges) -> None:
+def test_box_is_nearly_as_tight_as_possible(edges: geo.types.Edges) -> None:
     random = np.random.default_rng(7)
     path = geodesics.great_circle if edges == "spherical" else geodesics.geodesic
     for _ in range(200):
@@ -105,7 +105,7 @@ def test_a_box_is_as_tight_as_it_can_usefully_be(edges: geo.types.Edges) -> None
 
 @pytest.mark.spec("geo.edges.algorithm_errors")
 @pytest.mark.parametrize("edges", ["andoyer", "thomas"])
-def test_a_box_holds_the_edges_that_an_approximate_formula_draws(edges: geo.types.Edges) -> None:
+def test_box_contains_edges_of_an_approximate_formula(edges: geo.types.Edges) -> None:
     random = np.random.default_rng(9)
     formula = geodesics.andoyer if edges == "andoyer" else geodesics.thomas
     for _ in range(400):
@@ -116,7 +116,7 @@ def test_a_box_holds_the_edges_that_an_approximate_formula_draws(edges: geo.type
 
 
 @pytest.mark.spec("geo.box.geography")
-def test_the_edge_from_0_60_to_90_60_reaches_latitude_67_79() -> None:
+def test_edge_from_0_60_to_90_60_reaches_latitude_67_79() -> None:
     found = box("LINESTRING (0 60, 90 60)")
     exact = math.degrees(math.atan(math.tan(math.radians(60)) * math.sqrt(2)))
     assert exact <= found.ymax < exact + 1e-10
@@ -125,7 +125,7 @@ def test_the_edge_from_0_60_to_90_60_reaches_latitude_67_79() -> None:
     assert box("LINESTRING (0 60, 90 60)", "karney").ymax == pytest.approx(67.7985, abs=0.01)
 
 
-def test_more_digits_find_the_same_latitude() -> None:
+def test_more_digits_return_the_same_latitude() -> None:
     random = np.random.default_rng(3)
     for width in 10.0 ** random.uniform(-7, 2.25, 200):
         lat = random.uniform(1, 89)
@@ -158,7 +158,7 @@ LIMITS = {"xmin": 180, "xmax": 180, "ymin": 90, "ymax": 90}
         ("MULTIPOINT (-180 5, -170 5)", (180, -170, 5, 5)),
     ],
 )
-def test_edges_and_points_of_special_places(
+def test_edges_and_points_at_special_positions_have_exact_boxes(
     edges: geo.types.Edges, text: str, expected: tuple[float, float, float, float]
 ) -> None:
     assert box(text, edges) == BoundingBox(*expected)
@@ -182,14 +182,14 @@ def test_edges_and_points_of_special_places(
         ("POLYGON ((170 0, -170 0, -170 10, 170 10, 170 0), (175 2, -175 2, -175 4, 175 2))", 170, -170),
     ],
 )
-def test_longitudes_follow_the_edges_the_shorter_way_round(text: str, xmin: float, xmax: float) -> None:
+def test_longitudes_follow_edges_in_the_shorter_direction(text: str, xmin: float, xmax: float) -> None:
     found = box(text)
     assert (found.xmin, found.xmax) == (xmin, xmax)
 
 
 @pytest.mark.spec("geo.edges.inside", "geo.edges.poles")
 @pytest.mark.parametrize("edges", ALGORITHMS)
-def test_a_ring_around_a_pole_holds_it_on_its_smaller_side(edges: geo.types.Edges) -> None:
+def test_ring_around_a_pole_contains_it_on_its_smaller_side(edges: geo.types.Edges) -> None:
     around = [(-120.0, 60.0), (0.0, 60.0), (120.0, 60.0)]
     for ring in (around, around[::-1]):
         found = box(shapely.Polygon(ring), edges)
@@ -203,7 +203,7 @@ def test_a_ring_around_a_pole_holds_it_on_its_smaller_side(edges: geo.types.Edge
 
 
 @pytest.mark.spec("geo.edges.inside")
-def test_a_ring_beside_both_poles_may_hold_both() -> None:
+def test_ring_next_to_both_poles_may_contain_both() -> None:
     east = [(20.0, y) for y in range(-80, 81, 20)]
     west = [(-20.0, y) for y in range(80, -81, -20)]
     over = [(100.0, 85.0), (180.0, 85.0), (-100.0, 85.0)]
@@ -222,7 +222,7 @@ def test_a_ring_beside_both_poles_may_hold_both() -> None:
 )
 @settings(max_examples=share(0.4))
 @pytest.mark.spec("geo.edges.inside")
-def test_the_pole_of_a_ring_is_that_of_the_side_with_less_area(
+def test_pole_of_a_ring_is_on_the_side_with_less_area(
     vertices: list[Point], middle: float, spread: float, reverse: bool
 ) -> None:
     ring = [((x + 180) % 360 - 180, middle + spread * y) for x, y in sorted(vertices)]
@@ -262,7 +262,7 @@ GEOMETRIES = st.one_of(
 @given(st.lists(GEOMETRIES, min_size=1, max_size=5), st.integers(0, 5), st.sampled_from(ALGORITHMS))
 @settings(max_examples=share(0.6))
 @pytest.mark.spec("geo.box.geography", "geo.box.wraparound_only")
-def test_boxes_of_rows_columns_and_files_hold_every_edge(
+def test_boxes_of_rows_columns_and_files_contain_every_edge(
     geometries: list[Any], cut: int, edges: geo.types.Edges
 ) -> None:
     path = geodesics.great_circle if edges == "spherical" else geodesics.geodesic
@@ -284,7 +284,7 @@ def test_boxes_of_rows_columns_and_files_hold_every_edge(
 @given(st.lists(st.lists(st.tuples(LONGITUDE, st.floats(-80, 80)), min_size=2, max_size=3), min_size=1, max_size=5))
 @settings(max_examples=share(0.5))
 @pytest.mark.spec("geo.box.wraparound_only", "geo.edges.longitudes")
-def test_a_box_leaves_out_the_widest_gap_between_parts(parts: list[list[Point]]) -> None:
+def test_box_omits_the_widest_gap_between_parts(parts: list[list[Point]]) -> None:
     covered = np.zeros(36000, dtype=bool)  # hundredths of a degree
     for part in parts:
         for (x0, _), (x1, _) in pairwise(part):
@@ -302,7 +302,7 @@ def test_a_box_leaves_out_the_widest_gap_between_parts(parts: list[list[Point]])
 
 
 @pytest.mark.spec("geo.box.skip_nan", "geo.box.zm")
-def test_vertices_without_a_value_are_passed_over() -> None:
+def test_nan_vertices_are_ignored() -> None:
     nan = math.nan
     line = wkb.Geometry(wkb.LINE_STRING, 3, [(0, 60, 1, nan), (nan, 70, 5, 2), (45, nan, nan, 3), (90, 60, nan, 4)])
     array = pa.array([wkb.encode(line)])
@@ -323,7 +323,7 @@ def test_vertices_without_a_value_are_passed_over() -> None:
 
 @given(st.lists(trees(), min_size=1, max_size=3), st.data())
 @settings(max_examples=share(0.6))
-def test_bytes_that_are_no_geometry_are_refused_as_in_the_plane(geometries: list[wkb.Geometry], data: Any) -> None:
+def test_invalid_wkb_is_rejected_like_on_the_plane(geometries: list[wkb.Geometry], data: Any) -> None:
     values = [bytearray(wkb.encode(geometry)) for geometry in geometries]
     value = values[data.draw(st.integers(0, len(values) - 1))]
     for _ in range(data.draw(st.integers(0, 3))):
@@ -355,7 +355,7 @@ def test_bytes_that_are_no_geometry_are_refused_as_in_the_plane(geometries: list
 
 
 @pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-200, 1e-20])
-def test_the_smallest_numbers_make_no_difference(tiny: float) -> None:
+def test_denormal_numbers_make_no_difference(tiny: float) -> None:
     for line in ([(0, tiny), (100, tiny)], [(0, tiny), (tiny, -tiny)], [(-tiny, 0), (100, tiny)]):
         found = box(shapely.LineString(line))
         assert (found.xmin, found.xmax) == (line[0][0], line[1][0])
@@ -374,12 +374,12 @@ def test_byte_order_and_headers_make_no_difference(little: bool, extended: bool)
     assert row["ymax"] == box("LINESTRING (170 60, -100 60)").ymax
 
 
-def test_a_ring_that_is_not_closed_has_a_last_edge() -> None:
+def test_unclosed_ring_gets_a_closing_edge() -> None:
     ring = wkb.Geometry(wkb.POLYGON, 0, [[(0.0, 60.0), (45.0, 10.0), (90.0, 60.0)]])
     assert geo.bounds(pa.array([wkb.encode(ring)]), "spherical")[0]["ymax"].as_py() == pytest.approx(67.7923457)
 
 
-def test_many_parts_of_one_geometry_keep_the_widest_gap() -> None:
+def test_many_parts_of_one_geometry_leave_the_widest_gap() -> None:
     x = np.random.default_rng(4).uniform(-170, 100, 20000)
     x = np.where(np.abs(x) < 60, 61, x)
     found = box(shapely.MultiPoint(np.column_stack([x, x / 9])))
@@ -389,7 +389,7 @@ def test_many_parts_of_one_geometry_keep_the_widest_gap() -> None:
 class TestEllipsoids:
     @pytest.mark.spec("geo.edges.rise", "geography.crs")
     @pytest.mark.parametrize("code", ["EPSG:4326", "EPSG:4269", "IAU_2015:49901", "IAU_2015:59901", "IAU_2015:49900"])
-    def test_the_ellipsoid_is_that_of_the_crs(self, code: str) -> None:
+    def test_ellipsoid_follows_the_crs(self, code: str) -> None:
         crs = pyproj.CRS(code)
         assert crs.get_geod() is not None
         segments = awkward_edges(11, 80)
@@ -399,7 +399,7 @@ class TestEllipsoids:
             lon, lat = geodesics.geodesic(start, stop, 300, crs.get_geod())
             assert geodesics.holds(row, lon, lat, 1e-9), (start, stop, row)
 
-    def test_an_ellipsoid_that_is_not_known_leaves_no_box(self) -> None:
+    def test_unknown_ellipsoid_has_no_box(self) -> None:
         array = lines([(0, 60), (90, 60)])
         with pytest.raises(GeometryError, match="names the property"):
             geo.bounds(array, "karney", "projjson:missing")
@@ -411,7 +411,7 @@ class TestEllipsoids:
 
 class TestFiles:
     @pytest.mark.spec("geo.statistics.place", "geo.box.geography")
-    def test_geographies_within_structs_lists_and_maps_have_boxes(self) -> None:
+    def test_nested_geographies_have_boxes(self) -> None:
         field = geo.geometry_field("g", edges="spherical")
         value = lines([(170, 60), (-100, 60)], [(0, 0), (1, 1)]).storage
         struct = pa.StructArray.from_arrays([value], fields=[field])
@@ -437,7 +437,7 @@ class TestFiles:
         theirs = pq.ParquetFile(io.BytesIO(sink.getvalue())).metadata.row_group(0)
         assert [theirs.column(index).geo_statistics is not None for index in range(4)].count(True) == 3
 
-    def test_duckdb_reads_them(self, tmp_path: Path) -> None:
+    def test_duckdb_reads_geography_files(self, tmp_path: Path) -> None:
         duckdb = pytest.importorskip("duckdb")
         target = tmp_path / "lines.parquet"
         table = pa.table([lines([(170, 60), (-100, 60)])], schema=pa.schema([geo.geometry_field("g", edges="karney")]))
@@ -447,7 +447,7 @@ class TestFiles:
         assert (box.xmin, box.xmax) == (170, -100)
 
     @pytest.mark.spec("geo.box.geography", "geo.edges.inside")
-    def test_the_boxes_of_the_public_polygons_are_those_that_s2_found(self, parquet_testing: Path) -> None:
+    def test_boxes_of_the_public_polygons_match_s2(self, parquet_testing: Path) -> None:
         file = pq.ParquetFile(parquet_testing / "data" / "geospatial" / "geography-polygons.parquet")
         for number in range(file.num_row_groups):
             stored = file.metadata.row_group(number).column(1).geo_statistics

@@ -43,7 +43,7 @@ def wkt(text: str) -> str:
 @pytest.mark.spec("geo.geojson.object", "geo.geojson.position", "geo.geojson.numbers")
 @settings(max_examples=share(0.8))
 @given(trees())
-def test_any_geometry_is_the_twins_json(geometry: wkb.Geometry) -> None:
+def test_any_geometry_matches_the_reference_json(geometry: wkb.Geometry) -> None:
     array = pa.array([wkb.encode(geometry)])
     try:
         expected = twin.to_geojson(geometry)
@@ -86,7 +86,7 @@ def _coordinates(geometry: wkb.Geometry) -> int:
 @pytest.mark.spec("geo.geojson.object", "geo.geojson.position")
 @settings(max_examples=share(0.8))
 @given(trees(FINITE), st.booleans(), st.booleans(), st.sampled_from([None, 1]))
-def test_json_comes_back_whatever_the_order_of_its_members(
+def test_json_round_trips_with_members_in_any_order(
     geometry: wkb.Geometry, reverse: bool, feature: bool, indent: int | None
 ) -> None:
     def turned(value: Any) -> Any:
@@ -109,7 +109,7 @@ def test_json_comes_back_whatever_the_order_of_its_members(
 
 @settings(max_examples=share(0.4))
 @given(st.lists(st.one_of(st.none(), shapes()), max_size=5))
-def test_shapely_reads_and_writes_the_same_geometries(geometries: list[Any]) -> None:
+def test_shapely_reads_and_writes_equal_geometries(geometries: list[Any]) -> None:
     array = geo.from_shapely(geometries)
     theirs = shapely.to_geojson(geometries).tolist()
     assert geo.from_geojson(pa.array(theirs, pa.string())).equals(array)
@@ -137,11 +137,11 @@ def test_shapely_reads_and_writes_the_same_geometries(geometries: list[Any]) -> 
         ),
     ],
 )
-def test_positions_have_as_many_numbers_as_the_geometry_needs(text: str, same: str) -> None:
+def test_positions_have_the_dimensions_of_the_geometry(text: str, same: str) -> None:
     assert wkt(text) == same
 
 
-def test_m_and_a_missing_z_are_left_out_and_coordinates_can_be_rounded() -> None:
+def test_m_and_missing_z_are_omitted_and_coordinates_can_be_rounded() -> None:
     array = geo.from_wkt(
         pa.array(["POINT M (1 2 3)", "POINT ZM (1 2 3 4)", "POINT Z (1.23456 2 NaN)", "MULTIPOINT (EMPTY, 1 2)"])
     )
@@ -151,7 +151,7 @@ def test_m_and_a_missing_z_are_left_out_and_coordinates_can_be_rounded() -> None
 
 
 @pytest.mark.spec("geo.geojson.object")
-def test_null_geometries_are_null_rows() -> None:
+def test_null_geometries_become_null_rows() -> None:
     features = ['{"type":"Feature","geometry":null,"properties":null}', "null", None]
     assert geo.from_geojson(pa.array(features)).to_pylist() == [None, None, None]
     assert geo.to_geojson(geo.from_geojson(pa.array(features))).to_pylist() == [None, None, None]
@@ -184,7 +184,7 @@ def test_null_geometries_are_null_rows() -> None:
     ],
 )
 @pytest.mark.spec("geo.geojson.object", "geo.geojson.position")
-def test_other_text_is_refused_with_row_and_byte(text: str, rule: str, offset: int | None) -> None:
+def test_invalid_text_is_rejected_with_row_and_byte(text: str, rule: str, offset: int | None) -> None:
     good = '{"type":"Point","coordinates":[1,2]}'
     with pytest.raises(GeometryError) as raised:
         geo.from_geojson(pa.chunked_array([[good, None], [text, good]]))
@@ -193,7 +193,7 @@ def test_other_text_is_refused_with_row_and_byte(text: str, rule: str, offset: i
         assert raised.value.offset == offset
 
 
-def test_json_cut_off_anywhere_is_refused() -> None:
+def test_truncated_json_is_rejected() -> None:
     inner = '{"type":"Polygon","coordinates":[[[0,0,1],[1.5,0,2],[1,1,-3e-1],[0,0,1]]],"a":{"b":["\\n",true,null]}}'
     whole = f'{{"type":"Feature","geometry":{{"type":"GeometryCollection","geometries":[{inner}]}},"properties":{{}}}}'
     assert read(whole) is not None
@@ -203,7 +203,7 @@ def test_json_cut_off_anywhere_is_refused() -> None:
 
 
 @pytest.mark.spec("geo.wkb.depth")
-def test_hostile_json_is_refused_in_bounded_time() -> None:
+def test_hostile_json_is_rejected_in_bounded_time() -> None:
     def nested(depth: int, head: str = '{"type":"GeometryCollection","geometries":[', tail: str = "]}") -> str:
         return head * depth + '{"type":"Point","coordinates":[1,2]}' + tail * depth
 
@@ -241,7 +241,7 @@ COLLECTION = {
 
 @pytest.mark.spec("geo.geojson.features")
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_collection_becomes_a_table_with_a_column_for_each_property(tmp_path: Path, indent: int | None) -> None:
+def test_collection_is_converted_to_a_table_with_a_column_per_property(tmp_path: Path, indent: int | None) -> None:
     text = json.dumps(COLLECTION, indent=indent)
     path = tmp_path / "c.geojson"
     path.write_text("\ufeff" + text, "utf-8")
@@ -258,7 +258,7 @@ def test_a_collection_becomes_a_table_with_a_column_for_each_property(tmp_path: 
 
 
 @pytest.mark.spec("geo.geojson.features")
-def test_sequences_features_alone_and_empty_collections_are_read() -> None:
+def test_sequences_single_features_and_empty_collections_are_read() -> None:
     one = json.dumps(COLLECTION["features"][2])
     for text in (one + "\n" + one, f"\x1e{one}\n\x1e{one}\n", one + one):
         assert geo.read_geojson(text.encode()).num_rows == 2
@@ -280,7 +280,7 @@ def test_sequences_features_alone_and_empty_collections_are_read() -> None:
 
 
 @pytest.mark.spec("geo.geojson.features")
-def test_a_table_is_written_as_a_collection_and_read_back(tmp_path: Path) -> None:
+def test_table_round_trips_as_a_collection(tmp_path: Path) -> None:
     path = tmp_path / "c.geojson"
     plain = pa.table({
         "i": [1, None, 3], "f": [0.5, None, 2.0], "s": ["a", "é\n", None], "b": [True, None, False],
@@ -294,7 +294,7 @@ def test_a_table_is_written_as_a_collection_and_read_back(tmp_path: Path) -> Non
     assert set(last) == {"type", "geometry", "properties"}
 
 
-def test_values_that_json_has_no_type_for_are_written_as_text_number_or_null() -> None:
+def test_types_without_a_json_equivalent_are_written_as_text_number_or_null() -> None:
     day = datetime.datetime(2026, 11, 21, 9, 28, 47)
     table = pa.table({
         "g": geo.from_points([1.0], [2.0]), "nan": [float("nan")], "inside": [[float("inf"), 1.0]],
@@ -312,7 +312,7 @@ def test_values_that_json_has_no_type_for_are_written_as_text_number_or_null() -
 
 
 @pytest.mark.spec("geo.geojson.crs")
-def test_only_longitudes_and_latitudes_on_wgs84_are_written(tmp_path: Path) -> None:
+def test_only_wgs84_longitudes_and_latitudes_are_written(tmp_path: Path) -> None:
     path = tmp_path / "c.geojson"
     wkb_ = geo.from_points([1.0], [2.0]).storage
     geo.write_geojson(pa.table([wkb_], pa.schema([geo.geometry_field("g", "EPSG:4326")])), path)
@@ -335,13 +335,13 @@ def test_only_longitudes_and_latitudes_on_wgs84_are_written(tmp_path: Path) -> N
     ['{"\\ud800": 1}'], ['{"a": "\\ud800"}'], ['{"a": "x"}', f'{{"a": {"9" * 5000}}}'],
     ['{"a": "x"}', f'{{"a": {"[" * 1000}{"]" * 1000}}}'],
 ])  # fmt: skip
-def test_properties_that_python_cannot_hold_are_refused(values: list[str]) -> None:
+def test_properties_unsupported_by_python_are_rejected(values: list[str]) -> None:
     features = ",".join(f'{{"type": "Feature", "geometry": null, "properties": {value}}}' for value in values)
     with pytest.raises(GeometryError, match="properties"):
         geo.read_geojson(f'{{"type": "FeatureCollection", "features": [{features}]}}')
 
 
-def test_errors_in_a_file_name_it(tmp_path: Path) -> None:
+def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "places.geojson"
     path.write_text('{"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": {"type": "Pint"}}]}')
     with pytest.raises(GeometryError, match=r"places\.geojson"):
@@ -352,7 +352,7 @@ def test_errors_in_a_file_name_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
-def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_irregular_file_is_rejected_before_reading(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.geojson")
     with pytest.raises(ValueError, match="not a regular file"):
         geo.read_geojson(tmp_path / "pipe.geojson")
@@ -364,7 +364,7 @@ def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path: Path) ->
 @pytest.mark.parametrize(("crs", "expected"), [
     ("urn:ogc:def:crs:EPSG::3857", "EPSG:3857"), ("urn:ogc:def:crs:OGC:1.3:CRS84", None), ("EPSG:25832", "EPSG:25832"),
 ])  # fmt: skip
-def test_a_collection_that_names_its_crs_is_in_it(crs: str, expected: str | None) -> None:
+def test_collection_uses_the_crs_that_it_declares(crs: str, expected: str | None) -> None:
     point = '{"type": "Feature", "properties": {"crs": 7}, "geometry": {"type": "Point", "coordinates": [1e6, 4e6]}}'
     member = f'"crs": {{"type": "name",\n "properties": {{"name": "{crs}"}}}}'
     for text in (f'{{"type": "FeatureCollection", {member}, "features": [{point}]}}',
@@ -377,7 +377,7 @@ def test_a_collection_that_names_its_crs_is_in_it(crs: str, expected: str | None
 
 
 @pytest.mark.spec("geo.geojson.crs")
-def test_a_projected_frame_of_geopandas_comes_back_in_its_crs() -> None:
+def test_projected_geopandas_frame_round_trips_in_its_crs() -> None:
     geopandas = pytest.importorskip("geopandas")
     frame = geopandas.GeoDataFrame({"a": [1]}, geometry=[shapely.Point(1e6, 4e6)], crs=3857)
     found = geo.to_geopandas(geo.read_geojson(frame.to_json()).drop_columns("id"))
@@ -390,13 +390,13 @@ def test_a_projected_frame_of_geopandas_comes_back_in_its_crs() -> None:
     '{"properties": {"name": "EPSG:0"}}', '{"type": "link", "properties": {"href": "x"}}', "7", '"EPSG:3857"',
     "[" * 1000 + "]" * 1000, '{"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::99999999"}}',
 ])  # fmt: skip
-def test_a_crs_that_is_not_known_is_refused(crs: str) -> None:
+def test_unknown_crs_is_rejected(crs: str) -> None:
     with pytest.raises(GeometryError, match="the crs "):
         geo.read_geojson(f'{{"type": "FeatureCollection", "crs": {crs}, "features": []}}')
 
 
 @pytest.mark.spec("geo.geojson.crs")
-def test_collections_in_different_systems_are_refused() -> None:
+def test_collections_with_different_crs_are_rejected() -> None:
     texts = [f'{{"type": "FeatureCollection", "features": [], "crs": {{"properties": {{"name": "EPSG:{code}"}}}}}}'
              for code in (3857, 25832)]
     assert len(geo.read_geojson("\n".join(texts[:1] * 2))) == 0
@@ -406,7 +406,7 @@ def test_collections_in_different_systems_are_refused() -> None:
 
 
 @pytest.mark.parametrize("is_list", [False, True])
-def test_dates_beyond_the_years_of_python_are_an_error_that_names_the_column(is_list: bool, tmp_path: Path) -> None:
+def test_dates_out_of_the_python_range_are_an_error_with_column(is_list: bool, tmp_path: Path) -> None:
     days = pa.array([2_932_897], pa.int32()).cast(pa.date32())  # 10000-01-01
     values = pa.ListArray.from_arrays([0, 1], days) if is_list else days
     table = pa.table({"at": geo.from_points([1.0], [2.0]), "day": values})

@@ -54,7 +54,7 @@ def test_integers_beyond_int64_are_exact(tmp_path: Path) -> None:
     assert [tuple(v and str(v) for v in (row["cell"], row["at"]["cell"])) for row in ours] == expected
 
 
-def test_integers_of_more_than_38_digits_are_text_and_fractions_make_doubles() -> None:
+def test_integers_over_38_digits_are_text_and_fractions_are_doubles() -> None:
     assert read([{"a": 1}, {"a": 10**38}])["a"].to_pylist() == ["1", str(10**38)]
     assert read([{"a": 1.5}, {"a": 1 << 64}])["a"].to_pylist() == [1.5, float(1 << 64)]
     mixed = read([{"a": 1, "b": "x"}, {"a": 1 << 64, "b": 2}])
@@ -62,7 +62,7 @@ def test_integers_of_more_than_38_digits_are_text_and_fractions_make_doubles() -
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(), st.integers(-(1 << 70), 1 << 70)), min_size=1))
-def test_integers_of_any_size_are_those_of_the_text(values: list[int | None]) -> None:
+def test_integers_of_any_size_match_the_text(values: list[int | None]) -> None:
     table = read([{"a": one} for one in values])
     assert [None if one is None else int(one) for one in table["a"].to_pylist()] == values
     within = read([{"a": {"b": one}} for one in values])["a"]
@@ -75,7 +75,7 @@ def test_ids_beyond_int64_are_exact() -> None:
     assert geo.read_geojson(json.dumps(feature))["id"].to_pylist() == [CELLS[0]]
 
 
-def test_features_of_few_out_of_very_many_names_are_refused_or_one_column_of_text() -> None:
+def test_sparse_features_with_many_names_are_rejected_or_one_text_column() -> None:
     """Both in time and memory that grow with the text, not with the product of names and features."""
     given = [{f"name{n}": n} for n in range(30_000)]
     text, start = collection(given), time.process_time()
@@ -110,13 +110,13 @@ def slots(values: list[Any]) -> int:
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), _VALUES, max_size=3), min_size=1), st.integers(0, 1 << 60))
-def test_cells_are_counted_for_each_name_and_row_or_element(rows: list[dict[str, Any]], seed: int) -> None:
+def test_cells_are_counted_per_name_and_row_or_element(rows: list[dict[str, Any]], seed: int) -> None:
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
     assert measure(lines, seed, 1 << 20)[0] == slots(rows)
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
-def test_a_compressed_file_is_read_whatever_its_name(tmp_path: Path, compress: Any) -> None:
+def test_compressed_file_is_read_under_any_name(tmp_path: Path, compress: Any) -> None:
     path = tmp_path / "a.geojson"
     path.write_bytes(compress(collection([{"a": 1}]).encode()))
     assert geo.read_geojson(path)["a"].to_pylist() == [1]

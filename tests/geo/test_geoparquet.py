@@ -57,7 +57,7 @@ def by_geopandas(path: Path, shapes: list[Any] = SHAPES, crs: Any = None, **opti
 
 
 @pytest.mark.spec("geoparquet.columns", "geoparquet.bbox", "geoparquet.types")
-def test_the_file_says_what_its_geometry_columns_are() -> None:
+def test_metadata_describes_the_geometry_columns() -> None:
     found = described(written(table(), geometry={"g": {"covering": True}}))
     assert found == {
         "version": "2.0.0",
@@ -74,7 +74,7 @@ def test_the_file_says_what_its_geometry_columns_are() -> None:
 
 
 @pytest.mark.spec("geoparquet.bbox", "geoparquet.types")
-def test_boxes_and_types_are_those_of_all_row_groups() -> None:
+def test_boxes_and_types_cover_all_row_groups() -> None:
     shapes = [shapely.Point(1, 2), shapely.Point(3, 4, 5), None, None, shapely.LineString([(7, 8), (9, 10)]), None]
     found = described(written(table(shapes), row_group_rows=2))["columns"]["g"]
     assert found["geometry_types"] == ["Point", "LineString", "Point Z"]
@@ -91,26 +91,26 @@ def test_boxes_and_types_are_those_of_all_row_groups() -> None:
 
 @pytest.mark.spec("geoparquet.crs")
 @pytest.mark.parametrize("crs", ["EPSG:3857", "EPSG:4326", "EPSG:5070", "srid:4326"])
-def test_a_crs_is_written_as_projjson(crs: str) -> None:
+def test_crs_is_written_as_projjson(crs: str) -> None:
     found = described(written(table(field=geo.geometry_field("g", crs))))["columns"]["g"]["crs"]
     assert found["id"] == {"authority": "EPSG", "code": int(crs.partition(":")[2])}
 
 
 @pytest.mark.spec("geoparquet.crs")
-def test_the_default_crs_is_left_out_and_an_unknown_one_is_null() -> None:
+def test_default_crs_is_omitted_and_an_unknown_one_is_null() -> None:
     assert "crs" not in described(written(table()))["columns"]["g"]
     assert described(written(table(field=geo.geometry_field("g", "srid:0"))))["columns"]["g"]["crs"] is None
 
 
 @pytest.mark.spec("geoparquet.edges")
 @pytest.mark.parametrize("edges", ["spherical", "vincenty", "thomas", "andoyer", "karney"])
-def test_edges_that_are_not_planar_are_written_by_name(edges: Any) -> None:
+def test_nonplanar_edges_are_written_by_name(edges: Any) -> None:
     assert described(written(table(field=geo.geometry_field("g", edges=edges))))["columns"]["g"]["edges"] == edges
     assert "edges" not in described(written(table()))["columns"]["g"]
 
 
 @pytest.mark.spec("geoparquet.columns")
-def test_the_first_column_or_the_one_that_is_named_is_the_primary_one() -> None:
+def test_primary_column_is_the_first_or_the_named_one() -> None:
     both = table().append_column("h", geo.from_shapely(SHAPES))
     assert described(written(both))["primary_column"] == "g"
     assert described(written(both, primary_geometry="h"))["primary_column"] == "h"
@@ -171,7 +171,7 @@ def test_version_1_1_has_plain_columns_and_a_covering(tmp_path: Path, edges: Any
 
 
 @pytest.mark.spec("geoparquet.older")
-def test_version_1_1_has_no_m_and_two_kinds_of_edges(tmp_path: Path) -> None:
+def test_version_1_1_has_no_m_and_two_types_of_edges(tmp_path: Path) -> None:
     measured = table([shapely.from_wkt("POINT M (1 2 3)")])
     with pytest.raises(GeometryError, match="does not support geometries with M"):
         written(measured, geoparquet="1.1")
@@ -180,7 +180,7 @@ def test_version_1_1_has_no_m_and_two_kinds_of_edges(tmp_path: Path) -> None:
     assert raised.value.column == "g"
 
 
-def test_metadata_of_an_older_file_gives_way_to_the_new() -> None:
+def test_metadata_of_an_older_file_is_replaced() -> None:
     stale = table().replace_schema_metadata({"geo": "old", "other": "kept"})
     data = written(stale)
     assert described(data)["primary_column"] == "g"
@@ -188,7 +188,7 @@ def test_metadata_of_an_older_file_gives_way_to_the_new() -> None:
 
 
 @pytest.mark.spec("geoparquet.other_rows")
-def test_boxes_and_types_do_not_outlive_their_rows(tmp_path: Path) -> None:
+def test_boxes_and_types_are_dropped_with_their_rows(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(written(table(), geometry={"g": {"covering": True}}))
     (tmp_path / "b").write_bytes(written(table([shapely.Point(50, 60)]), geometry={"g": {"covering": True}}))
     again = pqext.read_table(tmp_path / "a", filter=pqext.col("id") < 1)
@@ -228,7 +228,7 @@ def retold(data: bytes, **about: Any) -> bytes:
 @pytest.mark.spec("geoparquet.other_rows")
 class TestFilesMadeOfSeveral:
     @pytest.mark.parametrize("policy", ["merge", "first"])
-    def test_boxes_and_types_are_united(self, tmp_path: Path, policy: Any) -> None:
+    def test_boxes_and_types_are_merged(self, tmp_path: Path, policy: Any) -> None:
         one = written(table(), geometry={"g": {"covering": True}})
         other = written(table([shapely.LineString([(50, 60), (51, 3)])]), geometry={"g": {"covering": True}})
         about = joined(tmp_path, one, other, one, key_value_metadata=policy)
@@ -248,7 +248,7 @@ class TestFilesMadeOfSeveral:
         assert joined(tmp_path, *files)["bbox"] == [-170, 0, 179, 0]
         assert "bbox" not in joined(tmp_path, *files, retold(files[0], bbox=[179, 0, -170, 0]))
 
-    def test_z_is_told_where_all_files_tell_of_it(self, tmp_path: Path) -> None:
+    def test_z_range_is_written_if_all_files_have_it(self, tmp_path: Path) -> None:
         low, high = (written(table([shapely.Point(1, 2, z)])) for z in (3, 8))
         assert joined(tmp_path, low, high)["bbox"] == [1, 2, 3, 1, 2, 8]
         about = joined(tmp_path, low, written(table()))
@@ -256,7 +256,7 @@ class TestFilesMadeOfSeveral:
         assert about["geometry_types"] == ["Point", "Polygon", "Point Z"]
 
     @pytest.mark.parametrize("bbox", [None, [1, 2, 3], [1, 2, math.nan, 4], [1, 5, 2, 4], "box", [None] * 4])
-    def test_what_one_file_does_not_know_is_left_out(self, tmp_path: Path, bbox: Any) -> None:
+    def test_facts_unknown_to_one_file_are_omitted(self, tmp_path: Path, bbox: Any) -> None:
         whole = written(table(), geometry={"g": {"covering": True}})
         doubtful = retold(whole, bbox=bbox, geometry_types=[], covering=None)
         for files in ([whole, doubtful], [doubtful, whole]):
@@ -265,29 +265,29 @@ class TestFilesMadeOfSeveral:
             assert "covering" not in about
             assert about["geometry_types"] == []
 
-    def test_a_file_without_the_metadata_tells_nothing(self, tmp_path: Path) -> None:
+    def test_file_without_metadata_contributes_nothing(self, tmp_path: Path) -> None:
         whole, silent = written(table()), written(table(), geoparquet=False)
         for files in ([whole, silent], [silent, whole]):
             assert joined(tmp_path, *files) == {"encoding": "WKB", "geometry_types": []}
 
-    def test_columns_of_which_no_file_tells_anything_are_told_of_so(self) -> None:
+    def test_columns_undescribed_by_all_files_have_empty_types(self) -> None:
         texts = [json.dumps({"version": version, "columns": {"g": {}}}) for version in ("1.0.0", "1.1.0")]
         for one, other in (texts, texts[::-1]):
             assert json.loads(geoparquet.merged([one, other]))["columns"] == {"g": {"geometry_types": []}}
 
-    def test_files_without_rows_take_nothing_away(self, tmp_path: Path) -> None:
+    def test_empty_files_do_not_affect_the_metadata(self, tmp_path: Path) -> None:
         whole, empty = written(table()), written(table([]))
         for files in ([whole, empty], [empty, whole]):
             assert joined(tmp_path, *files)["bbox"] == [1, 2, 5, 6]
 
-    def test_metadata_that_contradict_each_other_are_refused(self, tmp_path: Path) -> None:
+    def test_contradicting_metadata_is_rejected(self, tmp_path: Path) -> None:
         for number, crs in enumerate((4326, 3857)):
             by_geopandas(tmp_path / str(number), crs=crs)
         with pytest.raises(ValueError, match="column 'geometry': the GeoParquet metadata of the files differs in crs"):
             pqext.concatenate([tmp_path / "0", tmp_path / "1"], tmp_path / "joined")
         assert not (tmp_path / "joined").exists()
 
-    def test_coordinates_of_different_epochs_are_not_joined(self, tmp_path: Path) -> None:
+    def test_coordinates_of_different_epochs_are_not_merged(self, tmp_path: Path) -> None:
         unknown = written(table())
         early, late = retold(unknown, epoch=2010.5), retold(unknown, epoch=2026)
         assert joined(tmp_path, early, early)["epoch"] == 2010.5
@@ -295,21 +295,21 @@ class TestFilesMadeOfSeveral:
             with pytest.raises(ValueError, match="differs in epoch"):
                 joined(tmp_path, *files)
 
-    def test_one_crs_in_two_spellings_is_one(self, tmp_path: Path) -> None:
+    def test_equal_crs_with_different_spelling_are_one(self, tmp_path: Path) -> None:
         projjson = json.loads(pyproj.CRS("OGC:CRS84").to_json())
         about = joined(tmp_path, written(table()), retold(written(table()), crs=projjson, bbox=[0, 0, 9, 9]))
         assert about["bbox"] == [0, 0, 9, 9]
 
 
 @pytest.mark.spec("geoparquet.other_rows", "geoparquet.encrypted")
-def test_metadata_of_a_plain_file_does_not_tell_of_an_encrypted_column() -> None:
+def test_metadata_of_a_plain_file_does_not_describe_an_encrypted_column() -> None:
     plain = pqext.read_table(io.BytesIO(written(table([shapely.Point(12.345, 67.891)]))))
     keys = pqext.encryption.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
     assert b"12.345" not in written(plain, geoparquet=False, encryption=keys)
 
 
 @pytest.mark.spec("geoparquet.encrypted")
-def test_of_an_encrypted_column_neither_box_nor_types_are_told() -> None:
+def test_box_and_types_of_an_encrypted_column_are_omitted() -> None:
     encryption = pqext.encryption.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
     found = described(written(table(), encryption=encryption))["columns"]["g"]
     assert "bbox" not in found
@@ -340,7 +340,7 @@ class TestOtherReaders:
 class TestReading:
     @pytest.mark.spec("geoparquet.read")
     @pytest.mark.parametrize(("crs", "expected"), [("OGC:CRS84", None), (4326, "EPSG:4326"), (3857, "EPSG:3857")])
-    def test_plain_columns_of_geopandas_are_geometries(self, tmp_path: Path, crs: Any, expected: str | None) -> None:
+    def test_plain_geopandas_columns_are_geometries(self, tmp_path: Path, crs: Any, expected: str | None) -> None:
         path = by_geopandas(tmp_path / "theirs.parquet", crs=crs)
         with pqext.open(path) as file:
             assert types.type_of(file.arrow_schema.field("geometry")) == GeospatialType(expected)
@@ -349,12 +349,12 @@ class TestReading:
         assert found["id"].to_pylist() == [0]
 
     @pytest.mark.spec("geoparquet.read")
-    def test_without_a_crs_they_are_of_an_unknown_one(self, tmp_path: Path) -> None:
+    def test_column_without_a_crs_has_an_unknown_crs(self, tmp_path: Path) -> None:
         path = by_geopandas(tmp_path / "theirs.parquet")
         assert types.type_of(pqext.open(path).arrow_schema.field("geometry")) == GeospatialType("srid:0")
 
     @pytest.mark.spec("geoparquet.read")
-    def test_it_can_be_turned_off(self, tmp_path: Path) -> None:
+    def test_geoparquet_metadata_can_be_ignored(self, tmp_path: Path) -> None:
         path = by_geopandas(tmp_path / "theirs.parquet", crs=4326)
         with pqext.open(path, geoparquet=False) as file:
             assert types.type_of(file.arrow_schema.field("geometry")) is None
@@ -362,7 +362,7 @@ class TestReading:
         assert pqext.inspect(path).schema[1].logical_type is None
 
     @pytest.mark.spec("geoparquet.read")
-    def test_columns_of_other_types_stay_as_they_are(self) -> None:
+    def test_columns_of_other_types_are_unchanged(self) -> None:
         about = {"encoding": "WKB", "crs": pyproj.CRS(3857).to_json_dict()}
         data = written(
             table(field=geo.geometry_field("g", "EPSG:3857")), geoparquet=False,
@@ -380,7 +380,7 @@ class TestReading:
         return sink.getvalue()
 
     @pytest.mark.spec("geoparquet.read")
-    def test_edges_are_taken_over_and_other_encodings_left_alone(self) -> None:
+    def test_edges_are_read_from_metadata_and_other_encodings_are_ignored(self) -> None:
         about = {"encoding": "WKB", "edges": "spherical"}
         found = pqext.open(self.plain(json.dumps({"columns": {"g": about, "gone": about}})))
         assert types.type_of(found.arrow_schema.field("g")) == GeospatialType(None, "spherical")
@@ -402,7 +402,7 @@ class TestReading:
             '{"columns": {"g": {"encoding": "WKB", "crs": ' + '{"a": ' * 500 + "1" + "}" * 503,
         ],
     )  # fmt: skip
-    def test_metadata_that_is_none_is_passed_over_with_a_warning(self, text: str) -> None:
+    def test_invalid_metadata_is_ignored_with_a_warning(self, text: str) -> None:
         with pytest.warns(AnnotationWarning, match="the metadata 'geo' is ignored"):
             file = pqext.open(self.plain(text))
         assert types.type_of(file.arrow_schema.field("g")) is None
@@ -420,7 +420,7 @@ class TestReading:
         )
     )
     @settings(max_examples=share(1))
-    def test_any_json_becomes_types_or_a_typed_error(self, value: Any) -> None:
+    def test_arbitrary_json_returns_types_or_a_typed_error(self, value: Any) -> None:
         schema = pqext.open(written(table(), geoparquet=False)).schema
         text = json.dumps({"columns": {"g": {"encoding": "WKB", **value}}} if isinstance(value, dict) else value)
         try:
@@ -440,7 +440,7 @@ def matches(path: Any, predicate: SpatialPredicate) -> list[bool]:
 
 class TestPruningByCovering:
     @pytest.mark.spec("geoparquet.covering")
-    def test_row_groups_of_geopandas_are_left_out_by_their_covering(self, tmp_path: Path) -> None:
+    def test_geopandas_row_groups_are_pruned_by_their_covering(self, tmp_path: Path) -> None:
         points = [shapely.Point(x, 0) for x in range(40)]
         path = by_geopandas(
             tmp_path / "theirs.parquet", points, 4326, write_covering_bbox=True, row_group_size=10
@@ -470,26 +470,26 @@ class TestPruningByCovering:
 
     @pytest.mark.spec("geoparquet.covering")
     @pytest.mark.parametrize("width", [pa.float32(), pa.float64()])
-    def test_coverings_are_believed_where_they_are_whole(self, width: pa.DataType) -> None:
+    def test_coverings_are_used_if_complete(self, width: pa.DataType) -> None:
         assert matches(self.file([(0, 1), (5, 6)], width), self.FAR) == [False]
         assert matches(self.file([(0, 1), (5, 6)], width), SpatialPredicate("disjoint", (100, -1, 110, 1))) == [True]
         assert matches(self.file([(0, 1), (5, 6)], width, nulls=True), self.FAR) == [True]
 
     @pytest.mark.spec("geoparquet.covering")
-    def test_boxes_that_wrap_are_not_taken_for_others(self) -> None:
+    def test_wrapping_boxes_are_not_misread(self) -> None:
         assert matches(self.file([(0, 1), (170, -170)], pa.float64()), SpatialPredicate(
             "intersects", (175, -1, 176, 1)
         )) == [True]
         assert matches(self.file([(170, -170)], pa.float64()), self.FAR) == [True]
 
     @pytest.mark.spec("geoparquet.covering")
-    def test_a_box_that_wraps_does_not_hide_between_others(self) -> None:
+    def test_wrapping_box_between_other_boxes_is_considered(self) -> None:
         around = self.file([(27, -169), (-169.5, -169.5), (30, 30)], pa.float64())
         assert matches(around, self.FAR) == [True]
         assert matches(around, SpatialPredicate("intersects", (100, 5, 110, 6))) == [False]
 
     @pytest.mark.spec("geoparquet.covering")
-    def test_floats_that_were_rounded_inward_lose_nothing(self) -> None:
+    def test_floats_rounded_inward_lose_no_rows(self) -> None:
         data = self.file([(0.1, 0.1)], pa.float32())
         assert float(np.float32(0.1)) != 0.1
         below = math.nextafter(0.1, -1)
@@ -498,7 +498,7 @@ class TestPruningByCovering:
     @pytest.mark.spec("geoparquet.covering")
     @given(st.lists(st.none() | shapes(LONGITUDE, LATITUDE), min_size=1, max_size=10), st.data())
     @settings(max_examples=share(0.4))
-    def test_no_row_that_matches_is_lost(self, rows: list[Any], data: st.DataObject) -> None:
+    def test_matching_row_is_never_lost(self, rows: list[Any], data: st.DataObject) -> None:
         sink = io.BytesIO()
         frame = geopandas.GeoDataFrame({"id": range(len(rows))}, geometry=rows, crs=4326)
         with warnings.catch_warnings():

@@ -34,7 +34,7 @@ def told(table: pa.Table, **options: Any) -> Any:
 
 
 @pytest.mark.spec("geoparquet.other_rows")
-def test_columns_that_are_gone_are_not_told_of() -> None:
+def test_removed_columns_are_not_described() -> None:
     table = whole()
     assert told(table)["primary_column"] == "g"
     without = told(table.drop_columns(["g"]))
@@ -47,7 +47,7 @@ def test_columns_that_are_gone_are_not_told_of() -> None:
 
 
 @pytest.mark.spec("geoparquet.other_rows")
-def test_coverings_do_not_outlive_their_geometries(tmp_path: Path) -> None:
+def test_coverings_are_dropped_with_their_geometries(tmp_path: Path) -> None:
     table = whole()
     points = geo.from_points([50.0, 60.0], [3.0, 4.0]).cast(table.schema.field("g").type)
     moved = table.set_column(1, table.schema.field("g"), points)
@@ -58,7 +58,7 @@ def test_coverings_do_not_outlive_their_geometries(tmp_path: Path) -> None:
 
 @pytest.mark.spec("geoparquet.other_rows")
 @pytest.mark.parametrize("values", [pa.array([1, 2]), pa.array(["a", "b"]), pa.array([[b"a"], [b"b"]])])
-def test_other_columns_with_the_name_of_a_geometry_column_are_not_described(values: pa.Array) -> None:
+def test_other_columns_named_like_a_geometry_column_are_not_described(values: pa.Array) -> None:
     table = whole().set_column(1, "g", values)
     assert told(table)["columns"].keys() == {"h"}
     assert told(table, geoparquet=False) is None
@@ -66,7 +66,7 @@ def test_other_columns_with_the_name_of_a_geometry_column_are_not_described(valu
 
 
 @pytest.mark.spec("geoparquet.older", "geoparquet.other_rows")
-def test_tables_with_a_covering_are_written_as_version_1_1_again(tmp_path: Path) -> None:
+def test_tables_with_a_covering_are_rewritten_as_version_1_1(tmp_path: Path) -> None:
     pqext.write_table(pa.table([POINTS], ["g"]), tmp_path / "first", geoparquet="1.1")
     pqext.write_table(pqext.read_table(tmp_path / "first"), tmp_path / "second", geoparquet="1.1")
     first, second = (json.loads(pq.read_metadata(tmp_path / name).metadata[b"geo"]) for name in ("first", "second"))
@@ -133,7 +133,7 @@ def test_repaired_files_whose_geometries_change_lose_their_coverings(tmp_path: P
 
 
 @pytest.mark.spec("geoparquet.columns")
-def test_a_primary_column_adds_metadata_to_a_file_without_it(tmp_path: Path) -> None:
+def test_primary_column_option_adds_missing_metadata(tmp_path: Path) -> None:
     table = pa.table([POINTS, POINTS], ["g", "h"])
     pqext.write_table(table, tmp_path / "file", geoparquet=False)
     with pqext.ParquetWriter(tmp_path / "file", table.schema, append=True, primary_geometry="h") as writer:

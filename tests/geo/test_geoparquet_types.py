@@ -68,7 +68,7 @@ def type_of(data: bytes) -> geo.GeospatialType:
 @pytest.mark.spec("geoparquet.precedence")
 class TestReading:
     @pytest.mark.parametrize("crs", [None, "OGC:CRS84", 4326, 3857, 5070, "EPSG:4979"])
-    def test_crs_of_a_file_of_geopandas_is_that_of_geopandas(self, crs: Any) -> None:
+    def test_crs_of_a_geopandas_file_matches_geopandas(self, crs: Any) -> None:
         data = by_geopandas(crs)
         expected = geopandas.read_parquet(io.BytesIO(data))
         frame = geo.read_geopandas(data)
@@ -78,7 +78,7 @@ class TestReading:
     def test_null_crs_is_unknown(self) -> None:
         assert type_of(with_key(written(), crs=None)) == geo.GeospatialType("srid:0")
 
-    def test_projected_coordinates_are_not_taken_for_longitudes(self) -> None:
+    def test_projected_coordinates_are_not_mistaken_for_longitudes(self) -> None:
         shapes = [shapely.Point(2e6, 5e6), shapely.Point(-2e6, 5e6)]
         data = with_key(written(3857, shapes=shapes), crs=CRS_3857)
         without_crs = with_key(written("EPSG:3857", shapes=shapes).replace(b"EPSG:3857", b"         "), crs=CRS_3857)
@@ -87,7 +87,7 @@ class TestReading:
             assert found["id"].to_pylist() == [0]
             assert type_of(file) == geo.GeospatialType("EPSG:3857")
 
-    def test_spherical_edges_of_a_planar_type_are_honoured_and_its_boxes_ignored(self) -> None:
+    def test_spherical_edges_of_a_planar_type_are_used_and_its_boxes_ignored(self) -> None:
         data = with_key(written(shapes=[LINE]), edges="spherical")
         assert type_of(data) == geo.GeospatialType(None, "spherical")
         # The great circle from 60 W to 60 E along 45 N passes 0 E at 63 N, beyond the planar box.
@@ -102,19 +102,19 @@ class TestReading:
         ("EPSG:4267", "planar", {"edges": "spherical", "crs": pyproj.CRS(4267).to_json_dict()}, "edges"),
         (None, "spherical", {"crs": CRS_3857, "edges": "spherical"}, "CRS"),
     ])  # fmt: skip
-    def test_contradiction_is_a_warning_and_the_type_wins(
+    def test_contradiction_warns_and_the_type_wins(
         self, crs: Any, edges: Any, about: dict[str, Any], part: str, tmp_path: Path
     ) -> None:
         data = with_key(written(crs, edges), **about)
         with pytest.warns(AnnotationWarning, match=rf"column 'geometry' has .*{part}.* by its type, but GeoParquet"):
             assert type_of(data) == geo.GeospatialType(crs, edges)
 
-    def test_option_geoparquet_ignores_the_key(self) -> None:
+    def test_geoparquet_false_ignores_the_key(self) -> None:
         with pqext.open(with_key(written(), crs=None), geoparquet=False) as file:
             assert types.type_of(file.arrow_schema.field("geometry")) == geo.GeospatialType()
 
     @pytest.mark.skipif("GEOPARQUET_TEST_DATA" not in os.environ, reason="set GEOPARQUET_TEST_DATA")
-    def test_files_of_the_specification_have_the_geometries_of_their_tables(self) -> None:
+    def test_files_of_the_specification_match_their_tables(self) -> None:
         paths = sorted(Path(os.environ["GEOPARQUET_TEST_DATA"]).glob("data-*-encoding_wkb.parquet"))
         assert paths
         for path in paths:
@@ -130,7 +130,7 @@ class TestReading:
 class TestWriting:
     @pytest.mark.spec("geoparquet.type", "geoparquet.crs")
     @pytest.mark.parametrize("crs", ["EPSG:3857", "EPSG:4326", "srid:5070", 4979, pyproj.CRS("+proj=lcc +lat_1=40")])
-    def test_type_and_metadata_have_one_projjson(self, crs: Any) -> None:
+    def test_type_and_metadata_have_the_same_projjson(self, crs: Any) -> None:
         field = geo.geometry_field("geometry", crs)
         expected = crs_.parse(types.type_of(field).crs)  # type: ignore[union-attr]
         pqext.write_table(
@@ -152,7 +152,7 @@ class TestWriting:
             assert type_of(data).crs == (crs and "srid:0")
 
     @pytest.mark.spec("geoparquet.columns", "geoparquet.bbox")
-    def test_geopandas_filters_by_the_boxes_of_the_types(self, tmp_path: Path) -> None:
+    def test_geopandas_filters_by_native_boxes(self, tmp_path: Path) -> None:
         shapes = [shapely.Point(x, 0) for x in range(100)]
         path = tmp_path / "f.parquet"
         path.write_bytes(written(3857, shapes=shapes, geoparquet=True, row_group_rows=10))
@@ -172,7 +172,7 @@ class TestWriting:
         assert geo.read_geopandas(path).crs == frame.crs
 
     @pytest.mark.spec("geoparquet.other_rows")
-    def test_metadata_of_a_table_follows_its_types(self) -> None:
+    def test_table_metadata_follows_its_types(self) -> None:
         table = pqext.read_table(written(3857, geoparquet=True))
         lonlat = geo.transform(table["geometry"], "EPSG:3857", None)
         moved = table.set_column(1, geo.geometry_field("geometry"), lonlat)
@@ -185,7 +185,7 @@ class TestWriting:
     (None, "OGC:CRS84"), ("EPSG:3857", "EPSG:3857"), ("{", "{"), ("[", "["), (json.dumps(CRS_3857), "EPSG:3857"),
     (pyproj.CRS("+proj=lcc +lat_1=40 +type=crs +title=ours").to_json(), "ours"), ('{"a": 1}', '{"a": 1}'),
 ])  # fmt: skip
-def test_a_crs_has_a_short_name_for_people(crs: str | None, label: str) -> None:
+def test_crs_has_a_short_display_name(crs: str | None, label: str) -> None:
     assert crs_label(crs) == label
 
 

@@ -44,7 +44,7 @@ def squares(draw: st.DrawFn) -> list[float]:
 
 @settings(max_examples=share(0.4))
 @given(squares(), st.floats(0, 1), st.floats(0, 1))
-def test_the_chance_to_touch_a_box_is_that_of_many_queries(box: list[float], width: float, height: float) -> None:
+def test_probability_of_touching_a_box_matches_many_queries(box: list[float], width: float, height: float) -> None:
     xmin, xmax, ymin, ymax = box
     x, y = (np.arange(200) + 0.5) / 200 * (1 - width), (np.arange(200) + 0.5) / 200 * (1 - height)
     west, east = (x + width >= xmin), (x <= xmax)
@@ -55,7 +55,7 @@ def test_the_chance_to_touch_a_box_is_that_of_many_queries(box: list[float], wid
 
 @pytest.mark.parametrize("order", [None, "hilbert"])
 @pytest.mark.parametrize("make", [clusters, lambda n: (GENERATOR.uniform(-180, 180, n), GENERATOR.uniform(0, 9, n))])
-def test_expectations_are_what_scans_read(make: Any, order: Any, tmp_path: Path) -> None:
+def test_expected_reads_match_actual_scans(make: Any, order: Any, tmp_path: Path) -> None:
     path = tmp_path / "points.parquet"
     sink = written(*make(6_000), geometry={"geom": {"order": order}}, row_group_rows=2_000, page_rows=100)
     path.write_bytes(sink.getvalue())
@@ -76,7 +76,7 @@ def test_expectations_are_what_scans_read(make: Any, order: Any, tmp_path: Path)
     assert layout.rows == 6_000
 
 
-def test_order_shows_in_every_figure_and_ends_the_suggestions() -> None:
+def test_order_improves_every_figure_and_removes_suggestions() -> None:
     x, y = GENERATOR.uniform(-180, 180, (2, 40_000))
     y /= 2
     loose, tidy = written(x, y, row_group_rows=10_000), written(x, y, geometry={"geom": {"order": "hilbert"}})
@@ -95,13 +95,13 @@ def test_order_shows_in_every_figure_and_ends_the_suggestions() -> None:
     assert "suggestion: sort the rows" in text
 
 
-def test_large_pages_in_good_order_are_made_smaller() -> None:
+def test_smaller_pages_are_suggested_for_large_sorted_pages() -> None:
     x = np.linspace(0, 100, 100_000)
     layout = geo.explain_layout(written(x, np.zeros(100_000)), query=(0.01, 0.0))
     assert any("page_rows=2,048" in text for text in layout.suggestions)
 
 
-def test_an_extent_across_the_antimeridian_is_as_wide_as_the_data() -> None:
+def test_extent_across_the_antimeridian_has_the_width_of_the_data() -> None:
     x = np.concatenate([GENERATOR.uniform(170, 180, 500), GENERATOR.uniform(-180, -150, 1500)])
     layout = geo.explain_layout(written(x, GENERATOR.uniform(0, 1, 2000)), query=0.25)
     assert layout.extent is not None
@@ -115,7 +115,7 @@ def test_an_extent_across_the_antimeridian_is_as_wide_as_the_data() -> None:
     assert (planar.extent.xmin, planar.extent.xmax) == (x.min(), x.max())
 
 
-def test_an_extent_may_be_wider_than_the_largest_double() -> None:
+def test_extent_may_exceed_the_largest_double() -> None:
     x, y = np.repeat([-1.5e308, -1e308, 0, 1.5e308], 2), np.tile([0.0, 1.0], 4)
     options = {"geometry": {"geom": {"crs": "EPSG:3857"}}, "row_group_rows": 4}
     layout = geo.explain_layout(written(x, y, **options), query=0.01)
@@ -124,7 +124,7 @@ def test_an_extent_may_be_wider_than_the_largest_double() -> None:
 
 
 @pytest.mark.parametrize("order", [None, "hilbert"])
-def test_expectations_across_the_antimeridian_are_what_scans_read(order: Any, tmp_path: Path) -> None:
+def test_expected_reads_across_the_antimeridian_match_actual_scans(order: Any, tmp_path: Path) -> None:
     path = tmp_path / "points.parquet"
     east = GENERATOR.uniform(165, 225, 6_000)
     x = np.where(east > 180, east - 360, east)
@@ -147,7 +147,7 @@ def test_expectations_across_the_antimeridian_are_what_scans_read(order: Any, tm
     assert layout.pages.rows_read == pytest.approx(rows / queries, rel=0.25, abs=30)
 
 
-def test_boxes_that_wrap_lie_at_both_ends_of_an_extent_all_around() -> None:
+def test_wrapping_boxes_count_at_both_ends_of_a_global_extent() -> None:
     ends = [GENERATOR.uniform(170, 180, 2500), GENERATOR.uniform(-180, -170, 2500)]
     x = np.concatenate([*ends, np.linspace(-180, 180, 5000)])
     layout = geo.explain_layout(written(x, GENERATOR.uniform(0, 1, 10_000), row_group_rows=5000), query=(10.0, 0.1))
@@ -157,7 +157,7 @@ def test_boxes_that_wrap_lie_at_both_ends_of_an_extent_all_around() -> None:
     assert layout.row_groups.read == pytest.approx(1 + 20 / 350, rel=0.05)
 
 
-def test_other_peoples_files_and_columns_without_places_have_a_layout() -> None:
+def test_files_of_other_writers_and_empty_columns_have_a_layout() -> None:
     table = pa.table({"geom": geo.from_points([1.0, 2.0, 3.0], [4.0, 5.0, 9.0])})
     schema = pa.schema([geo.geometry_field("geom")])
     sink = io.BytesIO()
@@ -177,7 +177,7 @@ def test_other_peoples_files_and_columns_without_places_have_a_layout() -> None:
     assert (one.row_groups.read, one.row_groups.covered) == (1, 1)
 
 
-def test_what_is_asked_must_make_sense() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     sink = written(np.array([1.0]), np.array([1.0]))
     for query in (-0.1, 1.5, float("nan"), (-1.0, 1.0)):
         with pytest.raises(ValueError, match="share of the extent"):
@@ -208,7 +208,7 @@ def boxes_of_random_places(size: float) -> pa.Table:
 
 @pytest.mark.parametrize("size", [0.001, 1.0, 4.0])
 @pytest.mark.parametrize("page_boxes", [False, True])
-def test_rows_that_are_sorted_are_not_to_be_sorted_again(size: float, page_boxes: bool) -> None:
+def test_sorted_rows_get_no_sorting_suggestion(size: float, page_boxes: bool) -> None:
     table = boxes_of_random_places(size)
     along = table.take(pa.array(np.argsort(geo.bounds(table["g"].combine_chunks()).field("xmin").to_numpy())))
     cases = [(table, True), (geo.sort(table, "g"), False), (geo.sort(table, "g", "zorder"), False)]
@@ -220,7 +220,7 @@ def test_rows_that_are_sorted_are_not_to_be_sorted_again(size: float, page_boxes
         assert any("page_boxes" in text for text in suggestions) == (not page_boxes)
 
 
-def test_boxes_of_coverings_are_those_that_queries_are_held_against(tmp_path: Path) -> None:
+def test_covering_boxes_are_used_for_the_layout(tmp_path: Path) -> None:
     geopandas = pytest.importorskip("geopandas")
     table = geo.sort(boxes_of_random_places(0.1), "g")
     frame = geopandas.GeoDataFrame(geometry=geo.to_shapely(table["g"]), crs=4326)

@@ -25,7 +25,7 @@ def shapes(*wkt: str | None) -> Any:
     return np.array([None if text is None else shapely.from_wkt(text) for text in wkt], dtype=object)
 
 
-def test_lengths_are_those_of_geodesics_between_vertices() -> None:
+def test_lengths_are_geodesics_between_vertices() -> None:
     expected = []
     for shape in shapes(*SHAPES):
         borders = [part.boundary if shapely.area(part) else part for part in getattr(shape, "geoms", [shape])]
@@ -35,7 +35,7 @@ def test_lengths_are_those_of_geodesics_between_vertices() -> None:
     assert expected[3] > 2e6  # over the antimeridian the short way
 
 
-def test_areas_leave_out_holes() -> None:
+def test_areas_exclude_holes() -> None:
     expected = []
     for shape in shapes(*SHAPES):
         parts = [part for part in getattr(shape, "geoms", [shape]) if part.geom_type == "Polygon"]
@@ -47,7 +47,7 @@ def test_areas_leave_out_holes() -> None:
     assert metres.areas(shapes(*SHAPES), TYPE) == pytest.approx(expected)
 
 
-def test_distances_between_points_are_geodesics_and_zero_where_shapes_meet() -> None:
+def test_point_distances_are_geodesics_and_zero_for_touching_shapes() -> None:
     one = shapes("POINT (179 10)", "POINT (0 0)", "LINESTRING (-1 0, 1 0)", "POINT (0 1)", None)
     other = shapes("POINT (-179 10)", "POINT EMPTY", "LINESTRING (0 -1, 0 1)", "LINESTRING (-1 0, 1 0)", "POINT (0 0)")
     found = metres.distances(one, other, TYPE)
@@ -58,7 +58,7 @@ def test_distances_between_points_are_geodesics_and_zero_where_shapes_meet() -> 
 
 
 @pytest.mark.parametrize("corner", ["-180.1 0", "180.1 0", "0 -90.1", "0 90.1", "-181 91", "181 -91"])
-def test_coordinates_outside_longitudes_and_latitudes_have_no_measure(corner: str) -> None:
+def test_coordinates_out_of_geographic_range_have_no_measure(corner: str) -> None:
     outside = shapes(f"LINESTRING (0 0, {corner})", "LINESTRING (0 0, 1 0)", None)
     inside = shapes("POINT (-180 -90)", "POINT (180 90)", "POINT (0 0)")
     for found in (metres.lengths(outside, TYPE), metres.areas(outside, TYPE), metres.distances(outside, inside, TYPE)):
@@ -66,7 +66,7 @@ def test_coordinates_outside_longitudes_and_latitudes_have_no_measure(corner: st
     assert not np.isnan(metres.distances(inside, inside, TYPE)).any()
 
 
-def test_shapes_meet_along_the_edges_of_their_type() -> None:
+def test_shapes_meet_along_edges_of_their_type() -> None:
     spherely = pytest.importorskip("spherely")
     corners = [(0, 40), (60, 40), (60, 50), (0, 50)]
     area = shapely.Polygon(corners)  # its northern edge reaches 53.995 degrees on the sphere, 54.005 on the ellipsoid

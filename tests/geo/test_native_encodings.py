@@ -59,7 +59,7 @@ def read(sink: io.BytesIO, **options: Any) -> pa.Table:
 @pytest.mark.spec("geoparquet.native_encodings")
 class TestNativeEncodings:
     @pytest.mark.parametrize("name", COLUMNS)
-    def test_files_of_geopandas_are_read_as_geopandas_reads_them(self, name: str) -> None:
+    def test_geopandas_files_match_geopandas(self, name: str) -> None:
         sink = by_geopandas(COLUMNS[name])
         assert json.loads(pq.read_metadata(sink).metadata[b"geo"])["columns"]["geometry"]["encoding"] == name.split()[0]
         expected, frame = geopandas.read_parquet(sink), geo.read_geopandas(sink.getvalue())
@@ -77,7 +77,7 @@ class TestNativeEncodings:
         assert [a and a.wkt for a in found] == [b and b.wkt for b in shapes]
 
     @pytest.mark.parametrize("name", ["point", "linestring", "polygon", "multipoint"])
-    def test_filters_find_the_rows_of_shapely(self, name: str) -> None:
+    def test_filters_match_shapely(self, name: str) -> None:
         query = shapely.box(39, 39, 60, 60)
         expected = [i for i, shape in enumerate(COLUMNS[name]) if shape is not None and shape.intersects(query)]
         for sink in (by_geopandas(COLUMNS[name]), interleaved(COLUMNS[name], False)):
@@ -85,7 +85,7 @@ class TestNativeEncodings:
             assert found["id"].to_pylist() == expected == [2]
 
     @pytest.mark.parametrize("covering", [False, True])
-    def test_row_groups_are_pruned_by_the_bounds_of_coordinates(self, covering: bool) -> None:
+    def test_row_groups_are_pruned_by_coordinate_bounds(self, covering: bool) -> None:
         sink = by_geopandas(
             [shapely.LineString([(x, x), (x + 1, x)]) for x in range(20)], row_group_size=5,
             write_covering_bbox=covering,
@@ -107,17 +107,17 @@ class TestNativeEncodings:
             found = read(sink, filter=getattr(pqext.col("geometry"), operation)(box))
             assert found["id"].to_pylist() == expected
 
-    def test_a_rewritten_file_describes_what_it_holds(self) -> None:
+    def test_rewritten_file_describes_its_contents(self) -> None:
         table = read(by_geopandas(COLUMNS["polygon"]))
         pqext.write_table(table, sink := io.BytesIO())
         frame = geopandas.read_parquet(sink)
         assert frame.geometry.tolist() == COLUMNS["polygon"]
         assert frame.crs.to_epsg() == 5070
 
-    def test_coordinates_are_columns_with_geoparquet_false(self) -> None:
+    def test_geoparquet_false_leaves_coordinate_columns(self) -> None:
         assert pa.types.is_struct(read(by_geopandas(COLUMNS["point"]), geoparquet=False).schema.field("geometry").type)
 
-    def test_columns_that_do_not_have_the_layout_stay_as_they_are(self) -> None:
+    def test_columns_without_the_layout_are_unchanged(self) -> None:
         about = {"version": "1.1.0", "primary_column": "g", "columns": {"g": {"encoding": "polygon"}}}
         table = pa.table({"g": pa.array([{"x": 1.0, "y": 2.0}]), "h": [1]}).replace_schema_metadata(
             {"geo": json.dumps(about)}

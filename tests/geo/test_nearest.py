@@ -20,7 +20,7 @@ POINTS = ["none", "some", "all"]
 @example(0, "none", "all")
 @example(0, "all", "none")
 @example(0, "all", "all")
-def test_no_pair_of_points_is_nearer(seed: int, ours_points: str, their_points: str) -> None:
+def test_nearest_point_pairs_are_exact(seed: int, ours_points: str, their_points: str) -> None:
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 6))
     rows = random.normal(size=(2 * count, 6))
@@ -40,7 +40,7 @@ def test_no_pair_of_points_is_nearer(seed: int, ours_points: str, their_points: 
         assert distance <= np.linalg.norm(ours[:, None] - theirs, axis=2).min() + 1e-12
 
 
-def test_arrays_that_do_not_fit_are_refused() -> None:
+def test_mismatched_arrays_are_rejected() -> None:
     segments, out = np.zeros((2, 6)), np.zeros((1, 4))
     with pytest.raises(ValueError, match="offsets do not ascend"):
         nearest(segments, np.array([0, 3]), segments, _spheres(segments), out)

@@ -84,7 +84,7 @@ def with_payload(data: bytes, extension: bytes | None) -> bytes:
 
 
 @pytest.mark.spec("geo.page_boxes.payload", "geo.page_boxes.contain", "geo.page_boxes.place")
-def test_each_page_has_a_box_around_its_rows_as_the_twin_reads_it() -> None:
+def test_each_page_has_a_box_that_matches_the_reference() -> None:
     table = points()
     data = written(table)
     found = boxes(data)
@@ -104,7 +104,7 @@ def test_each_page_has_a_box_around_its_rows_as_the_twin_reads_it() -> None:
 @pytest.mark.spec("geo.page_boxes.payload", "geo.page_boxes.contain", "geo.page_boxes.without")
 @given(st.data())
 @settings(max_examples=share(0.8))
-def test_boxes_of_any_size_are_stored_within_what_is_read(data: st.DataObject) -> None:
+def test_boxes_of_any_size_are_stored_within_the_decoded_ones(data: st.DataObject) -> None:
     finite = st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1, 1)
     pages = data.draw(st.integers(1, 6))
     wraps = data.draw(st.booleans())
@@ -141,7 +141,7 @@ def test_boxes_of_any_size_are_stored_within_what_is_read(data: st.DataObject) -
 @pytest.mark.spec("geo.page_boxes.contain")
 @given(st.integers(1, 65534), st.floats(1e-6, 2e-3))
 @settings(max_examples=share(0.5))
-def test_wrapping_box_whose_ends_share_a_stored_position_is_the_whole_circle(position: int, distance: float) -> None:
+def test_wrapping_box_with_equal_stored_ends_is_the_full_circle(position: int, distance: float) -> None:
     gap = -180 + position * 360 / 65535
     bounds = np.array([[gap + distance], [gap - distance], [0.0], [1.0]])
     stored = page_boxes.encode(PageBoxes.of_bounds(bounds, np.array([False])))
@@ -161,14 +161,14 @@ def test_wrapping_box_whose_ends_share_a_stored_position_is_the_whole_circle(pos
         {"statistics": False},
     ],
 )
-def test_there_are_no_boxes_where_they_are_not_wanted_or_of_no_use(options: dict[str, Any]) -> None:
+def test_boxes_are_omitted_if_disabled_or_useless(options: dict[str, Any]) -> None:
     data = written(points(), **options)
     assert boxes(data) is None
     assert pqext.open(data).extensions == {}
 
 
 @pytest.mark.spec("geo.page_boxes.without", "geo.page_boxes.pruning")
-def test_pages_of_nulls_of_empty_geometries_and_of_infinite_ones_are_told_apart() -> None:
+def test_pages_of_nulls_empty_and_infinite_geometries_are_distinguished() -> None:
     kinds: list[list[Any]] = [
         [None] * 4,
         [shapely.Point(), None, shapely.Polygon(), shapely.Point(math.nan, 1)],
@@ -187,7 +187,7 @@ def test_pages_of_nulls_of_empty_geometries_and_of_infinite_ones_are_told_apart(
 
 
 @pytest.mark.spec("geo.page_boxes.wraparound")
-def test_boxes_wrap_around_the_antimeridian_where_the_chunk_does() -> None:
+def test_page_boxes_wrap_if_the_chunk_box_does() -> None:
     x = [179.0, -179.0, 178.0, -178.5] * 4 + [175.0, 176.0, 177.0, 179.5]
     found = boxes(written(table_of(geo.from_points(x, [0.0] * 20)), page_rows=4))
     assert found is not None
@@ -201,7 +201,7 @@ def test_boxes_wrap_around_the_antimeridian_where_the_chunk_does() -> None:
 @pytest.mark.spec("geo.page_boxes.pruning")
 @given(st.lists(st.none() | shapes(LONGITUDE, LATITUDE), min_size=1, max_size=24), st.data())
 @settings(max_examples=share(0.6))
-def test_rows_that_match_lie_within_the_rows_of_chosen_pages(rows: list[Any], data: st.DataObject) -> None:
+def test_matching_rows_are_within_the_selected_pages(rows: list[Any], data: st.DataObject) -> None:
     file = written(table_of(geo.from_shapely(rows)), page_rows=3)
     operation = data.draw(st.sampled_from([one for one in get_args(Operation) if one != "dwithin"]))
     west, east, south, north = (data.draw(part) for part in (LONGITUDE, LONGITUDE, LATITUDE, LATITUDE))
@@ -213,7 +213,7 @@ def test_rows_that_match_lie_within_the_rows_of_chosen_pages(rows: list[Any], da
 
 
 @pytest.mark.spec("geo.page_boxes.pruning")
-def test_a_scan_counts_the_rows_of_matching_pages_alone() -> None:
+def test_scan_counts_only_rows_of_matching_pages() -> None:
     data = written(points())
     assert matching(data, SpatialPredicate("intersects", (-100, -90, -90, 90))) == [range(8)]
     assert matching(data, SpatialPredicate("within", (20, -90, 40, 90))) == [range(56, 72)]
@@ -222,7 +222,7 @@ def test_a_scan_counts_the_rows_of_matching_pages_alone() -> None:
 
 
 @pytest.mark.spec("geo.page_boxes.geography")
-def test_pages_of_geography_points_have_boxes_and_are_used_for_boxes_only() -> None:
+def test_geography_point_pages_have_boxes_used_for_box_queries_only() -> None:
     field = geo.geometry_field("g", edges="spherical")
     data = written(table_of(points()["g"].combine_chunks(), field))
     found = boxes(data)
@@ -238,7 +238,7 @@ def test_pages_of_geography_points_have_boxes_and_are_used_for_boxes_only() -> N
     st.data(),
 )
 @settings(max_examples=share(0.4))
-def test_pages_of_geography_hold_whole_edges(rows: list[Any], edges: Any, data: st.DataObject) -> None:
+def test_geography_page_boxes_contain_full_edges(rows: list[Any], edges: Any, data: st.DataObject) -> None:
     array = geo.from_shapely(rows)
     file = written(table_of(array, geo.geometry_field("g", edges=edges)), page_rows=3)
     found = boxes(file)
@@ -261,7 +261,7 @@ def test_pages_of_geography_hold_whole_edges(rows: list[Any], edges: Any, data: 
 
 
 @pytest.mark.spec("geo.page_boxes.geography")
-def test_a_page_of_geography_reaches_as_far_as_its_edges() -> None:
+def test_geography_page_box_extends_as_far_as_its_edges() -> None:
     lines = [shapely.LineString([(0, 60), (90, 60)])] * 2 + [shapely.LineString([(170, 0), (-170, 0)])] * 2
     found = boxes(written(table_of(geo.from_shapely(lines), geo.geometry_field("g", edges="spherical")), page_rows=2))
     assert found is not None
@@ -270,7 +270,7 @@ def test_a_page_of_geography_reaches_as_far_as_its_edges() -> None:
 
 
 @pytest.mark.spec("geo.page_boxes.wraparound")
-def test_boxes_that_wrap_in_another_frame_than_the_circle_are_damage() -> None:
+def test_wrapping_boxes_outside_the_full_circle_are_corrupt() -> None:
     codes = np.array([60_000, 5_000, 0, 65_535], "<u2").tobytes()
     around = page_boxes.HEADER.pack(page_boxes.VERSION, 1, -180.0, 180.0, -1.0, 1.0) + codes
     assert page_boxes.decode(around, 1).wraps
@@ -280,7 +280,7 @@ def test_boxes_that_wrap_in_another_frame_than_the_circle_are_damage() -> None:
 
 
 @pytest.mark.spec("geo.page_boxes.wraparound")
-def test_a_page_wraps_by_a_gap_of_its_own() -> None:
+def test_page_box_wraps_around_its_own_gap() -> None:
     x = [*range(-175, 175, 10), 0, 179.0, -179.0, 178.0, -178.0]
     found = boxes(written(table_of(geo.from_points(x, [0.0] * 40)), page_rows=4))
     assert found is not None
@@ -291,7 +291,7 @@ def test_a_page_wraps_by_a_gap_of_its_own() -> None:
 
 class TestBesideOthers:
     @pytest.mark.spec("geo.page_boxes.shared", "extension.container")
-    def test_users_entries_share_a_container_with_page_boxes(self) -> None:
+    def test_user_entries_share_a_container_with_page_boxes(self) -> None:
         data = written(points(), extensions={"g": {MINE: b"mine"}})
         stored = pqext.open(data).extensions["row_groups[0].columns[0].meta_data"]
         container = ExtensionContainer.decode(stored)
@@ -302,20 +302,20 @@ class TestBesideOthers:
 
     @pytest.mark.spec("geo.page_boxes.shared")
     @pytest.mark.parametrize("place", ["g", "row_groups[*].columns[0].meta_data"])
-    def test_users_own_bytes_go_before_page_boxes(self, place: str) -> None:
+    def test_user_extension_takes_precedence_over_page_boxes(self, place: str) -> None:
         data = written(points(), extensions={place: b"some bytes"})
         assert pqext.open(data).extensions == {"row_groups[0].columns[0].meta_data": b"some bytes"}
         assert boxes(data) is None
 
     @pytest.mark.spec("geo.page_boxes.shared", "extension.second-copy")
-    def test_second_copies_and_page_boxes_stand_together(self) -> None:
+    def test_second_copies_and_page_boxes_coexist(self) -> None:
         data = written(points(), second_encodings={"g": "delta_byte_array"})
         assert boxes(data) is not None
         with pqext.open(data, second_copies=True) as file:
             assert file.read()["g"].to_pylist() == points()["g"].to_pylist()
 
     @pytest.mark.spec("geo.page_boxes.ignored", "extension.ignored")
-    def test_other_readers_see_the_same_values_and_boxes(self, tmp_path: Path) -> None:
+    def test_other_readers_read_the_same_values_and_boxes(self, tmp_path: Path) -> None:
         path = tmp_path / "points.parquet"
         plain = tmp_path / "plain.parquet"
         path.write_bytes(written(points(), row_group_rows=40))
@@ -331,7 +331,7 @@ class TestBesideOthers:
 
     @pytest.mark.spec("geo.page_boxes.encrypted")
     @pytest.mark.parametrize("plaintext_footer", [False, True])
-    def test_boxes_of_an_encrypted_column_are_hidden_with_its_metadata(self, plaintext_footer: bool) -> None:
+    def test_page_boxes_of_an_encrypted_column_are_encrypted(self, plaintext_footer: bool) -> None:
         encryption = pqext.encryption.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
         data = written(points(), encryption=encryption)
         assert PAGE_BOXES.bytes not in data
@@ -344,7 +344,7 @@ class TestBesideOthers:
 class TestCopied:
     @pytest.mark.spec("geo.page_boxes.moved")
     @pytest.mark.parametrize("extensions", ["reject", "drop", "keep"])
-    def test_boxes_are_right_in_a_file_made_of_several(self, extensions: Any) -> None:
+    def test_page_boxes_are_correct_in_a_concatenated_file(self, extensions: Any) -> None:
         first, second = written(points(50)), written(points(30), page_rows=10)
         out = io.BytesIO()
         pqext.concatenate([first, second], out, extensions=extensions)
@@ -356,7 +356,7 @@ class TestCopied:
             assert HANDLER.matching_rows(group.chunk(0).node, group, predicate) == [range(10)]
 
     @pytest.mark.spec("geo.page_boxes.moved")
-    def test_what_users_added_is_still_refused_or_dropped(self) -> None:
+    def test_user_extensions_are_rejected_or_dropped_on_concatenation(self) -> None:
         data = written(points(), extensions={"g": {MINE: b"an offset, perhaps"}})
         with pytest.raises(UnsupportedError, match='extensions="drop"'):
             pqext.concatenate([data, data], io.BytesIO())
@@ -366,7 +366,7 @@ class TestCopied:
         assert MINE.bytes not in out.getvalue()
 
     @pytest.mark.spec("geo.page_boxes.moved")
-    def test_summaries_and_new_footers_keep_them(self, tmp_path: Path) -> None:
+    def test_summaries_and_new_footers_preserve_page_boxes(self, tmp_path: Path) -> None:
         path = tmp_path / "a.parquet"
         path.write_bytes(written(points()))
         summary, _ = pqext.write_summary([path], tmp_path)
@@ -375,7 +375,7 @@ class TestCopied:
         pqext.rewrite_footer(str(path), lambda m: setattr(m, "created_by", "another"), out)
         assert boxes(out.getvalue()) is not None
 
-    def test_a_file_that_is_reshredded_has_boxes_of_its_new_pages(self) -> None:
+    def test_reshredded_file_has_boxes_of_its_new_pages(self) -> None:
         table = points().append_column("v", geo_variants(100))
         data = written(table, extensions={"g": {MINE: b"of the old pages"}})
         out = io.BytesIO()
@@ -392,7 +392,7 @@ def geo_variants(rows: int) -> Any:
 
 
 @pytest.mark.spec("geo.page_boxes.inspected")
-def test_inspect_tells_of_them_and_what_they_take() -> None:
+def test_inspect_reports_page_boxes_and_their_size() -> None:
     report = pqext.inspect(written(points()))
     size = 37 + 8 * 13
     assert report.row_groups[0].columns[0].extensions == (("page boxes", size),)
@@ -409,7 +409,7 @@ class TestDamage:
     @pytest.mark.spec("geo.page_boxes.damaged")
     @given(st.data())
     @settings(max_examples=share(1.5))
-    def test_bytes_of_any_kind_become_boxes_or_a_typed_error(self, data: st.DataObject) -> None:
+    def test_arbitrary_bytes_return_boxes_or_a_typed_error(self, data: st.DataObject) -> None:
         raw = bytearray(payload(self.FILE))
         for _ in range(data.draw(st.integers(0, 4))):
             raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -442,7 +442,7 @@ class TestDamage:
             lambda raw: raw[:-8] + b"\1\0\0\0\0\0\0\0",
         ],
     )
-    def test_damaged_boxes_warn_and_lose_no_row(self, change: Any) -> None:
+    def test_corrupt_page_boxes_warn_and_lose_no_row(self, change: Any) -> None:
         damaged = with_payload(self.FILE, frame(change(payload(self.FILE)), PAGE_BOXES))
         with pytest.warns(DamagedIndexWarning, match="ignored page boxes"):
             assert matching(damaged, self.QUERY) is None
@@ -454,7 +454,7 @@ class TestDamage:
             pqext.read_table(damaged, filter=pqext.col("g").intersects((20, -90, 40, 90)), strict=True)
 
     @pytest.mark.spec("geo.page_boxes.damaged")
-    def test_a_frame_that_contradicts_its_checksum_warns(self) -> None:
+    def test_frame_with_a_checksum_mismatch_warns(self) -> None:
         framed = bytearray(frame(payload(self.FILE), PAGE_BOXES))
         framed[40] ^= 1
         with pytest.warns(DamagedIndexWarning):
@@ -472,7 +472,7 @@ class TestDamage:
             + b"".join(b"\xff\xff\0\0" + raw[at + 4 : at + 8] for at in range(head, len(raw), 8)),  # the antimeridian
         ],
     )  # fmt: skip
-    def test_boxes_narrower_than_their_chunks_lose_no_row(self, edges: Any, change: Any) -> None:
+    def test_boxes_narrower_than_their_chunks_lose_no_rows(self, edges: Any, change: Any) -> None:
         chance = np.random.default_rng(3)
         values = geo.from_points(chance.uniform(-60, 60, 60), chance.uniform(-60, 60, 60))
         whole = written(table_of(values), geometry={"g": {"edges": edges}})
@@ -484,7 +484,7 @@ class TestDamage:
             assert found.equals(pqext.read_table(whole, filter=condition))
 
     @pytest.mark.spec("geo.page_boxes.damaged")
-    def test_a_chunks_box_that_page_boxes_leave_refuses_nothing(self) -> None:
+    def test_chunk_box_exceeded_by_page_boxes_prunes_nothing(self) -> None:
         condition, sink = pqext.col("g").intersects((20, -90, 40, 90)), io.BytesIO()
 
         def narrow(footer: Any) -> None:
@@ -511,13 +511,13 @@ class TestDamage:
                 assert HANDLER.may_match(group.chunk(0).node, group, SpatialPredicate("intersects", asked)) is answer
 
     @pytest.mark.spec("geo.page_boxes.version")
-    def test_a_later_version_is_passed_over_in_silence(self) -> None:
+    def test_later_version_is_ignored_silently(self) -> None:
         later = with_payload(self.FILE, frame(b"\2" + payload(self.FILE)[1:], PAGE_BOXES))
         assert boxes(later) is None
         assert matching(later, self.QUERY) is None
 
     @pytest.mark.spec("extension.disambiguation")
-    def test_bytes_of_others_are_not_taken_for_boxes(self) -> None:
+    def test_extensions_of_others_are_not_mistaken_for_boxes(self) -> None:
         assert boxes(with_payload(self.FILE, payload(self.FILE))) is None
         assert boxes(with_payload(self.FILE, frame(payload(self.FILE), MINE))) is None
         assert boxes(with_payload(self.FILE, None)) is None

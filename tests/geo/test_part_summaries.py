@@ -36,7 +36,7 @@ def parts_of(array: pa.Array, starts: list[int]) -> Parts:
 
 
 @given(st.lists(st.one_of(st.none(), trees()), max_size=8), st.booleans(), st.data())
-def test_every_part_is_the_twins_and_the_whole_is_the_columns(
+def test_part_summaries_match_the_reference_and_merge_to_the_total(
     geometries: list[twin.Geometry | None], wide: bool, data: st.DataObject
 ) -> None:
     array = pa.array(
@@ -60,7 +60,7 @@ def test_every_part_is_the_twins_and_the_whole_is_the_columns(
 
 @pytest.mark.parametrize("size", [1, 255, 256, 257, 700, 1024, 1500, 2900])
 @pytest.mark.parametrize("first", [0, 3])
-def test_points_behind_one_another_end_with_their_part(size: int, first: int) -> None:
+def test_consecutive_points_end_with_their_part(size: int, first: int) -> None:
     generator = np.random.default_rng(size)
     x, y = generator.uniform(-9, 9, 4000), generator.uniform(-9, 9, 4000)
     x[::50] = np.nan
@@ -74,7 +74,7 @@ def test_points_behind_one_another_end_with_their_part(size: int, first: int) ->
     assert np.array_equal(rows, np.diff(starts))
 
 
-def test_the_row_of_an_srid_and_of_a_fault_is_the_columns() -> None:
+def test_rows_of_srids_and_errors_are_numbered_by_column() -> None:
     point = twin.encode(twin.Geometry(twin.POINT, 0, [(1.0, 2.0)]))
     ewkb = b"\1" + (0x20000001).to_bytes(4, "little") + (4326).to_bytes(4, "little") + point[5:]
     assert parts_of(pa.array([point, None, ewkb, point]), [0, 1, 4])[0].srids == [(4326, 2)]
@@ -83,7 +83,7 @@ def test_the_row_of_an_srid_and_of_a_fault_is_the_columns() -> None:
 
 
 @pytest.mark.parametrize("corners", [1, 40, 3000])
-def test_parts_of_a_slice_are_those_of_its_copy(corners: int) -> None:
+def test_parts_of_a_slice_match_those_of_its_copy(corners: int) -> None:
     generator = np.random.default_rng(corners)
     lines = geo.from_shapely(shapely.linestrings(generator.uniform(-9, 9, (90, corners + 1, 2))))
     array = pa.concat_arrays([lines] * 20)[7:1500]
@@ -98,7 +98,7 @@ def test_parts_of_a_slice_are_those_of_its_copy(corners: int) -> None:
         np.testing.assert_array_equal(found[1][line], [value if np.isfinite(value) else np.nan for value in expected])
 
 
-def test_a_summary_is_known_again_by_its_memory_alone() -> None:
+def test_summary_is_identified_by_its_memory() -> None:
     points = geo.from_points([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
     summary = Summary(*columns(points[1:3]))
     assert summary.is_of(*columns(points[1:3]))
@@ -111,7 +111,7 @@ def test_a_summary_is_known_again_by_its_memory_alone() -> None:
 @pytest.mark.parametrize(
     "starts", [[], [0], [0, 2], [1, 3], [0, 4], [0, 2, 1, 3], [0, -1, 3], [0, 2**62, 3], [-(2**63), 3]]
 )
-def test_parts_that_are_not_the_columns_are_refused(starts: list[int]) -> None:
+def test_parts_of_another_column_are_rejected(starts: list[int]) -> None:
     column = next(columns(geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
     count = max(len(starts) - 1, 0)
     with pytest.raises(ValueError, match="parts of a column"):
@@ -124,7 +124,7 @@ def test_parts_that_are_not_the_columns_are_refused(starts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("lengths", [(3, 2, 2, 2), (8, 2, 2, 2), (4, 1, 2, 2), (4, 2, 1, 2), (4, 2, 2, 3)])
-def test_outputs_of_another_shape_are_refused(lengths: tuple[int, int, int, int]) -> None:
+def test_outputs_of_a_wrong_shape_are_rejected(lengths: tuple[int, int, int, int]) -> None:
     column = next(columns(geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
     lines, boxes, types, rows = lengths
     with pytest.raises(ValueError, match="the output must have 4 lines"):
@@ -138,7 +138,7 @@ def test_outputs_of_another_shape_are_refused(lengths: tuple[int, int, int, int]
 
 @pytest.mark.parametrize("offsets", [[0, 21, 5, 42], [0, 21, 42, 64], [-21, 0, 21, 42], [0, 2**31 - 1, 21, 42]])
 @pytest.mark.parametrize("wide", [False, True])
-def test_offsets_outside_the_data_are_refused(offsets: list[int], wide: bool) -> None:
+def test_offsets_outside_the_data_are_rejected(offsets: list[int], wide: bool) -> None:
     data = twin.encode(twin.Geometry(twin.POINT, 0, [(1.0, 2.0)])) * 2
     buffer = np.array(offsets, dtype=np.int64 if wide else np.int32)
     column = WkbColumn(None, pa.py_buffer(buffer), pa.py_buffer(data), 0, 3, wide)
@@ -146,7 +146,7 @@ def test_offsets_outside_the_data_are_refused(offsets: list[int], wide: bool) ->
         Summary(column)
 
 
-def test_a_summary_is_noted_of_what_is_written_as_it_is() -> None:
+def test_summary_is_recorded_only_for_values_written_unchanged() -> None:
     points = geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]).storage
     null = pa.array([points[0].as_py(), None], pa.binary())
     ewkb = pa.array([b"\1" + (0x20000001).to_bytes(4, "little") + (4326).to_bytes(4, "little") + points[0].as_py()[5:]])

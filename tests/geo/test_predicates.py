@@ -55,7 +55,7 @@ def some_shapes() -> st.SearchStrategy[list[Any]]:
 
 @pytest.mark.spec("geo.box.wraparound")
 @given(some_shapes(), query_boxes())
-def test_a_row_intersects_a_box_as_shapely_says_of_its_parts(geometries: list[Any], box: BoundingBox) -> None:
+def test_row_intersects_a_box_like_its_parts_in_shapely(geometries: list[Any], box: BoundingBox) -> None:
     expected = [
         None if g is None else any(bool(shapely.intersects(part, g)) for part in areas(box)) for g in geometries
     ]
@@ -74,7 +74,7 @@ SLIVER = shapely.Polygon([(0, 0), (10, 1e-9), (10, 0)])
 @example([SLIVER, shapely.Point(5, 0)], shapely.LineString([(5, 5), (5, 0)]), "intersects")
 @example([SLIVER, shapely.Point(10, 0)], shapely.LineString([(10, 1e-9), (10, -5)]), "touches")
 @example([shapely.LineString([(0, 0), (1e-9, 0), (10, 1)])], SLIVER, "crosses")
-def test_a_row_stands_to_a_geometry_as_shapely_says(geometries: list[Any], query: Any, operation: Any) -> None:
+def test_relation_of_row_and_geometry_matches_shapely(geometries: list[Any], query: Any, operation: Any) -> None:
     # Of a line without length GEOS says both that it meets a shape and that it does not.
     assume(all(g is None or shapely.is_valid(g) for g in [*geometries, query]))
     expected = [None if g is None else bool(EXACT[operation](g, query)) for g in geometries]
@@ -82,7 +82,7 @@ def test_a_row_stands_to_a_geometry_as_shapely_says(geometries: list[Any], query
 
 
 @given(some_shapes(), query_boxes(), st.sampled_from(["within", "contains"]))
-def test_a_row_is_within_or_contains_a_plain_box_as_shapely_says(
+def test_row_within_or_containing_a_plain_box_matches_shapely(
     geometries: list[Any], box: BoundingBox, operation: Any
 ) -> None:
     if box.wraps:
@@ -93,7 +93,7 @@ def test_a_row_is_within_or_contains_a_plain_box_as_shapely_says(
     assert SpatialPredicate(operation, box).evaluate(geo.from_shapely(geometries)).to_pylist() == expected
 
 
-def test_a_row_is_within_a_box_across_the_antimeridian_by_its_parts() -> None:
+def test_row_is_within_a_box_across_the_antimeridian_by_its_parts() -> None:
     array = geo.from_shapely(
         [
             shapely.box(175, 0, 178, 1),
@@ -110,7 +110,7 @@ def test_a_row_is_within_a_box_across_the_antimeridian_by_its_parts() -> None:
 
 @pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only", "geometry.edges")
 @given(some_shapes(), query_boxes(), shapes(NEAR, st.floats(-12, 12)), OPERATIONS, st.booleans(), st.booleans())
-def test_a_box_never_refuses_a_row_that_the_exact_test_keeps(
+def test_box_never_excludes_a_row_that_matches_exactly(
     geometries: list[Any], box: BoundingBox, shape: Any, operation: Any, by_box: bool, geographic: bool
 ) -> None:
     array = geo.from_shapely(geometries)
@@ -123,7 +123,7 @@ def test_a_box_never_refuses_a_row_that_the_exact_test_keeps(
 
 
 @given(some_shapes(), some_shapes(), query_boxes(), OPERATIONS)
-def test_a_merged_box_never_refuses_a_row_either(
+def test_merged_box_never_excludes_a_matching_row(
     one: list[Any], other: list[Any], box: BoundingBox, operation: Any
 ) -> None:
     merged = geo.merge([geo.statistics(geo.from_shapely(part)) for part in (one, other)])
@@ -148,18 +148,18 @@ def test_a_merged_box_never_refuses_a_row_either(
         ("disjoint", shapely.Point(), True),
     ],
 )
-def test_a_wrapping_box_of_a_row_group_answers_for_its_rows(operation: Any, query: Any, matches: bool) -> None:
+def test_wrapping_box_of_a_row_group_is_evaluated_for_its_rows(operation: Any, query: Any, matches: bool) -> None:
     assert SpatialPredicate(operation, query).may_match(BoundingBox(170, -170, -5, 5)) is matches
 
 
 @pytest.mark.parametrize("bound", [math.nan, math.inf, -math.inf])
-def test_a_box_that_is_not_usable_may_always_match(bound: float) -> None:
+def test_unusable_box_may_always_match(bound: float) -> None:
     for box in (BoundingBox(bound, 1, 0, 1), BoundingBox(0, 1, 0, bound), BoundingBox(0, 1, 5, 4)):
         for operation in EXACT:
             assert SpatialPredicate(operation, (50, 50, 60, 60)).may_match(box)  # type: ignore[arg-type]
 
 
-def test_empty_geometries_and_points_without_a_place_meet_nothing() -> None:
+def test_empty_geometries_and_nan_points_intersect_nothing() -> None:
     nan = math.nan
     array = pa.concat_arrays([geo.from_points([nan, 1.0, nan], [nan, nan, 1.0]), geo.from_shapely([shapely.Polygon()])])
     assert geo.intersects_box(array, (-180, -90, 180, 90)).to_pylist() == [False] * 4
@@ -181,12 +181,12 @@ def test_points_are_decided_by_comparison(points: list[tuple[float, float]], box
     "box",
     [(0, 1, 0, 0), (0, 0, math.nan, 1), (0, 0, math.inf, 1), (200, 0, 190, 1), (5, 0, -300, 1), (1, 2, 3), "abcd"],
 )
-def test_a_query_box_must_make_sense(box: Any) -> None:
+def test_invalid_query_box_is_rejected(box: Any) -> None:
     with pytest.raises(ValueError, match="query box"):
         geo.intersects_box(geo.from_points([0], [0]), box)
 
 
-def test_a_query_must_be_a_box_or_a_geometry_and_the_operation_known() -> None:
+def test_query_must_be_a_box_or_geometry_with_a_known_operation() -> None:
     with pytest.raises(TypeError, match=r"a query must be a box or a shapely geometry, not str; shapely\.from_wkt"):
         SpatialPredicate("intersects", "POINT (0 0)")
     for several in ([shapely.Point(0, 0)], np.array([shapely.Point(0, 0)] * 4)):
@@ -202,7 +202,7 @@ def test_a_query_must_be_a_box_or_a_geometry_and_the_operation_known() -> None:
         SpatialPredicate("near", (0, 0, 1, 1))  # type: ignore[arg-type]
 
 
-def test_what_shapely_refuses_is_an_error_with_its_row() -> None:
+def test_geometry_rejected_by_shapely_is_an_error_with_its_row() -> None:
     line = b"\1\2\0\0\0\1\0\0\0" + b"\0" * 16  # of a single point
     good = geo.from_points([0.0] * 3, [0.0] * 3).storage
     array = pa.chunked_array([good, pa.concat_arrays([good, pa.array([line], pa.binary())])])
@@ -212,7 +212,7 @@ def test_what_shapely_refuses_is_an_error_with_its_row() -> None:
         assert caught.value.row == 6
 
 
-def test_edges_on_the_globe_are_followed() -> None:
+def test_geodesic_edges_are_followed() -> None:
     points, line = geo.from_points([1.0], [1.0]), geo.from_shapely([shapely.LineString([(0, 60), (90, 60)])])
     assert geo.intersects_box(points, (0, 0, 2, 2), "spherical").to_pylist() == [True]
     assert geo.intersects_box(line, (40, 65, 50, 70), "spherical").to_pylist() == [True]
@@ -220,7 +220,7 @@ def test_edges_on_the_globe_are_followed() -> None:
     assert geo.intersects(points, shapely.box(0, 0, 2, 2), "spherical").to_pylist() == [True]
 
 
-def test_the_ellipsoid_of_the_edges_follows_from_the_crs() -> None:
+def test_ellipsoid_of_the_edges_follows_the_crs() -> None:
     flat = pyproj.CRS.from_dict({"proj": "longlat", "a": 6_000_000, "rf": 20})
     start, stop = (0.0, 40.0), (80.0, 55.0)
     middle = {}
@@ -243,7 +243,7 @@ def test_the_ellipsoid_of_the_edges_follows_from_the_crs() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXACT))
-def test_a_predicate_takes_crs_and_edges_from_the_array_or_the_caller(name: str) -> None:
+def test_predicate_uses_crs_and_edges_of_the_array_or_arguments(name: str) -> None:
     ask, query = getattr(geo, name), shapely.box(0, 0, 2, 2)
     schema = pa.schema([geo.geometry_field("g", "EPSG:3857")])
     points = geo.from_points([1.0, 2.0, 5.0, 500.0], [1.0, 2.0, 5.0, 5.0])
@@ -255,7 +255,7 @@ def test_a_predicate_takes_crs_and_edges_from_the_array_or_the_caller(name: str)
     assert ask(marked, query, "spherical", "OGC:CRS84").is_null().to_pylist() == [False, False, False, True]
 
 
-def test_bounds_beyond_a_double_are_no_box() -> None:
+def test_bounds_beyond_double_range_are_not_a_box() -> None:
     points = geo.from_points([1.0], [2.0])
     with pytest.raises(ValueError, match="finite bounds"):
         geo.intersects(points, (10**400, 0, 1, 1))
@@ -264,7 +264,7 @@ def test_bounds_beyond_a_double_are_no_box() -> None:
 
 
 @pytest.mark.spec("geo.predicates.dwithin")
-def test_lines_without_length_are_near_what_they_are_near() -> None:
+def test_zero_length_lines_are_near_their_neighbours() -> None:
     still = [
         "LINESTRING (10 5, 10 5)",
         "MULTILINESTRING ((10 5, 10 5), (50 50, 60 60))",
@@ -281,7 +281,7 @@ def test_lines_without_length_are_near_what_they_are_near() -> None:
 @pytest.mark.parametrize("edges", ["spherical", "karney"])
 @pytest.mark.parametrize("side", [1, -1])
 @pytest.mark.parametrize("at", [-170, 0, 95, 179])
-def test_a_hole_beside_the_pole_is_one_from_every_side(edges: Any, side: int, at: float) -> None:
+def test_hole_next_to_the_pole_is_a_hole_from_every_side(edges: Any, side: int, at: float) -> None:
     def ring(around: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return [((x + 180) % 360 - 180, side * y) for x, y in around]
 
@@ -301,7 +301,7 @@ def test_a_hole_beside_the_pole_is_one_from_every_side(edges: Any, side: int, at
 @pytest.mark.parametrize(("width", "height", "kind"), [
     ("0", "0", "Point"), ("0", "1", "LineString"), ("1", "0", "LineString"), ("1", "1", "Polygon"),
 ])  # fmt: skip
-def test_box_without_width_or_height_is_a_valid_line_or_point(width: str, height: str, kind: str) -> None:
+def test_zero_width_or_height_box_is_a_valid_line_or_point(width: str, height: str, kind: str) -> None:
     xmin, ymin = 2.5, -1.25
     shape = planar.rectangle(xmin, ymin, xmin + float(width), ymin + float(height))
     assert (shape.geom_type, shape.is_valid) == (kind, True)

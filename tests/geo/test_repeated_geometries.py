@@ -31,7 +31,7 @@ OPERATIONS = ["intersects", "disjoint", "within", "touches", "crosses", "covers"
     st.sampled_from(QUERIES), st.sampled_from([None, "spherical", "karney"]), st.integers(0, 1000), st.booleans(),
 )  # fmt: skip
 @settings(max_examples=share(0.5))
-def test_answers_do_not_depend_on_rows_that_repeat(
+def test_results_do_not_depend_on_repeated_rows(
     texts: list[str | None], count: int, operation: Any, query: Any, edges: Any, seed: int, wide: bool
 ) -> None:
     values = geo.from_wkt(pa.array(texts, pa.string()))
@@ -47,7 +47,7 @@ def test_answers_do_not_depend_on_rows_that_repeat(
 
 
 @pytest.mark.parametrize("edges", [None, "spherical"])
-def test_the_row_of_an_error_is_the_first_that_holds_the_value(edges: Any) -> None:
+def test_error_row_is_the_first_with_the_value(edges: Any) -> None:
     good, other = geo.from_wkt(pa.array(["POLYGON ((0 0, 4 0, 4 4, 0 0))", "LINESTRING (0 1, 3 4)"])).to_pylist()
     open_ring = good[:-16] + b"\1" * 16
     values = pa.array([good, None, other] * 20 + [open_ring, good, None] * 30, pa.binary())
@@ -59,7 +59,7 @@ def test_the_row_of_an_error_is_the_first_that_holds_the_value(edges: Any) -> No
     assert raised.value.row == 60
 
 
-def test_rows_that_are_too_long_together_are_asked_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlong_rows_are_evaluated_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = shapely.linestrings([[(-80, y), (80, y + 1)] for y in range(40)])
     array = geo.from_shapely(lines)
     whole = geo.intersects(array, (0, 0, 1, 30), "spherical")

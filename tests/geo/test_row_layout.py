@@ -37,7 +37,7 @@ def area(chunk: Any) -> float:
 
 
 @pytest.mark.parametrize("curve", ["hilbert", "zorder"])
-def test_a_table_is_sorted_as_a_whole_before_it_is_cut(curve: Any) -> None:
+def test_table_is_sorted_before_it_is_split(curve: Any) -> None:
     table = points_table()
     file = written(table, geometry={"geom": {"order": curve}}, row_group_rows=4_000, page_rows=500)
     assert file.read(["n", "t"]).equals(geo.sort(table, "geom", curve).select(["n", "t"]))
@@ -51,7 +51,7 @@ def test_a_table_is_sorted_as_a_whole_before_it_is_cut(curve: Any) -> None:
         assert all(250 <= len(rows) <= 500 for rows in starts[0][:-1])
 
 
-def test_a_writer_sorts_each_row_group_within_itself() -> None:
+def test_writer_sorts_each_row_group() -> None:
     table = points_table(3_000)
     sink = io.BytesIO()
     order = {"geom": {"order": "hilbert"}}
@@ -64,7 +64,7 @@ def test_a_writer_sorts_each_row_group_within_itself() -> None:
         assert file.read(["n"], [index]).equals(geo.sort(part, "geom").select(["n"]))
 
 
-def test_large_values_end_pages_and_row_groups_before_the_rows_do() -> None:
+def test_large_values_end_pages_and_row_groups_early() -> None:
     table = points_table(2_000).append_column("big", pa.array([b"x" * 1_000] * 2_000))
     options = {"page_bytes": 20_000, "row_group_bytes": 500_000, "dictionary": False}
     file = written(table, geometry={"geom": {"order": "hilbert"}}, **options)
@@ -74,7 +74,7 @@ def test_large_values_end_pages_and_row_groups_before_the_rows_do() -> None:
 
 
 @pytest.mark.parametrize("type", [pa.string_view(), pa.list_view(pa.string())], ids=str)
-def test_columns_of_views_follow_the_order_of_rows(type: pa.DataType) -> None:
+def test_view_columns_follow_the_row_order(type: pa.DataType) -> None:
     texts = [f"row {number}" for number in range(40)]
     values = pa.array(texts if type == pa.string_view() else [[text] for text in texts], type)
     geometry = geo.from_points([7.0 * number % 40 for number in range(40)], [0.0] * 40)
@@ -85,7 +85,7 @@ def test_columns_of_views_follow_the_order_of_rows(type: pa.DataType) -> None:
     assert ordered.to_pylist() == pa.array(values.to_pylist()).take(order).to_pylist()  # Arrow has no take of views
 
 
-def test_nulls_and_empty_geometries_come_last_and_structs_may_hold_the_column() -> None:
+def test_nulls_and_empty_geometries_are_last_even_in_structs() -> None:
     points = points_table(300)["geom"].combine_chunks()
     values = pa.array([None if n % 7 == 0 else value for n, value in enumerate(points.to_pylist())], pa.binary())
     table = pa.table({"n": np.arange(300), "s": pa.StructArray.from_arrays([values], ["geom"])})
@@ -95,7 +95,7 @@ def test_nulls_and_empty_geometries_come_last_and_structs_may_hold_the_column() 
     assert rows[-43:] == list(range(0, 300, 7))
 
 
-def test_rows_have_one_order_and_it_is_no_lists() -> None:
+def test_only_one_order_is_accepted_and_lists_are_rejected() -> None:
     table = points_table(10)
     order = {"order": "hilbert"}
     both = table.append_column("other", table["geom"])
@@ -114,7 +114,7 @@ def test_rows_have_one_order_and_it_is_no_lists() -> None:
 
 @settings(max_examples=share(0.6))
 @given(st.integers(1, 400), st.integers(1, 90), st.integers(0, 2**32))
-def test_parts_hold_all_rows_and_are_neither_large_nor_needlessly_small(rows: int, most: int, seed: int) -> None:
+def test_parts_cover_all_rows_and_have_balanced_sizes(rows: int, most: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     points = generator.normal(0, 1, (2, rows)).cumsum(axis=1)
     boxes = points[[0, 0, 1, 1]]
@@ -147,7 +147,7 @@ def cheapest(boxes: list[tuple[float, float]], least: int, most: int, size: floa
 
 @settings(max_examples=share(0.4))
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=9, max_size=40))
-def test_the_cut_is_the_best_of_all(points: list[tuple[int, int]]) -> None:
+def test_split_is_optimal(points: list[tuple[int, int]]) -> None:
     from pqext.geo.kernels.cutting import cheapest_cuts
 
     lines = np.array([[x, x, y, y] for x, y in points], dtype=np.float64).T.copy()
@@ -156,7 +156,7 @@ def test_the_cut_is_the_best_of_all(points: list[tuple[int, int]]) -> None:
     assert costs[-1] == pytest.approx(cheapest([(float(x), float(y)) for x, y in points], 4, 8, 3.0))
 
 
-def test_a_part_ends_where_the_curve_leaps() -> None:
+def test_part_ends_where_the_curve_jumps() -> None:
     left, right = GENERATOR.uniform(0, 1, (2, 700)), GENERATOR.uniform(100, 101, (2, 700))
     points = np.concatenate([left, right], axis=1)
     assert 700 in split_rows(points[[0, 0, 1, 1]], 64).tolist()

@@ -84,7 +84,7 @@ def check(
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.geography", "geo.predicates.geography", "geo.predicates.dwithin")
 @settings(max_examples=share(0.05))
 @given(st.data())
-def test_geography(data: st.DataObject) -> None:
+def test_geography_rows_match(data: st.DataObject) -> None:
     edges = data.draw(st.sampled_from(["spherical", *ELLIPSOIDAL]), "edges")
     crs = data.draw(st.sampled_from(GEOGRAPHIC), "crs")
     geod = WGS84 if crs is None else CRS(crs).get_geod()
@@ -135,7 +135,7 @@ def areas(box: regions.Window) -> Any:
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.nulls", "geo.pruning.wraparound", "geo.pruning.dwithin")
 @settings(max_examples=share(0.09))
 @given(st.data())
-def test_geometry(data: st.DataObject) -> None:
+def test_geometry_rows_match(data: st.DataObject) -> None:
     crs = data.draw(st.sampled_from([*GEOGRAPHIC, "EPSG:3857", "EPSG:5070", "srid:0", "SRID:0"]), "crs")
     rows = data.draw(holed.rows(holed.in_the_plane, COUNT), "rows")
     query = data.draw(holed.query(rows, holed.in_the_plane), "query")
@@ -175,7 +175,7 @@ HOLED = {
     ("name", "edges"),
     [("plain", "spherical"), ("antimeridian", "karney"), ("reversed", "karney"), ("two", "spherical")],
 )
-def test_what_lies_in_a_hole_does_not_meet_the_polygon(name: str, edges: Any) -> None:
+def test_point_in_a_hole_does_not_intersect_the_polygon(name: str, edges: Any) -> None:
     shape = HOLED[name]
     x = 180.0 if name == "antimeridian" else 20.0
     east = ((x + 1 + 180) % 360) - 180
@@ -200,7 +200,7 @@ def test_what_lies_in_a_hole_does_not_meet_the_polygon(name: str, edges: Any) ->
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.edges.poles")
 @pytest.mark.parametrize(("south", "edges"), [(False, "spherical"), (True, "karney")])
-def test_a_hole_that_holds_the_pole_leaves_the_pole_outside(south: bool, edges: Any) -> None:
+def test_pole_in_a_hole_is_outside(south: bool, edges: Any) -> None:
     sign = -1 if south else 1
     crown = shapely.Polygon(parallel(60 * sign), [parallel(80 * sign)])
     file = written([crown, shapely.Point(0, 0)], {"page_rows": 1}, edges=edges)
@@ -226,7 +226,7 @@ def test_a_hole_that_holds_the_pole_leaves_the_pole_outside(south: bool, edges: 
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.box.geography")
-def test_each_part_of_a_geometry_counts() -> None:
+def test_each_part_of_a_geometry_is_considered() -> None:
     parts = [HOLED["plain"], shapely.Polygon(ring(-179, -40, 3)), shapely.Polygon(parallel(75))]
     lines = [shapely.LineString([(10, 50), (30, 50)]), shapely.LineString([(175, 5), (-175, 5)])]
     rows = [shapely.MultiPolygon(parts), shapely.MultiLineString(lines), shapely.GeometryCollection([*parts, *lines])]

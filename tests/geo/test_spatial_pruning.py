@@ -84,7 +84,7 @@ def valid(shape: Any) -> Any:
     st.booleans(),
     st.lists(st.sampled_from(RELATIONS), min_size=2, max_size=2, unique=True),
 )
-def test_planar_columns(seed: int, crs: str | None, by_box: bool, relations: list[Any]) -> None:
+def test_pruning_is_sound_on_planar_columns(seed: int, crs: str | None, by_box: bool, relations: list[Any]) -> None:
     random = np.random.default_rng(seed)
     rows, place = near_each_other(random, 24)
     rows = [row if row is None else valid(row) for row in rows]
@@ -107,7 +107,7 @@ def test_planar_columns(seed: int, crs: str | None, by_box: bool, relations: lis
 
 @pytest.mark.spec("geo.pruning.nulls")
 @pytest.mark.parametrize("edges", ["planar", "spherical"])
-def test_an_empty_query_is_disjoint_from_every_row_and_equals_what_is_empty(edges: Any) -> None:
+def test_empty_query_is_disjoint_from_every_row_and_equals_empty_geometries(edges: Any) -> None:
     rows = [None, shapely.Point(1, 2), shapely.Point(), shapely.box(0, 0, 1, 1), *[shapely.Point(50, 5)] * 12]
     data = file_of(rows, edges=edges)
     present = {number for number, row in enumerate(rows) if row is not None}
@@ -118,7 +118,7 @@ def test_an_empty_query_is_disjoint_from_every_row_and_equals_what_is_empty(edge
 
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.geography", "geo.predicates.geography")
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 24))])
-def test_columns_on_the_globe(seed: int) -> None:
+def test_pruning_is_sound_on_geography_columns(seed: int) -> None:
     random = np.random.default_rng(seed)
     edges = ["spherical", ELLIPSOIDAL[seed // 2 % 4]][seed % 2]
     rows, place = near_each_other(random, 18)
@@ -141,7 +141,7 @@ def test_columns_on_the_globe(seed: int) -> None:
 
 @pytest.mark.spec("geo.pruning.dwithin", "geo.predicates.dwithin")
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 12))])
-def test_distances_on_the_globe(seed: int) -> None:
+def test_pruning_by_distance_is_sound_on_the_globe(seed: int) -> None:
     random = np.random.default_rng(100 + seed)
     edges = ["spherical", "karney"][seed % 2]
     rows, place = near_each_other(random, 16)
@@ -163,7 +163,7 @@ def test_distances_on_the_globe(seed: int) -> None:
 
 
 @pytest.mark.spec("geo.pruning.dwithin")
-def test_a_widened_region_holds_whatever_is_near() -> None:
+def test_widened_region_contains_every_point_within_the_distance() -> None:
     random = np.random.default_rng(11)
     count = 300
     x, y = random.uniform(-180, 180, count), np.degrees(np.arcsin(random.uniform(-1, 1, count)))
@@ -176,7 +176,7 @@ def test_a_widened_region_holds_whatever_is_near() -> None:
 
 
 @pytest.mark.spec("geo.predicates.dwithin")
-def test_points_are_as_far_as_the_geodesic_is_long() -> None:
+def test_point_distance_is_the_geodesic_length() -> None:
     random = np.random.default_rng(5)
     x, y = random.uniform(-180, 180, 400), random.uniform(-90, 90, 400)
     for place in [(10.0, 50.0), (179.9, 10.0), (20.0, 89.5), (0.0, -90.0)]:
@@ -187,7 +187,7 @@ def test_points_are_as_far_as_the_geodesic_is_long() -> None:
 
 
 @pytest.mark.spec("geo.predicates.globe")
-def test_the_antimeridian_is_one_meridian_and_a_pole_one_point() -> None:
+def test_antimeridian_is_one_meridian_and_a_pole_is_one_point() -> None:
     array = geo.from_points([180.0, -180.0, 33.0, 0.0], [5.0, 5.0, 90.0, -90.0])
     for box, expected in (
         ((170, 0, 180, 10), [True, True, False, False]),
@@ -204,7 +204,7 @@ def test_the_antimeridian_is_one_meridian_and_a_pole_one_point() -> None:
 
 
 @pytest.mark.spec("geo.predicates.globe")
-def test_a_ring_around_a_pole_has_the_pole_inside() -> None:
+def test_ring_around_a_pole_contains_the_pole() -> None:
     cap = shapely.Polygon([(-120, 70), (0, 70), (120, 70)])
     array = geo.from_shapely([cap, shapely.Point(0, 90), shapely.Point(50, 85), shapely.Point(60, 50)])
     assert geo.intersects(array, shapely.Point(10, 90), "spherical").to_pylist() == [True, True, False, False]
@@ -213,7 +213,7 @@ def test_a_ring_around_a_pole_has_the_pole_inside() -> None:
 
 
 @pytest.mark.spec("geo.pruning.trust")
-def test_boxes_leave_out_nothing_when_they_are_not_trusted() -> None:
+def test_untrusted_boxes_prune_nothing() -> None:
     data = file_of([shapely.Point(x, 0) for x in range(16)])
     (trusting,) = scan(data, filter=G.intersects((100, 0, 101, 1))).plan(pages=True)
     (wary,) = scan(data, filter=G.intersects((100, 0, 101, 1)), trust_statistics=False).plan(pages=True)
@@ -223,7 +223,7 @@ def test_boxes_leave_out_nothing_when_they_are_not_trusted() -> None:
         scan(data, trust_statistics="yes")
 
 
-def test_an_edge_to_nowhere_meets_nothing_on_the_globe() -> None:
+def test_edge_with_a_nan_end_intersects_nothing_on_the_globe() -> None:
     line = b"\1\2\0\0\0\3\0\0\0" + np.array([0, 0, math.nan, math.nan, 1, 1], dtype="<f8").tobytes()
     array = pa.array([line, geo.from_points([0.0], [0.0])[0].as_py()], pa.binary())
     assert geo.intersects(array, shapely.box(-1, -1, 2, 2), "spherical").to_pylist()[1]
@@ -232,7 +232,7 @@ def test_an_edge_to_nowhere_meets_nothing_on_the_globe() -> None:
 
 @pytest.mark.spec("geo.pruning.boxes")
 @pytest.mark.parametrize("bound", [math.nan, math.inf])
-def test_boxes_answer_no_yes_or_maybe(bound: float) -> None:
+def test_boxes_return_no_yes_or_maybe(bound: float) -> None:
     rectangle = geo.SpatialPredicate("within", (0, 0, 10, 10))
     xmin = np.array([1.0, 0.0, 5.0, 20.0, bound])
     ones = np.ones(5)
@@ -248,7 +248,7 @@ def test_boxes_answer_no_yes_or_maybe(bound: float) -> None:
     assert near.answers(xmin, xmin + 2, ones, 2 * ones).tolist() == [1, 1, 2, 0, 2]
 
 
-def test_questions_are_put_to_columns_by_name() -> None:
+def test_conditions_refer_to_columns_by_name() -> None:
     for relation in ("disjoint", *RELATIONS):
         name = "geom_equals" if relation == "equals" else relation
         assert getattr(Column(("g",)), name)((0, 0, 1, 1)) == Spatial(G, relation, (0, 0, 1, 1))  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def wkb(*texts: str | None) -> pa.Array:
 
 
 @given(st.lists(st.one_of(st.none(), shapes()), max_size=8))
-def test_row_boxes_are_shapelys(geometries: list[Any]) -> None:
+def test_row_boxes_match_shapely(geometries: list[Any]) -> None:
     found = geo.bounds(geo.from_shapely(geometries))
     expected = shapely.bounds(np.array(geometries, dtype=object))
     for row, (xmin, ymin, xmax, ymax), geometry in zip(found.to_pylist(), expected, geometries, strict=True):
@@ -45,7 +45,7 @@ def test_row_boxes_are_shapelys(geometries: list[Any]) -> None:
 
 
 @pytest.mark.spec("geo.box.zm", "geo.box.skip_nan", "geo.box.dimension_omitted", "geo.box.xy")
-def test_each_dimension_is_bounded_by_its_own_values() -> None:
+def test_each_dimension_is_bounded_independently() -> None:
     found = geo.statistics(wkb("POINT Z (1 2 3)", "POINT M (5 6 7)", None, "POINT (9 0)"))
     assert box_of(found) == BoundingBox(1, 9, 0, 6, 3, 3, 7, 7)
     assert list(found.geospatial_types) == [1, 1001, 2001]
@@ -58,7 +58,7 @@ def test_each_dimension_is_bounded_by_its_own_values() -> None:
 
 
 @pytest.mark.spec("geo.box.xy", "geo.types.unknown")
-def test_empty_geometries_have_types_and_no_box() -> None:
+def test_empty_geometries_have_types_but_no_box() -> None:
     found = geo.statistics(wkb("POINT EMPTY", "POLYGON EMPTY", "GEOMETRYCOLLECTION EMPTY"))
     assert found == metadata.GeospatialStatistics(bbox=None, geospatial_types=[1, 3, 7])
     assert geo.statistics(wkb(None)) == metadata.GeospatialStatistics(bbox=None, geospatial_types=[])
@@ -66,7 +66,7 @@ def test_empty_geometries_have_types_and_no_box() -> None:
 
 @pytest.mark.parametrize("at", range(3))
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
-def test_an_infinite_coordinate_leaves_no_box(at: int, value: float) -> None:
+def test_infinite_coordinate_has_no_box(at: int, value: float) -> None:
     coordinates = [1.0, 2.0, 3.0]
     coordinates[at] = value
     x, y, z = coordinates
@@ -85,7 +85,7 @@ FIJI = ("LINESTRING (177 -18, 179.5 -17)", "POINT (-179 -20)", "POINT (178 -19)"
 
 
 @pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only")
-def test_a_box_wraps_around_the_antimeridian_in_a_geographic_crs_only() -> None:
+def test_box_wraps_around_the_antimeridian_in_a_geographic_crs_only() -> None:
     assert box_of(geo.statistics(wkb(*FIJI))) == BoundingBox(177, -179, -20, -17)
     assert box_of(geo.statistics(wkb(*FIJI), crs="EPSG:4326")) == BoundingBox(177, -179, -20, -17)
     for crs in (PROJECTED, "srid:0", "no such crs", "projjson:missing"):
@@ -93,20 +93,20 @@ def test_a_box_wraps_around_the_antimeridian_in_a_geographic_crs_only() -> None:
 
 
 @pytest.mark.spec("geo.box.wraparound_only", "geometry.edges")
-def test_a_planar_line_from_east_to_west_keeps_its_box_from_wrapping() -> None:
+def test_planar_line_from_east_to_west_prevents_a_wrapping_box() -> None:
     crossing = "LINESTRING (179 0, -179 1)"  # planar edges: through x = 0
     assert box_of(geo.statistics(wkb(*FIJI, crossing))) == BoundingBox(-179, 179.5, -20, 1)
     half_way = "LINESTRING (-170 0, 100 1)"
     assert box_of(geo.statistics(wkb(*FIJI, half_way))) == BoundingBox(177, 100, -20, 1)
 
 
-def test_no_box_wraps_when_an_x_is_no_longitude() -> None:
+def test_box_does_not_wrap_if_an_x_is_not_a_longitude() -> None:
     assert box_of(geo.statistics(wkb(*FIJI, "POINT (181 0)"))) == BoundingBox(-179, 181, -20, 0)
 
 
 @pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only")
 @given(st.lists(shapes(), min_size=1, max_size=6), st.integers(0, 6))
-def test_a_box_holds_every_geometry_and_is_no_wider_than_the_planar_one(geometries: list[Any], cut: int) -> None:
+def test_box_contains_every_geometry_and_is_no_wider_than_the_planar_box(geometries: list[Any], cut: int) -> None:
     array = geo.from_shapely(geometries)
     chunked = pa.chunked_array([array[:cut], array[cut:]])
     found = box_of(geo.statistics(chunked))
@@ -135,12 +135,12 @@ def test_geography_in_range_has_a_box_for_points_and_for_edges() -> None:
 
 
 @pytest.mark.spec("geography.crs")
-def test_geography_in_a_projected_crs_is_refused() -> None:
+def test_geography_in_a_projected_crs_is_rejected() -> None:
     with pytest.raises(GeometryError, match="geographic CRS"):
         geo.statistics(wkb("POINT (0 0)"), "spherical", PROJECTED)
 
 
-def test_an_extension_array_knows_its_own_crs_and_edges() -> None:
+def test_extension_array_provides_its_crs_and_edges() -> None:
     field = geo.geometry_field("g", "EPSG:3857")
     table = geo.as_extension(pa.table([wkb(*FIJI)], schema=pa.schema([field])))
     assert box_of(geo.statistics(table["g"])) == BoundingBox(-179, 179.5, -20, -17)
@@ -148,7 +148,7 @@ def test_an_extension_array_knows_its_own_crs_and_edges() -> None:
 
 
 class TestMerging:
-    def test_boxes_and_types_of_row_groups_become_the_files(self) -> None:
+    def test_boxes_and_types_of_row_groups_are_merged(self) -> None:
         parts = [geo.statistics(wkb("POINT (1 2)")), geo.statistics(wkb("LINESTRING Z (5 6 7, 8 9 10)"))]
         assert geo.merge(parts) == metadata.GeospatialStatistics(
             bbox=BoundingBox(1, 8, 2, 9, 7, 10).to_metadata(), geospatial_types=[1, 1002]
@@ -156,27 +156,27 @@ class TestMerging:
 
     @pytest.mark.spec("geo.types.unknown")
     @pytest.mark.parametrize("unknown", [None, metadata.GeospatialStatistics(bbox=None, geospatial_types=None)])
-    def test_what_one_part_does_not_know_the_whole_does_not(self, unknown: Any) -> None:
+    def test_fact_unknown_to_one_part_is_unknown_after_merging(self, unknown: Any) -> None:
         assert geo.merge([geo.statistics(wkb("POINT (1 2)")), unknown]) == metadata.GeospatialStatistics(
             bbox=None, geospatial_types=[]
         )
         assert geo.merge([]) == metadata.GeospatialStatistics(bbox=None, geospatial_types=[])
 
-    def test_a_box_with_nan_makes_the_whole_unknown(self) -> None:
+    def test_box_with_nan_makes_the_merged_box_unknown(self) -> None:
         broken = metadata.GeospatialStatistics(
             bbox=metadata.BoundingBox(xmin=math.nan, xmax=1.0, ymin=0.0, ymax=1.0), geospatial_types=[1]
         )
         assert geo.merge([geo.statistics(wkb("POINT (1 2)")), broken]).bbox is None
 
     @given(st.lists(st.lists(st.tuples(LONGITUDE, LATITUDE), min_size=1, max_size=4), min_size=1, max_size=4))
-    def test_the_merged_box_holds_every_part(self, groups: list[list[tuple[float, float]]]) -> None:
+    def test_merged_box_contains_every_part(self, groups: list[list[tuple[float, float]]]) -> None:
         parts = [geo.statistics(geo.from_points(*zip(*group, strict=True))) for group in groups]
         whole = box_of(geo.merge(parts))
         assert whole is not None
         for x, y in (point for group in groups for point in group):
             assert whole.contains(BoundingBox(x, x, y, y))
 
-    def test_sides_of_the_antimeridian_become_one_box_in_a_geographic_crs(self) -> None:
+    def test_boxes_on_both_sides_of_the_antimeridian_merge_in_a_geographic_crs(self) -> None:
         parts = [geo.statistics(wkb("POINT (178 1)")), geo.statistics(wkb("POINT (-178 2)"))]
         assert box_of(geo.merge(parts)) == BoundingBox(178, -178, 1, 2)
         assert box_of(geo.merge(parts, PROJECTED)) == BoundingBox(-178, 178, 1, 2)
@@ -191,7 +191,7 @@ PUBLIC = ["geospatial", "crs-default", "crs-srid", "crs-arbitrary-value"]
 
 @pytest.mark.spec("geo.statistics.place", "geo.wkb.iso", "geo.types.codes", "geo.box.xy", "geo.box.zm")
 @pytest.mark.parametrize("name", PUBLIC)
-def test_the_statistics_of_the_public_files_are_found_again(parquet_testing: Path, name: str) -> None:
+def test_statistics_of_the_public_files_are_reproduced(parquet_testing: Path, name: str) -> None:
     file = pq.ParquetFile(parquet_testing / "data" / "geospatial" / f"{name}.parquet")
     index = file.schema_arrow.names.index("geometry")
     crs = {"crs-srid": "srid:5070", "crs-arbitrary-value": "EPSG:5070"}.get(name)
@@ -206,7 +206,7 @@ def test_the_statistics_of_the_public_files_are_found_again(parquet_testing: Pat
             assert flat(box) == tuple(getattr(stored, name) for name in BoundingBox.__slots__)
 
 
-def test_the_boxes_of_the_public_geography_points_hold_ours_tightly(parquet_testing: Path) -> None:
+def test_public_geography_boxes_contain_ours_tightly(parquet_testing: Path) -> None:
     file = pq.ParquetFile(parquet_testing / "data" / "geospatial" / "geography-points.parquet")
     for number in range(file.num_row_groups):
         stored = file.metadata.row_group(number).column(1).geo_statistics
@@ -221,7 +221,7 @@ def test_the_boxes_of_the_public_geography_points_hold_ours_tightly(parquet_test
 
 
 @pytest.mark.parametrize("name", ["geospatial", "geography-polygons"])
-def test_what_shapely_reads_from_the_public_files_is_written_back_the_same(parquet_testing: Path, name: str) -> None:
+def test_geometries_of_the_public_files_round_trip_through_shapely(parquet_testing: Path, name: str) -> None:
     column = pq.read_table(parquet_testing / "data" / "geospatial" / f"{name}.parquet")["geometry"]
     geo.validate(column, on_fault="raise")
     assert geo.to_iso_wkb(column).to_pylist() == column.to_pylist()
@@ -235,7 +235,7 @@ def test_what_shapely_reads_from_the_public_files_is_written_back_the_same(parqu
 
 
 @pytest.mark.spec("geo.box.contains", "geo.box.zm")
-def test_a_box_holds_the_chunks_of_an_array_whatever_their_order() -> None:
+def test_box_contains_the_chunks_of_an_array_in_any_order() -> None:
     parts = [[shapely.Point(5, 6, 7)], [shapely.Point(-3, 9, 1), None], [], [shapely.Point(1, -2, 4)], [None]]
     for order in (parts, parts[::-1], [*parts[2:], *parts[:2]]):
         array = pa.chunked_array([geo.from_shapely(part) for part in order])

@@ -41,7 +41,7 @@ for threads in (2, 16):
 """
 
 
-def test_filters_by_large_polygons_in_several_threads_give_the_rows_of_shapely(tmp_path: Path) -> None:
+def test_filters_by_large_polygons_in_several_threads_match_shapely(tmp_path: Path) -> None:
     arguments = [sys.executable, "-X", "faulthandler", "-c", FILTERS, str(tmp_path / "polygons.parquet")]
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -49,7 +49,7 @@ def test_filters_by_large_polygons_in_several_threads_give_the_rows_of_shapely(t
 
 @pytest.mark.parametrize("edges", ["planar", "spherical"])
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
-def test_query_of_the_caller_is_not_prepared(operation: Any, edges: Any) -> None:
+def test_user_query_is_not_prepared(operation: Any, edges: Any) -> None:
     query = shapely.from_wkb(shapely.to_wkb(QUERY))
     distance = 1.0 if operation == "dwithin" else None
     for shapes in (SHAPES, SHAPES[:2]):  # points are evaluated by their coordinates
@@ -58,7 +58,7 @@ def test_query_of_the_caller_is_not_prepared(operation: Any, edges: Any) -> None
 
 
 @pytest.mark.parametrize("edges", ["planar", "spherical"])
-def test_no_two_threads_evaluate_one_geometry(edges: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_thread_prepares_its_own_geometry(edges: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared: dict[int, set[int]] = {}
     alive = []
     prepare = shapely.prepare
@@ -85,7 +85,7 @@ def test_no_two_threads_evaluate_one_geometry(edges: Any, monkeypatch: pytest.Mo
     assert len(set.union(*prepared.values())) == sum(map(len, prepared.values()))
 
 
-def test_predicate_that_has_been_evaluated_is_pickled() -> None:
+def test_evaluated_predicate_can_be_pickled() -> None:
     predicate = SpatialPredicate("covers", QUERY)
     rows = geo.from_shapely(SHAPES)
     before = predicate.evaluate(rows)

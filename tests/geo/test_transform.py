@@ -45,7 +45,7 @@ def moved(geometry: wkb.Geometry, transformer: pyproj.Transformer) -> wkb.Geomet
     st.lists(st.one_of(st.none(), trees(st.one_of(st.floats(-20, 50), st.just(math.nan)))), max_size=4),
     st.sampled_from(["EPSG:3857", "EPSG:4326", "EPSG:4979", "EPSG:32633"]),
 )
-def test_every_coordinate_moves_as_pyproj_moves_it(geometries: list[wkb.Geometry | None], target: str) -> None:
+def test_every_coordinate_matches_pyproj(geometries: list[wkb.Geometry | None], target: str) -> None:
     transformer = pyproj.Transformer.from_crs("OGC:CRS84", target, always_xy=True)
     array = pa.array([None if g is None else wkb.encode(g) for g in geometries], pa.binary())
     padded = pa.concat_arrays([pa.array([b"no geometry", None]), array]).slice(2)
@@ -53,7 +53,7 @@ def test_every_coordinate_moves_as_pyproj_moves_it(geometries: list[wkb.Geometry
     assert found == [None if g is None else text_twin.to_wkt(moved(g, transformer)) for g in geometries]
 
 
-def test_a_whole_column_moves_as_shapely_moves_it_and_comes_back() -> None:
+def test_transformed_column_matches_shapely_and_round_trips() -> None:
     generator = np.random.default_rng(5)
     rings = generator.uniform(-60, 60, (50, 1, 2)) + np.array([[0, 0], [1, 0], [1, 1], [0, 0]])
     polygons = shapely.polygons(rings)
@@ -67,7 +67,7 @@ def test_a_whole_column_moves_as_shapely_moves_it_and_comes_back() -> None:
 
 
 @pytest.mark.spec("geo.axis_order", "geo.wkb.ewkb")
-def test_x_comes_first_whatever_the_system_says_and_an_srid_is_left_behind() -> None:
+def test_x_is_first_in_every_crs_and_the_srid_is_removed() -> None:
     ewkb = wkb.encode(wkb.Geometry(wkb.POINT, 0, [(10.0, 50.0)], extended=True, srid=4326))
     there = geo.transform(pa.array([ewkb]), 4326, "EPSG:4269")
     assert geo.to_wkt(there, 4).to_pylist() == ["POINT (10 50)"]
@@ -79,7 +79,7 @@ def test_x_comes_first_whatever_the_system_says_and_an_srid_is_left_behind() -> 
 
 
 @pytest.mark.spec("geo.transform")
-def test_what_cannot_be_transformed_is_refused() -> None:
+def test_values_that_cannot_be_transformed_are_rejected() -> None:
     array = pa.chunked_array([geo.from_points([0.0, 1.0], [0.0, 0.0]), geo.from_points([0.0, 0.0], [0.0, 91.0])])
     with pytest.raises(GeometryError, match=r"\(0\.0, 91\.0\) cannot be transformed") as raised:
         geo.transform(array, None, "EPSG:32633")
@@ -95,7 +95,7 @@ def test_what_cannot_be_transformed_is_refused() -> None:
         geo.transform(pa.array(["POINT (1 2)"]), None, 3857)
 
 
-def test_the_functions_on_crs_are_at_hand() -> None:
+def test_crs_functions_are_public() -> None:
     assert geo.crs.equal("EPSG:4326", None)
     assert geo.crs.is_geographic("EPSG:3857") is False
     assert geo.crs.parse("srid:3857").to_epsg() == 3857

@@ -46,7 +46,7 @@ def marks(field: pa.Field) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_type_goes_into_a_file_and_into_arrow_and_back(type: GeospatialType, logical: LogicalType) -> None:
+def test_type_round_trips_through_file_and_arrow(type: GeospatialType, logical: LogicalType) -> None:
     assert type.logical_type() == logical
     assert GeospatialType.from_logical_type(logical) == type
     field = types.mark(pa.field("g", pa.binary(), metadata={"kept": "yes"}), type)
@@ -56,7 +56,7 @@ def test_a_type_goes_into_a_file_and_into_arrow_and_back(type: GeospatialType, l
 
 
 @pytest.mark.spec("geography.algorithm", "geo.crs.default")
-def test_what_a_file_leaves_unset_is_the_default() -> None:
+def test_unset_fields_of_a_file_use_the_defaults() -> None:
     found = GeospatialType.from_logical_type(LogicalType(GEOGRAPHY=GeographyType()))
     assert found == GeospatialType(None, "spherical")
     explicit = LogicalType(GEOGRAPHY=GeographyType(crs="OGC:CRS84", algorithm=Algorithm.SPHERICAL))
@@ -65,14 +65,14 @@ def test_what_a_file_leaves_unset_is_the_default() -> None:
 
 
 @pytest.mark.spec("geo.edges.algorithm")
-def test_an_unknown_algorithm_is_refused() -> None:
+def test_unknown_algorithm_is_rejected() -> None:
     with pytest.raises(GeometryError, match="unknown edge interpolation algorithm 9"):
         GeospatialType.from_logical_type(LogicalType(GEOGRAPHY=GeographyType(algorithm=9)))
     with pytest.raises(GeometryError, match="edges are one of planar, spherical"):
         geo.geometry_field("g", edges="curved")  # type: ignore[arg-type]
 
 
-def test_marks_carry_the_crs_in_geoarrows_forms() -> None:
+def test_marks_store_the_crs_like_geoarrow() -> None:
     assert marks(geo.geometry_field("g")) == {"crs": "OGC:CRS84", "crs_type": "authority_code"}
     assert marks(geo.geometry_field("g", 3857)) == {"crs": "EPSG:3857", "crs_type": "authority_code"}
     assert marks(geo.geometry_field("g", "srid:7")) == {"crs": "7", "crs_type": "srid"}
@@ -85,7 +85,7 @@ def test_marks_carry_the_crs_in_geoarrows_forms() -> None:
     assert not geo.geometry_field("g", nullable=False).nullable
 
 
-def test_marks_of_others_are_read() -> None:
+def test_marks_of_other_libraries_are_read() -> None:
     def typed(text: str) -> GeospatialType | None:
         metadata = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": text}
         return types.type_of(pa.field("g", pa.binary(), metadata=metadata))
@@ -124,7 +124,7 @@ def test_pyarrow_writes_our_extension_arrays_as_geometry_with_a_box() -> None:
     assert geo.as_extension(unmarked).equals(unmarked)
 
 
-def test_geopandas_takes_a_marked_table_with_its_crs() -> None:
+def test_geopandas_accepts_a_marked_table_with_its_crs() -> None:
     geopandas = pytest.importorskip("geopandas")
     for crs, epsg in ((None, 4326), ("EPSG:3857", 3857)):
         frame = geopandas.GeoDataFrame.from_arrow(table(geo.geometry_field("g", crs)))
@@ -132,7 +132,7 @@ def test_geopandas_takes_a_marked_table_with_its_crs() -> None:
         assert pyproj.CRS(frame.crs).equals(pyproj.CRS(epsg), ignore_axis_order=True)
 
 
-def test_duckdb_takes_a_marked_table_as_geometry() -> None:
+def test_duckdb_accepts_a_marked_table_as_geometry() -> None:
     duckdb = pytest.importorskip("duckdb")
     points = table(geo.geometry_field("g"))
     assert points is not None

@@ -29,7 +29,7 @@ FAULTY = {
 @settings(max_examples=share(0.5))
 @given(st.lists(st.sampled_from([None, POINT, *FAULTY]), max_size=40), st.data())
 @pytest.mark.spec("geo.wkb.bounded", "geo.wkb.byte_order", "geo.wkb.rings")
-def test_every_faulty_row_is_told_of_once(rows: list[bytes | None], data: st.DataObject) -> None:
+def test_each_invalid_row_is_reported_once(rows: list[bytes | None], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(rows)))
     padded = pa.array([POINT[:3], *rows[:cut]], pa.binary()).slice(1)
     array = pa.chunked_array([padded, pa.array(rows[cut:], pa.binary())])
@@ -42,7 +42,7 @@ def test_every_faulty_row_is_told_of_once(rows: list[bytes | None], data: st.Dat
     assert (None if first is None else dataclasses.astuple(first)) == (expected[0] if expected else None)
 
 
-def test_a_fault_is_raised_on_request_with_the_words_of_the_fault() -> None:
+def test_fault_is_raised_on_request_with_its_message() -> None:
     array = pa.array([POINT, None, POINT[:7]])
     fault = geo.validate(array)
     assert str(fault) == "row 2, byte 5: the geometry ends too early (geo.wkb.bounded)"
@@ -53,14 +53,14 @@ def test_a_fault_is_raised_on_request_with_the_words_of_the_fault() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"on_fault": "explode"}, {"on_fault": None}])
-def test_other_answers_to_a_fault_are_refused(arguments: dict[str, Any]) -> None:
+def test_invalid_arguments_are_rejected(arguments: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="on_fault is 'return' or 'raise'"):
         geo.validate(pa.array([POINT]), **arguments)
     with pytest.raises(ValueError, match="limit must not be negative"):
         geo.find_faults(pa.array([POINT]), limit=-1)
 
 
-def test_geometries_and_variants_are_checked_alike() -> None:
+def test_geometry_and_variant_validation_have_the_same_interface() -> None:
     ours, theirs = geo.find_faults(pa.array([], pa.binary())), variant.find_faults(variant.parse_json([]))
     assert set(ours.schema) <= set(theirs.schema)
     asked = inspect.signature(variant.validate).parameters

@@ -27,7 +27,7 @@ ACROSS = shapely.Polygon([(175, -25), (-170, -25), (-170, -10), (175, -10)])
 
 @pytest.mark.spec("geo.predicates.geography")
 @pytest.mark.parametrize("sides", BOXES)
-def test_box_is_an_interval_of_longitudes_however_wide(sides: Any) -> None:
+def test_box_of_any_width_is_an_interval_of_longitudes(sides: Any) -> None:
     xmin, ymin, xmax, ymax = sides
     x, y = LONGITUDES.ravel(), LATITUDES.ravel()
     inside = (xmin <= x) & (x <= xmax) & (ymin <= y) & (y <= ymax)
@@ -41,7 +41,7 @@ def test_box_is_an_interval_of_longitudes_however_wide(sides: Any) -> None:
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside")
 @pytest.mark.parametrize("query", [*(shapely.box(*sides) for sides in BOXES[:4] if sides[2] - sides[0] != 180), ACROSS])
-def test_polygon_wider_than_a_hemisphere_is_that_of_s2_and_warns(query: Any, tmp_path: Path) -> None:
+def test_polygon_wider_than_a_hemisphere_matches_s2_and_warns(query: Any, tmp_path: Path) -> None:
     expected, certain = s2.Oracle(POINTS, query).related("intersects")
     rows = np.flatnonzero(certain)
     assert len(rows) > 200
@@ -63,7 +63,7 @@ def test_polygon_wider_than_a_hemisphere_is_that_of_s2_and_warns(query: Any, tmp
 
 
 @pytest.mark.spec("geo.edges.inside")
-def test_outline_around_more_than_half_of_the_globe_warns() -> None:
+def test_outline_of_more_than_half_the_globe_warns() -> None:
     query = shapely.segmentize(shapely.box(-170, -80, 170, 80), 5)
     expected, certain = s2.Oracle(POINTS, query).related("intersects")
     with pytest.warns(UserWarning, match=f"{WARNING} an outline around more than half of the globe"):
@@ -86,7 +86,7 @@ def test_outline_around_more_than_half_of_the_globe_warns() -> None:
     ],
     ids=str,
 )
-def test_query_that_is_the_same_on_a_map_does_not_warn(query: Any) -> None:
+def test_query_equal_on_a_plane_does_not_warn(query: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = geo.intersects(ARRAY, query, edges="spherical").to_pylist()
@@ -106,7 +106,7 @@ def test_planar_columns_do_not_warn() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("edges", ["spherical", "karney"])
-def test_box_of_all_longitudes_that_ends_at_a_pole_covers_caps_around_it(sign: int, edges: Any) -> None:
+def test_box_of_all_longitudes_that_ends_at_a_pole_covers_polar_caps(sign: int, edges: Any) -> None:
     south, north = sorted((10.0 * sign, 90.0 * sign))
     # A chord between two points of one parallel runs nearer the pole, so the cap from 10 degrees is inside the box.
     caps = [shapely.Polygon([(lon, lat * sign) for lon in range(-180, 180, 30)]) for lat in (80, 20, 10, 5)]

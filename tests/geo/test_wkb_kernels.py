@@ -52,7 +52,7 @@ ALL_TYPES = [
 
 @pytest.mark.spec("geo.wkb.iso", "geo.types.codes", "geo.wkb.byte_order")
 @pytest.mark.parametrize("geometry", ALL_TYPES, ids=lambda g: f"{g.code}-{'little' if g.little else 'big'}")
-def test_every_type_in_every_dimension_and_byte_order_has_its_code_and_box(geometry: twin.Geometry) -> None:
+def test_every_type_dimension_and_byte_order_has_its_code_and_box(geometry: twin.Geometry) -> None:
     multi = twin.Geometry(geometry.base + 3, geometry.dims, [geometry, geometry], not geometry.little)
     collection = twin.Geometry(twin.COLLECTION, geometry.dims, [multi, geometry], geometry.little)
     for shape in (geometry, multi, collection):
@@ -63,7 +63,7 @@ def test_every_type_in_every_dimension_and_byte_order_has_its_code_and_box(geome
 
 @pytest.mark.spec("geo.wkb.iso", "geo.box.skip_nan", "geo.box.dimension_omitted", "geo.types.unique")
 @given(st.lists(st.one_of(st.none(), trees()), max_size=6))
-def test_the_summary_of_any_geometries_is_the_twins(geometries: list[twin.Geometry | None]) -> None:
+def test_summary_of_any_geometries_matches_the_reference(geometries: list[twin.Geometry | None]) -> None:
     array = binary([None if g is None else twin.encode(g) for g in geometries])
     present = [g for g in geometries if g is not None]
     (found,) = summaries(array)
@@ -79,7 +79,7 @@ def test_the_summary_of_any_geometries_is_the_twins(geometries: list[twin.Geomet
 
 
 @given(st.lists(st.one_of(st.none(), trees()), max_size=6), st.integers(0, 3), st.data())
-def test_slices_layouts_and_chunks_do_not_matter(
+def test_slices_layouts_and_chunks_do_not_change_the_result(
     geometries: list[twin.Geometry | None], skip: int, data: st.DataObject
 ) -> None:
     values = [None if g is None else twin.encode(g) for g in geometries]
@@ -100,7 +100,7 @@ def test_slices_layouts_and_chunks_do_not_matter(
 
 @pytest.mark.spec("geo.wkb.ewkb")
 @given(st.lists(st.one_of(st.none(), trees()), max_size=4))
-def test_ewkb_becomes_iso_part_by_part(geometries: list[twin.Geometry | None]) -> None:
+def test_ewkb_is_converted_to_iso_part_by_part(geometries: list[twin.Geometry | None]) -> None:
     array = binary([None if g is None else twin.encode(g) for g in geometries])
     expected = [None if g is None else twin.encode(twin.to_iso(g)) for g in geometries]
     assert geo.to_iso_wkb(array).to_pylist() == expected
@@ -109,7 +109,7 @@ def test_ewkb_becomes_iso_part_by_part(geometries: list[twin.Geometry | None]) -
 
 @pytest.mark.spec("geo.wkb.rings", "geo.wkb.dimensions")
 @given(trees())
-def test_strict_validation_is_the_twins(geometry: twin.Geometry) -> None:
+def test_strict_validation_matches_the_reference(geometry: twin.Geometry) -> None:
     array = binary([twin.encode(geometry)])
     if twin.is_strict(geometry):
         geo.validate(array, on_fault="raise")
@@ -120,7 +120,7 @@ def test_strict_validation_is_the_twins(geometry: twin.Geometry) -> None:
 
 @pytest.mark.spec("geo.wkb.rings")
 @pytest.mark.parametrize("ring", [SQUARE[:3], [*SQUARE[:3], (1.0, 1.0)], [(0.0, 0.0)] * 3])
-def test_an_unclosed_ring_is_refused_on_write_but_has_a_box(ring: list[tuple[float, float]]) -> None:
+def test_unclosed_ring_is_rejected_on_write_but_has_a_box(ring: list[tuple[float, float]]) -> None:
     value = twin.encode(twin.Geometry(twin.POLYGON, 0, [SQUARE, ring]))
     with pytest.raises(GeometryError, match="row 1: a ring") as caught:
         geo.validate(binary([None, value]), on_fault="raise")
@@ -131,7 +131,7 @@ def test_an_unclosed_ring_is_refused_on_write_but_has_a_box(ring: list[tuple[flo
 
 
 @pytest.mark.spec("geo.wkb.dimensions")
-def test_parts_may_lack_the_dimensions_of_the_whole_only_when_empty() -> None:
+def test_only_empty_parts_may_lack_dimensions() -> None:
     empty, flat_point = twin.Geometry(2, 0, []), twin.Geometry(1, 0, [(1.0, 2.0)])
     nowhere = twin.Geometry(1, 0, [(math.nan, math.nan)])
     geo.validate(binary([twin.encode(twin.Geometry(7, 1, [empty, nowhere]))]), on_fault="raise")
@@ -155,7 +155,7 @@ NESTED = twin.Geometry(
 
 
 @pytest.mark.spec("geo.wkb.bounded")
-def test_a_geometry_cut_at_any_byte_is_refused() -> None:
+def test_geometry_truncated_at_any_byte_is_rejected() -> None:
     value = twin.encode(NESTED)
     geo.validate(binary([value]), on_fault="raise")
     for end in range(len(value)):
@@ -167,7 +167,7 @@ def test_a_geometry_cut_at_any_byte_is_refused() -> None:
 
 
 @pytest.mark.spec("geo.wkb.bounded", "geo.wkb.byte_order", "geo.wkb.type_code", "geo.wkb.parts")
-def test_a_flipped_byte_is_read_as_the_twin_reads_it_or_refused_as_there() -> None:
+def test_changed_byte_is_read_or_rejected_like_in_the_reference() -> None:
     value = twin.encode(NESTED)
     for at in range(len(value)):
         for flip in (0x01, 0x80, 0xFF):
@@ -183,7 +183,7 @@ def test_a_flipped_byte_is_read_as_the_twin_reads_it_or_refused_as_there() -> No
 
 
 @given(st.binary(max_size=60))
-def test_random_bytes_are_read_as_the_twin_reads_them(value: bytes) -> None:
+def test_random_bytes_are_read_like_in_the_reference(value: bytes) -> None:
     try:
         expected = twin.decode(value)
     except twin.Malformed:
@@ -196,7 +196,7 @@ def test_random_bytes_are_read_as_the_twin_reads_them(value: bytes) -> None:
 @pytest.mark.spec("geo.wkb.bounded")
 @pytest.mark.parametrize("base", range(2, 8))
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_a_count_of_four_billion_is_refused_at_its_byte(base: int, order: str) -> None:
+def test_count_of_four_billion_is_rejected_at_its_byte(base: int, order: str) -> None:
     value = bytes([order == "<"]) + struct.pack(order + "II", base, 0xFFFFFFFF) + b"\0" * 64
     with pytest.raises(GeometryError, match="more elements") as caught:
         geo.bounds(binary([value]))
@@ -204,7 +204,7 @@ def test_a_count_of_four_billion_is_refused_at_its_byte(base: int, order: str) -
 
 
 @pytest.mark.spec("geo.wkb.bounded")
-def test_a_ring_of_four_billion_points_is_refused_at_its_byte() -> None:
+def test_ring_of_four_billion_points_is_rejected_at_its_byte() -> None:
     value = b"\1" + struct.pack("<III", 3, 1, 0xFFFFFFFF) + b"\0" * 64
     with pytest.raises(GeometryError, match="more elements") as caught:
         geo.bounds(binary([value]))
@@ -212,7 +212,7 @@ def test_a_ring_of_four_billion_points_is_refused_at_its_byte() -> None:
 
 
 @pytest.mark.spec("geo.wkb.bounded")
-def test_millions_of_empty_parts_take_linear_time() -> None:
+def test_millions_of_empty_parts_are_read_in_linear_time() -> None:
     empty_rings = b"\1" + struct.pack("<II", 3, 2_000_000) + b"\0" * 8_000_000
     empty_lines = b"\1" + struct.pack("<II", 7, 900_000) + (b"\1" + struct.pack("<II", 2, 0)) * 900_000
     begin = time.process_time()
@@ -226,7 +226,7 @@ def nested(depth: int) -> bytes:
 
 
 @pytest.mark.spec("geo.wkb.depth")
-def test_collections_nest_to_a_limit() -> None:
+def test_collection_nesting_is_limited() -> None:
     geo.validate(binary([nested(128)]), on_fault="raise")
     for depth in (129, 10_000, 1_000_000):
         with pytest.raises(GeometryError, match="nested deeper than 128") as caught:
@@ -235,7 +235,7 @@ def test_collections_nest_to_a_limit() -> None:
 
 
 @pytest.mark.spec("geo.wkb.bounded")
-def test_trailing_bytes_are_refused_at_their_byte() -> None:
+def test_trailing_bytes_are_rejected_at_their_byte() -> None:
     with pytest.raises(GeometryError, match="bytes follow") as caught:
         geo.bounds(binary([point(0, 0), None, point(0, 0) + b"\0"]))
     assert (caught.value.row, caught.value.offset) == (2, 21)
@@ -245,26 +245,26 @@ def test_trailing_bytes_are_refused_at_their_byte() -> None:
 @pytest.mark.parametrize(
     "code", [0, 18, 999, 1000, 1018, 4001, 4008, 5001, 0x80000000, 0x80000012, 0x800003E9, 0x1FFFFFFF]
 )
-def test_unknown_type_codes_are_refused(code: int) -> None:
+def test_unknown_type_codes_are_rejected(code: int) -> None:
     with pytest.raises(GeometryError, match="not a WKB type code"):
         geo.bounds(binary([b"\1" + struct.pack("<I", code) + b"\0" * 40]))
 
 
 @pytest.mark.spec("geo.wkb.parts")
 @pytest.mark.parametrize(("base", "part"), [(4, 2), (5, 1), (6, 1), (4, 7), (5, 3), (6, 6)])
-def test_a_multi_geometry_holds_its_own_kind_only(base: int, part: int) -> None:
+def test_multi_geometry_contains_only_its_own_type(base: int, part: int) -> None:
     value = b"\1" + struct.pack("<II", base, 1) + b"\1" + struct.pack("<II", part, 0) + b"\0" * 16
     with pytest.raises(GeometryError, match="another type"):
         geo.bounds(binary([value]))
 
 
-def test_validation_returns_or_raises_as_that_of_variants() -> None:
+def test_validation_returns_or_raises_like_that_of_variants() -> None:
     assert geo.validate(binary([None, point(1, 1)])) is None
     with pytest.raises(ValueError, match="on_fault is 'return' or 'raise', not 'ignore'"):
         geo.validate(binary([]), on_fault="ignore")
 
 
-def test_errors_count_rows_over_all_chunks() -> None:
+def test_error_rows_are_numbered_over_all_chunks() -> None:
     chunks = pa.chunked_array([binary([point(0, 0)] * 3), binary([]), binary([None, point(1, 1), b"\2"])])
     assert str(geo.validate(chunks)).startswith("row 5, byte 0: the geometry ends too early")
     for function in (geo.bounds, geo.statistics, geo.to_iso_wkb, geo.to_shapely, geo.sort_indices):
@@ -273,7 +273,7 @@ def test_errors_count_rows_over_all_chunks() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.tuples(LONGITUDE, LATITUDE)), max_size=40), st.integers(0, 3))
-def test_points_are_summed_up_alike_on_the_fast_path_and_off_it(
+def test_fast_and_generic_paths_return_the_same_point_summaries(
     points: list[tuple[float, float] | None], dims: int
 ) -> None:
     geometries = [None if p is None else twin.Geometry(1, dims, [(*p, 7.0, 8.0)[: twin.width(dims)]]) for p in points]
@@ -288,26 +288,26 @@ class TestArrowArraysThatLie:
         "offsets", [[0, 21, 5, 42], [0, 21, 42, 64], [-21, 0, 21, 42], [0, 2**31 - 1, 21, 42], [21, 0, 21, 42]]
     )
     @pytest.mark.parametrize("wide", [False, True])
-    def test_offsets_outside_the_data_are_refused(self, offsets: list[int], wide: bool) -> None:
+    def test_offsets_outside_the_data_are_rejected(self, offsets: list[int], wide: bool) -> None:
         data = point(1, 2) + point(3, 4)
         buffer = np.array(offsets, dtype=np.int64 if wide else np.int32)
         with pytest.raises(GeometryError):
             Summary(WkbColumn(None, pa.py_buffer(buffer), pa.py_buffer(data), 0, 3, wide))
 
     @pytest.mark.parametrize(("first", "length"), [(0, 3), (2, 1), (-1, 2), (0, -1), (2**62, 1), (0, 2**62)])
-    def test_buffers_that_are_too_short_are_refused(self, first: int, length: int) -> None:
+    def test_short_buffers_are_rejected(self, first: int, length: int) -> None:
         offsets = np.array([0, 21, 42], dtype=np.int32)
         with pytest.raises(ValueError, match=r"buffer|range"):
             WkbColumn(None, offsets, point(1, 2) * 2, first, length, False)
 
-    def test_a_short_validity_buffer_is_refused(self) -> None:
+    def test_short_validity_buffer_is_rejected(self) -> None:
         offsets = np.zeros(20, dtype=np.int32)
         with pytest.raises(ValueError, match="validity"):
             WkbColumn(b"\0", offsets, b"", 0, 9, False)
 
 
 @given(st.lists(st.tuples(LONGITUDE, LONGITUDE), max_size=12))
-def test_the_widest_gap_between_x_intervals_is_found(ends: list[tuple[float, float]]) -> None:
+def test_widest_gap_between_x_intervals_is_found(ends: list[tuple[float, float]]) -> None:
     intervals = [(min(pair), max(pair)) for pair in ends]
     lines = [twin.encode(twin.Geometry(2, 0, [(low, 0.0), (high, 0.0)])) for low, high in intervals]
     longitudes = Longitudes()
@@ -324,7 +324,7 @@ def test_the_widest_gap_between_x_intervals_is_found(ends: list[tuple[float, flo
         assert width == expected[1] - expected[0] or width <= expected[1] - expected[0] <= 360 / 4096
 
 
-def test_a_gap_that_opens_after_many_rows_is_found() -> None:
+def test_gap_that_opens_after_many_rows_is_found() -> None:
     x = np.concatenate([np.full(70_000, 170.0), [-170.0], np.full(70_000, 171.0), [-100.0]])
     longitudes = Longitudes()
     for column in columns(geo.from_points(x, np.zeros(len(x)))):
@@ -337,7 +337,7 @@ def test_a_gap_that_opens_after_many_rows_is_found() -> None:
 
 
 @pytest.mark.parametrize("x", [180.5, -181.0, math.inf, 1e300])
-def test_there_is_no_gap_when_an_x_is_no_longitude(x: float) -> None:
+def test_there_is_no_gap_if_an_x_is_not_a_longitude(x: float) -> None:
     longitudes = Longitudes()
     for column in columns(binary([point(-170, 0), point(170, 0), point(x, 0)])):
         longitudes.add(column)
@@ -345,12 +345,12 @@ def test_there_is_no_gap_when_an_x_is_no_longitude(x: float) -> None:
 
 
 @pytest.mark.parametrize("array", [pa.array(["POINT (0 0)"]), pa.array([1.0]), [b""], None])
-def test_what_holds_no_bytes_is_no_geometry_array(array: Any) -> None:
+def test_array_that_is_not_binary_is_rejected(array: Any) -> None:
     with pytest.raises(TypeError, match="WKB"):
         geo.bounds(array)
 
 
-def test_arrays_of_nulls_and_of_nothing_are_fine() -> None:
+def test_null_and_empty_arrays_are_accepted() -> None:
     for array in (pa.nulls(3), pa.nulls(3, pa.binary()), binary([]), pa.chunked_array([], pa.binary())):
         assert geo.bounds(array).to_pylist() == [None] * len(array)
         assert geo.to_iso_wkb(array).to_pylist() == [None] * len(array)

@@ -35,7 +35,7 @@ def iso(text: str) -> bytes:
 @pytest.mark.spec("geo.wkt.tag", "geo.wkt.numbers")
 @settings(max_examples=share(0.8))
 @given(trees())
-def test_any_geometry_is_the_twins_text_and_comes_back_from_it(geometry: wkb.Geometry) -> None:
+def test_any_geometry_matches_the_reference_text_and_round_trips(geometry: wkb.Geometry) -> None:
     text = geo.to_wkt(pa.array([wkb.encode(geometry)]))[0].as_py()
     assert text == twin.to_wkt(geometry)
     plain = twin.plain(geometry)
@@ -48,7 +48,7 @@ def test_any_geometry_is_the_twins_text_and_comes_back_from_it(geometry: wkb.Geo
 
 @settings(max_examples=share(0.4))
 @given(st.lists(st.one_of(st.none(), shapes()), max_size=5))
-def test_shapely_reads_and_writes_the_same_text(geometries: list[Any]) -> None:
+def test_shapely_reads_and_writes_equal_text(geometries: list[Any]) -> None:
     array = geo.from_shapely(geometries)
     text = geo.to_wkt(array)
     assert shapely.to_wkb(shapely.from_wkt(text.to_pylist()), flavor="iso").tolist() == array.to_pylist()
@@ -85,7 +85,7 @@ def test_shapely_reads_and_writes_the_same_text(geometries: list[Any]) -> None:
         ("POINT (1E+2 0012)", "POINT (100 12)"),
     ],
 )
-def test_the_forms_of_text_are_read(text: str, same: str) -> None:
+def test_text_variants_are_read(text: str, same: str) -> None:
     array = geo.from_wkt(texts([text]))
     geo.validate(array, on_fault="raise")
     assert geo.to_wkt(array).to_pylist() == [same]
@@ -93,7 +93,7 @@ def test_the_forms_of_text_are_read(text: str, same: str) -> None:
 
 @pytest.mark.spec("geo.wkt.numbers")
 @given(st.one_of(st.floats(allow_nan=False), st.floats(-1000, 1000)))
-def test_numbers_are_the_shortest_that_read_back(value: float) -> None:
+def test_numbers_have_the_shortest_text_that_round_trips(value: float) -> None:
     array = geo.from_points([value], [0.0])
     text = geo.to_wkt(array)[0].as_py()
     assert text == f"POINT ({twin.number(value)} 0)"
@@ -112,7 +112,7 @@ def test_numbers_of_any_length_are_the_nearest_doubles(digits: int, exponent: in
         assert struct.unpack("<d", iso(f"POINT ({number} 0)")[5:13])[0] == expected
 
 
-def test_a_tie_is_told_from_what_lies_just_above_it_by_the_last_of_many_digits() -> None:
+def test_tie_is_distinguished_from_a_number_just_above_it() -> None:
     tie = "1.00000000000000011102230246251565404236316680908203125"
     for number in (tie, tie + "0" * 1000, tie + "0" * 1000 + "1", tie[:-1] + "4" + "9" * 1000):
         assert struct.unpack("<d", iso(f"POINT ({number} 0)")[5:13])[0] == float(number)
@@ -123,13 +123,13 @@ def test_a_tie_is_told_from_what_lies_just_above_it_by_the_last_of_many_digits()
     st.one_of(st.floats(-1e6, 1e6), st.floats(-1e-3, 1e-3), st.sampled_from([2.675, 0.5, 1.5, -2.5, 1e15])),
     st.integers(0, 12),
 )
-def test_a_precision_rounds_the_shortest_text(value: float, precision: int) -> None:
+def test_precision_rounds_the_shortest_text(value: float, precision: int) -> None:
     text = geo.to_wkt(geo.from_points([value], [0.0]), precision)[0].as_py()
     assert text == f"POINT ({twin.number(value, precision)} 0)"
 
 
 @pytest.mark.parametrize("precision", [-1, 19, True, 1.5])
-def test_a_precision_is_a_number_of_decimals(precision: Any) -> None:
+def test_precision_is_a_number_of_decimals(precision: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="precision"):
         geo.to_wkt(geo.from_points([1], [2]), precision)
 
@@ -163,7 +163,7 @@ def test_a_precision_is_a_number_of_decimals(precision: Any) -> None:
     ],
 )
 @pytest.mark.spec("geo.wkt.tag", "geo.wkt.dimensions", "geo.wkt.numbers")
-def test_other_text_is_refused_with_row_and_byte(text: str, rule: str, offset: int) -> None:
+def test_invalid_text_is_rejected_with_row_and_byte(text: str, rule: str, offset: int) -> None:
     good = "POINT (1 2)"
     chunked = pa.chunked_array([texts([good, None]), texts([good, text, good])])
     with pytest.raises(GeometryError) as raised:
@@ -171,7 +171,7 @@ def test_other_text_is_refused_with_row_and_byte(text: str, rule: str, offset: i
     assert (raised.value.row, raised.value.rule, raised.value.offset) == (3, rule, offset)
 
 
-def test_text_cut_off_anywhere_is_refused() -> None:
+def test_truncated_text_is_rejected() -> None:
     whole = "GEOMETRYCOLLECTION ZM (POINT ZM (1 2 3 4), POLYGON ZM ((0 0 1 2, 1 0 2 3, 1 1 2 3, 0 0 1 2)), POINT EMPTY)"
     for end in range(len(whole)):
         with pytest.raises(GeometryError):
@@ -179,7 +179,7 @@ def test_text_cut_off_anywhere_is_refused() -> None:
 
 
 @pytest.mark.spec("geo.wkb.depth")
-def test_hostile_text_is_refused_in_bounded_time() -> None:
+def test_hostile_text_is_rejected_in_bounded_time() -> None:
     deep = "GEOMETRYCOLLECTION (" * 128 + "POINT (1 2)" + ")" * 128
     assert geo.to_wkt(geo.from_wkt(texts([deep]))).to_pylist() == [deep]
     begin = time.process_time()
@@ -200,7 +200,7 @@ def test_hostile_text_is_refused_in_bounded_time() -> None:
 
 @given(st.lists(st.one_of(st.none(), trees()), max_size=4), st.integers(0, 2))
 @settings(max_examples=share(0.4))
-def test_slices_layouts_and_nulls_do_not_matter(geometries: list[wkb.Geometry | None], skip: int) -> None:
+def test_slices_layouts_and_nulls_do_not_change_the_result(geometries: list[wkb.Geometry | None], skip: int) -> None:
     values = [None if g is None else wkb.encode(twin.plain(g)) for g in geometries]
     expected = [None if g is None else twin.to_wkt(g) for g in geometries]
     padded = pa.array([None, b"no geometry"][:skip] + values + [b""], pa.binary()).slice(skip, len(values))
@@ -219,7 +219,7 @@ def test_slices_layouts_and_nulls_do_not_matter(geometries: list[wkb.Geometry | 
     assert geo.to_wkt(pa.chunked_array([], pa.binary())).type == pa.string()
 
 
-def test_parts_of_other_dimensions_than_their_multi_geometry_have_no_text() -> None:
+def test_parts_of_mixed_dimensions_have_no_text() -> None:
     point = wkb.encode(wkb.Geometry(wkb.POINT, 1, [(1.0, 2.0, 3.0)]))
     for data, fine in ((struct.pack("<BII", 1, 4, 1) + point, False), (struct.pack("<BII", 1, 7, 1) + point, True)):
         array = pa.array([data])
@@ -230,7 +230,7 @@ def test_parts_of_other_dimensions_than_their_multi_geometry_have_no_text() -> N
                 geo.to_wkt(array)
 
 
-def test_only_text_is_read_and_only_bytes_are_written() -> None:
+def test_only_text_is_read_and_only_binary_is_written() -> None:
     for wrong in ("POINT (1 2)", pa.array([1]), pa.array([b""])):
         with pytest.raises(TypeError, match="an Arrow array of text"):
             geo.from_wkt(wrong)
@@ -247,6 +247,6 @@ def test_only_text_is_read_and_only_bytes_are_written() -> None:
          "GEOMETRYCOLLECTION (MULTILINESTRING ((0 0, 1 1)))"),
     ],
 )  # fmt: skip
-def test_empty_parts_are_removed_and_the_other_parts_stay(text: str, expected: str) -> None:
+def test_empty_parts_are_removed(text: str, expected: str) -> None:
     (shape,) = without_empty_parts(np.array([shapely.from_wkt(text)], dtype=object))
     assert shape.wkt == shapely.from_wkt(expected).wkt
