@@ -91,7 +91,7 @@ def _spark_rows(spark: Any, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("by", [(), pytest.param(("word",), marks=pytest.mark.slow), ("few", "part")])
-def test_all_functions_give_what_spark_gives(spark: Any, folder: Path, by: tuple[str, ...]) -> None:
+def test_all_functions_match_spark(spark: Any, folder: Path, by: tuple[str, ...]) -> None:
     ordered = [name for name in TYPES if name != "id"]
     agg: dict[str, Any] = {f"{name}_{how}": (how, name) for name in ordered for how in ("min", "max")}
     agg |= {f"{name}_count": ("count", name) for name in ("word", "nan", "day")}
@@ -111,7 +111,7 @@ def test_all_functions_give_what_spark_gives(spark: Any, folder: Path, by: tuple
     ]
 
 
-def test_no_rows_are_one_group_of_none_or_no_groups(spark: Any, folder: Path) -> None:
+def test_empty_input_has_one_group_without_keys_and_none_with_keys(spark: Any, folder: Path) -> None:
     agg = {"rows": "count", "total": ("sum", "i8"), "mean": ("avg", "d9"), "last": ("max", "word")}
     nothing = col("id") < 0
     assert query(spark, str(folder), agg, where=nothing).collect() == [Row(rows=0, total=None, mean=None, last=None)]
@@ -119,7 +119,7 @@ def test_no_rows_are_one_group_of_none_or_no_groups(spark: Any, folder: Path) ->
 
 
 @pytest.mark.parametrize("name", ["i64", "d38"])
-def test_sums_that_their_type_cannot_hold_are_errors_as_spark_s_are(spark: Any, folder: Path, name: str) -> None:
+def test_sum_overflow_is_an_error_like_in_spark(spark: Any, folder: Path, name: str) -> None:
     with pytest.raises(PySparkException):
         _spark_rows(spark, folder).agg({name: "sum"}).collect()
     with pytest.raises(PySparkException, match=r"OVERFLOW|more than 38 digits"):
@@ -140,7 +140,7 @@ def _damaged(path: Path, target: Path, spared: tuple[str, ...]) -> Path:
     return target
 
 
-def test_values_within_a_variant_come_from_their_leaf_alone(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_variant_values_are_read_from_their_leaf_alone(spark: Any, folder: Path, tmp_path: Path) -> None:
     leaves = tuple(f"v.typed_value.{name}.typed_value" for name in ("event", "price"))
     path = _damaged(folder / "part=0" / "rows.parquet", tmp_path / "damaged.parquet", leaves)
     event, price = col("v").variant("$.event", "string"), col("v").variant("$.price", "double")
@@ -151,7 +151,7 @@ def test_values_within_a_variant_come_from_their_leaf_alone(spark: Any, folder: 
     }
 
 
-def test_computed_values_are_grouped_and_read(spark: Any, folder: Path) -> None:
+def test_computed_values_are_grouped_and_aggregated(spark: Any, folder: Path) -> None:
     tens = (col("id") - col("i8")).alias("tens")
     ours = query(spark, str(folder), {"rows": "count", "most": ("max", (col("id") * 2).alias("twice"))}, by=[tens])
     groups = _spark_rows(spark, folder).selectExpr("id - i8 AS tens", "id * 2 AS twice").groupBy("tens")
@@ -162,7 +162,7 @@ def test_computed_values_are_grouped_and_read(spark: Any, folder: Path) -> None:
     assert rows.where("id = 301").collect() == [(301, 350, 75.25, 1)]
 
 
-def test_extremes_and_counts_come_from_metadata_where_it_proves_them(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_extremes_and_counts_use_metadata_if_conclusive(spark: Any, folder: Path, tmp_path: Path) -> None:
     path = _damaged(folder / "part=0" / "rows.parquet", tmp_path / "damaged.parquet", ())
     agg = {"rows": "count", "words": ("count", "word"), "most": ("max", "d9"), "id": ("max", "id"), "at": ("min", "at")}
     (found,) = query(spark, str(path), agg, where=col("id") >= 0).collect()
@@ -185,7 +185,7 @@ def test_extremes_and_counts_come_from_metadata_where_it_proves_them(spark: Any,
         ({"n": ("sum", "word")}, (), PySparkException, "sum is not defined for column 'word' of type string"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_read(
+def test_errors_are_reported_before_reading(
     spark: Any, folder: Path, agg: Any, by: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -201,7 +201,7 @@ def test_mistakes_are_told_before_anything_is_read(
         (0, "max", "wrod", "no column 'wrod'"),
     ],
 )
-def test_columns_that_do_not_suit_are_refused(folder: Path, by: int, function: str, name: str, message: str) -> None:
+def test_unsuitable_columns_are_rejected(folder: Path, by: int, function: str, name: str, message: str) -> None:
     asked = encode_options([name], aggregation=Aggregation(by, (Aggregate("n", function, 0),)))
     with pytest.raises((TypeError, ValueError), match=message):
         Query.from_options({"path": str(folder), **asked}).schema()
@@ -214,6 +214,6 @@ def test_columns_that_do_not_suit_are_refused(folder: Path, by: int, function: s
         '{"by": 0, "wanted": [["n", "max", null]]}', '{"by": 0, "wanted": [1]}', "nonsense",
     ],
 )  # fmt: skip
-def test_hostile_options_are_refused(folder: Path, text: str) -> None:
+def test_hostile_options_are_rejected(folder: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"option aggregation|by must be the number|expected"):
         Query.from_options({"path": str(folder), "columns": '["word"]', "aggregation": text})

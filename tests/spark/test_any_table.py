@@ -116,7 +116,7 @@ def _in_spark(kind: pa.DataType, value: Any) -> Any:
 @pytest.mark.slow
 @SETTINGS
 @given(st.data())
-def test_spark_reads_any_table_under_any_options_equal(reader: Any, data: st.DataObject) -> None:
+def test_spark_reads_arbitrary_tables_with_arbitrary_options(reader: Any, data: st.DataObject) -> None:
     table = data.draw(strategies.tables(READABLE, depth=2, width=(4, 8)))
     choices = [
         data.draw(strategies.options(table.schema, encrypted=False, alp=False, brotli=False)) for _ in range(3)
@@ -127,7 +127,7 @@ def test_spark_reads_any_table_under_any_options_equal(reader: Any, data: st.Dat
 @pytest.mark.slow
 @SETTINGS
 @given(st.data())
-def test_spark_reads_any_encrypted_table_equal(reader: Any, java: ParquetJava, data: st.DataObject) -> None:
+def test_spark_reads_arbitrary_encrypted_tables(reader: Any, java: ParquetJava, data: st.DataObject) -> None:
     """Keys come from a ``DecryptionPropertiesFactory`` of the tests by their key metadata, as from a KMS."""
     table = data.draw(strategies.tables(READABLE, depth=2, width=(4, 8)))
     paths = [leaf.dotted for leaf in strategies.leaves(table.schema)]
@@ -184,7 +184,7 @@ OPERATORS = [operator.eq, operator.lt, operator.ge]
 @pytest.mark.spec("statistics.bounds", "page-index.read-by-others")
 @SETTINGS
 @given(st.data())
-def test_spark_loses_no_row_by_statistics_page_index_and_bloom_filters(reader: Any, data: st.DataObject) -> None:
+def test_spark_loses_no_row_to_statistics_indexes_and_bloom_filters(reader: Any, data: st.DataObject) -> None:
     table = data.draw(strategies.tables(COMPARED, depth=0, plain=True).filter(len))
     name = data.draw(st.sampled_from(table.column_names))
     value = table[name][data.draw(st.integers(0, len(table) - 1))].as_py()
@@ -208,7 +208,7 @@ def test_spark_loses_no_row_by_statistics_page_index_and_bloom_filters(reader: A
 
 
 @pytest.mark.spec("bloom.zeros")
-def test_spark_finds_both_zeros_by_a_bloom_filter(reader: Any, tmp_path: Path) -> None:
+def test_spark_finds_zeros_of_both_signs_with_a_bloom_filter(reader: Any, tmp_path: Path) -> None:
     table = pa.table({"c": pa.array([0.5, -0.0, -1.0])})
     pqext.write_table(table, tmp_path / "t.parquet", bloom_filters=True)
     for vectorized in (True, False):
@@ -219,7 +219,7 @@ def test_spark_finds_both_zeros_by_a_bloom_filter(reader: Any, tmp_path: Path) -
 @pytest.mark.slow
 @SETTINGS
 @given(st.data())
-def test_parquet_java_sees_the_statistics_and_the_page_index_of_the_values(
+def test_parquet_java_reads_correct_statistics_and_page_indexes(
     java: ParquetJava, data: st.DataObject
 ) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=2, plain=True))
@@ -297,7 +297,7 @@ def _cut(numbers: list[int], parts: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_types_that_spark_is_not_asked_to_read_are_refused_by_it(reader: Any, name: str, tmp_path: Path) -> None:
+def test_spark_rejects_types_excluded_from_the_round_trip(reader: Any, name: str, tmp_path: Path) -> None:
     kind, _ = strategies.SCALARS[name]
     pqext.write_table(pa.table({"c": pa.array([None], kind)}), tmp_path / "t.parquet")
     with pytest.raises((PySparkException, Py4JJavaError), match=r"Illegal Parquet type|not yet supported|DECIMAL_PREC"):
@@ -409,7 +409,7 @@ def check_encodings(path: Path, encodings: dict[str, str], version: int) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("vectorized", [True, False])
-def test_spark_reads_every_encoding_under_every_codec_page_version_and_nesting(
+def test_spark_reads_every_encoding_codec_page_version_and_nesting(
     reader: Any, grid_files: tuple[pa.Table, Path], vectorized: bool
 ) -> None:
     table, folder = grid_files

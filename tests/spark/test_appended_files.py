@@ -30,7 +30,7 @@ def parquet_schema(path: Path) -> str:
 
 @pytest.mark.spec("recovery.append.layout")
 @pytest.mark.parametrize("legacy", ["true", "false"])
-def test_old_timestamps_and_decimals_of_spark_are_taken(spark: Any, tmp_path: Path, legacy: str) -> None:
+def test_old_spark_timestamps_and_decimals_are_accepted(spark: Any, tmp_path: Path, legacy: str) -> None:
     settings = {
         "spark.sql.parquet.outputTimestampType": "INT96" if legacy == "true" else "TIMESTAMP_MICROS",
         "spark.sql.parquet.writeLegacyFormat": legacy,
@@ -62,7 +62,7 @@ def test_old_timestamps_and_decimals_of_spark_are_taken(spark: Any, tmp_path: Pa
 
 
 @pytest.mark.spec("recovery.append.layout")
-def test_variants_of_spark_are_shredded_as_spark_did(spark: Any, tmp_path: Path) -> None:
+def test_spark_variants_are_shredded_like_in_the_file(spark: Any, tmp_path: Path) -> None:
     first = '{"a": 1, "b": "x"}'
     path = file_of(spark.sql(f"select parse_json('{first}') v"), tmp_path / "t")
     schema = parquet_schema(path)

@@ -50,7 +50,7 @@ def schemas(df: Any) -> dict[str, str]:
     return {path: str(choice.schema or "infer") for path, choice in column_choices(df.schema).items()}
 
 
-def test_the_sink_follows_the_choice_and_the_column_stays_a_variant(documents: Any, tmp_path: Path) -> None:
+def test_sink_follows_the_choice_and_the_column_remains_a_variant(documents: Any, tmp_path: Path) -> None:
     df = shred_variant(documents, {"v": "a INT, b STRING"})
     assert df.schema["v"].dataType == T.VariantType()
     assert df.select(F.variant_get("v", "$.a", "int")).collect() == [(n,) for n in range(20)]
@@ -61,7 +61,7 @@ def test_the_sink_follows_the_choice_and_the_column_stays_a_variant(documents: A
     assert sorted(rows) == sorted(expected)
 
 
-def test_the_choice_survives_what_leaves_the_column_itself(documents: Any) -> None:
+def test_choice_survives_operations_that_preserve_the_column(documents: Any) -> None:
     df = shred_variant(documents, {"v": "a INT"})
     ids = documents.select("id")
     df.createOrReplaceTempView("shredded")
@@ -87,7 +87,7 @@ def test_the_choice_survives_what_leaves_the_column_itself(documents: Any) -> No
         assert schemas(renamed) == {"w": A_INT}
 
 
-def test_the_choice_is_lost_where_an_expression_makes_a_new_column(documents: Any) -> None:
+def test_choice_is_lost_if_an_expression_creates_a_new_column(documents: Any) -> None:
     df = shred_variant(documents, {"v": "a INT"})
     changed = {
         "first": df.groupBy("id").agg(F.first("v").alias("v")),
@@ -100,7 +100,7 @@ def test_the_choice_is_lost_where_an_expression_makes_a_new_column(documents: An
     assert {name: schemas(one) for name, one in changed.items()} == {name: {} for name in changed}
 
 
-def test_a_struct_keeps_what_its_fields_carry_and_gives_it_back(documents: Any, tmp_path: Path) -> None:
+def test_struct_preserves_the_choices_of_its_fields(documents: Any, tmp_path: Path) -> None:
     df = shred_variant(documents, {"v": "a INT"}).select(F.struct("id", "v").alias("s"))
     assert schemas(df) == {"s.v": A_INT}
     assert schemas(df.select("s.v")) == {"v": A_INT}
@@ -110,7 +110,7 @@ def test_a_struct_keeps_what_its_fields_carry_and_gives_it_back(documents: Any, 
     assert schemas(unshred_variant(df)) == {"s.v": "VARIANT"}
 
 
-def test_several_columns_and_nested_ones_are_shredded_each_by_its_own_choice(nested: Any, tmp_path: Path) -> None:
+def test_several_and_nested_columns_are_shredded_by_their_own_choice(nested: Any, tmp_path: Path) -> None:
     chosen = {"s.w": "a INT", "s.x": "b STRING", "l.list.element": "c ARRAY<INT>", "m.key_value.value": "infer"}
     df = shred_variant(nested, chosen)
     expected = {"s.w": A_INT, "s.x": "STRUCT<b: STRING>", "l.list.element": "STRUCT<c: ARRAY<INT>>"}
@@ -123,7 +123,7 @@ def test_several_columns_and_nested_ones_are_shredded_each_by_its_own_choice(nes
     assert sorted(back.collect()) == sorted(nested.selectExpr(*text).collect())
 
 
-def test_schemas_are_inferred_by_each_file_or_once_for_all(spark: Any, tmp_path: Path) -> None:
+def test_schemas_are_inferred_per_file_or_once_for_all(spark: Any, tmp_path: Path) -> None:
     rows = [(n, '{"a": 1}' if n < 10 else '{"b": "x"}') for n in range(20)]
     df = spark.createDataFrame(rows, "id int, text string").repartitionByRange(2, "id")
     df = df.select("id", F.parse_json("text").alias("v"))
@@ -135,7 +135,7 @@ def test_schemas_are_inferred_by_each_file_or_once_for_all(spark: Any, tmp_path:
         assert stored(file, "v") == "STRUCT<a: BIGINT, b: STRING>"
 
 
-def test_the_whole_first_row_group_is_looked_at(spark: Any, tmp_path: Path) -> None:
+def test_full_first_row_group_is_sampled(spark: Any, tmp_path: Path) -> None:
     df = spark.range(0, 30_000, 1, 1).selectExpr("parse_json(if(id < 15000, '{\"a\": 1}', '{\"b\": 1}')) AS v")
     (file,) = save(shred_variant(df, {"v": "infer"}), tmp_path / "out")
     assert stored(file, "v") == "STRUCT<a: BIGINT, b: BIGINT>"
@@ -149,7 +149,7 @@ def test_nested_schemas_are_inferred_once(nested: Any) -> None:
     assert schemas(df) == dict.fromkeys(paths, "STRUCT<a: BIGINT>")
 
 
-def test_the_last_choice_counts_and_the_option_before_it(documents: Any, tmp_path: Path) -> None:
+def test_last_choice_applies_and_the_option_overrides_it(documents: Any, tmp_path: Path) -> None:
     df = shred_variant(shred_variant(documents, {"v": "a INT"}), {"v": {"schema": "b STRING", "coerce": "exact"}})
     assert column_choices(df.schema)["v"].options() == {"schema": "STRUCT<b: STRING>", "coerce": "exact"}
     (file,) = save(df.coalesce(1), tmp_path / "out", shredding='{"v": "c ARRAY<INT>"}')
@@ -162,14 +162,14 @@ def test_unshredding_removes_the_choice(documents: Any) -> None:
     assert schemas(unshred_variant(df, ["v"])) == {}
 
 
-def test_names_with_dots_and_backticks(documents: Any, tmp_path: Path) -> None:
+def test_names_may_contain_dots_and_backticks(documents: Any, tmp_path: Path) -> None:
     df = shred_variant(documents.select(F.col("v").alias("a.`b")), {"a.`b": "a INT"})
     assert schemas(df) == {"a.`b": A_INT}
     assert df.select(F.to_json("`a.``b`").alias("text")).first().text.startswith('{"a":0')
     save(df, tmp_path / "out")
 
 
-def test_a_plan_tells_what_will_be_written(nested: Any, documents: Any) -> None:
+def test_plan_describes_what_will_be_written(nested: Any, documents: Any) -> None:
     df = shred_variant(documents.withColumn("w", F.col("v")).withColumn("u", F.col("v")), {"v": "a INT", "w": "infer"})
     df = shred_variant(df.withColumn("t", F.col("v")), {"t": "b STRING"}, storage=True)
     plan = explain_write(df, compression="zstd", shredding={"w": "c INT"}, row_group_rows=10)
@@ -210,7 +210,7 @@ def test_a_plan_tells_what_will_be_written(nested: Any, documents: Any) -> None:
         ('{"$.x": "a INT"}', "sets a shredding for 'v.x', which is not a VARIANT"),
     ],
 )
-def test_metadata_that_others_wrote_and_that_is_none_names_its_column(documents: Any, value: Any, reason: str) -> None:
+def test_invalid_metadata_of_other_writers_names_its_column(documents: Any, value: Any, reason: str) -> None:
     df = documents.withColumn("v", F.col("v").alias("v", metadata={KEY: value}))
     with pytest.raises(VariantError, match="metadata 'pqext:shredding' of column 'v'") as error:
         explain_write(df)
@@ -220,14 +220,14 @@ def test_metadata_that_others_wrote_and_that_is_none_names_its_column(documents:
     assert schemas(unshred_variant(df)) == {}
 
 
-def test_a_save_of_metadata_that_is_none_starts_no_task(documents: Any, tmp_path: Path) -> None:
+def test_save_with_invalid_metadata_starts_no_task(documents: Any, tmp_path: Path) -> None:
     df = documents.withColumn("v", F.col("v").alias("v", metadata={KEY: "{"}))
     with pytest.raises(AnalysisException, match="VariantError: the metadata 'pqext:shredding' of column 'v'"):
         save(df, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_what_cannot_be_chosen_fails_on_the_driver(documents: Any, nested: Any) -> None:
+def test_invalid_choice_fails_on_the_driver(documents: Any, nested: Any) -> None:
     for schema, error in (({"v": "a INTT"}, ValueError), ({"v": 7}, TypeError), ({"v": {"coerce": "x"}}, ValueError)):
         with pytest.raises(error):
             shred_variant(documents, schema)
@@ -243,18 +243,18 @@ def test_what_cannot_be_chosen_fails_on_the_driver(documents: Any, nested: Any) 
         shred_variant(nested, {"s.w": "a INT"}, storage=True)
 
 
-def test_a_save_that_names_a_column_that_is_not_there_starts_no_task(documents: Any, tmp_path: Path) -> None:
+def test_save_with_a_missing_column_starts_no_task(documents: Any, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match="names column 'x', which the schema does not have"):
         save(documents, tmp_path / "out", shredding='{"x": "a INT"}')
     assert not (tmp_path / "out").exists()
 
 
-def test_spark_s_own_files_give_the_choice_back(documents: Any, tmp_path: Path) -> None:
+def test_files_written_by_spark_preserve_the_choice(documents: Any, tmp_path: Path) -> None:
     shred_variant(documents, {"v": "a INT"}).write.parquet(str(tmp_path / "own"))
     assert schemas(documents.sparkSession.read.parquet(str(tmp_path / "own"))) == {"v": A_INT}
 
 
-def test_a_sorted_save_by_an_inferred_schema_is_whole(spark: Any, tmp_path: Path) -> None:
+def test_sorted_save_with_an_inferred_schema_is_complete(spark: Any, tmp_path: Path) -> None:
     df = spark.range(100).selectExpr(
         "parse_json(concat('{\"a\": ', id, '}')) AS v",
         "st_setsrid(st_geomfromwkb(unhex('010100000000000000000000400000000000000040')), 4326) AS g",

@@ -73,7 +73,7 @@ def rows(url: str, options: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.spec("spark.store.unseen", "spark.store.overwrite")
-def test_files_wait_unseen_until_the_commit_and_are_replaced_whole(place: Place) -> None:
+def test_files_are_invisible_until_the_commit_and_replaced_atomically(place: Place) -> None:
     cloud, url, options = place
     target = StoreTarget(url, options)
     files = staged(target, JOB, [1, 2])
@@ -95,7 +95,7 @@ def test_files_wait_unseen_until_the_commit_and_are_replaced_whole(place: Place)
 
 
 @pytest.mark.spec("spark.store.steady")
-def test_a_job_that_ends_behind_a_listing_is_read_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_that_commits_during_a_listing_is_read_completely(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     _, url, options = place
     target = StoreTarget(url, options)
     files = staged(target, JOB, [1]) + staged(target, JOB, [2], 1)
@@ -125,7 +125,7 @@ def test_a_job_that_ends_behind_a_listing_is_read_whole(place: Place, monkeypatc
 
 
 @pytest.mark.spec("spark.store.decided")
-def test_a_job_that_dies_before_and_after_its_note_has_not_happened_and_has(
+def test_job_killed_around_its_manifest_is_either_absent_or_committed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloud, url, options = place
@@ -152,7 +152,7 @@ def test_a_job_that_dies_before_and_after_its_note_has_not_happened_and_has(
 
 
 @pytest.mark.spec("spark.store.together")
-def test_a_note_is_ended_by_nobody_who_has_not_read_it(place: Place) -> None:
+def test_manifest_is_released_only_by_a_job_that_read_it(place: Place) -> None:
     _, url, options = place
     container: Any = StoreTarget(url, options)._bucket
     first = container.claim("n", b"one")
@@ -167,7 +167,7 @@ def test_a_note_is_ended_by_nobody_who_has_not_read_it(place: Place) -> None:
 
 
 @pytest.mark.spec("spark.store.secrets")
-def test_errors_show_no_secret(place: Place) -> None:
+def test_errors_display_no_secret(place: Place) -> None:
     cloud, url, options = place
     target = StoreTarget(url, options)
     cloud.faults += [Answer(403)] * 3
@@ -179,6 +179,6 @@ def test_errors_show_no_secret(place: Place) -> None:
     assert SECRET not in str(wrong.value)
 
 
-def test_stores_in_which_files_cannot_wait_are_refused() -> None:
+def test_stores_without_staged_uploads_are_rejected() -> None:
     with pytest.raises(UnsupportedError, match="hdfs:// does not support folders that several tasks write together"):
         target_of("hdfs://name/folder", None)

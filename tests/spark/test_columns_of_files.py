@@ -66,7 +66,7 @@ def test_files_with_different_columns_are_an_error_on_every_path(
 
 @pytest.mark.spec("spark.read.columns")
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_union_has_the_columns_that_spark_has_with_merge_schema(spark: Any, tmp_path: Path, reverse: bool) -> None:
+def test_union_has_the_columns_of_spark_merge_schema(spark: Any, tmp_path: Path, reverse: bool) -> None:
     for number, name in enumerate(("column", "struct field", "list element")):
         first, second = WIDER[name][:: -1 if reverse else 1]
         (tmp_path / str(number)).mkdir()
@@ -79,7 +79,7 @@ def test_a_union_has_the_columns_that_spark_has_with_merge_schema(spark: Any, tm
 
 @pytest.mark.spec("spark.read.columns")
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_folder_column_that_some_files_hold_is_an_error_on_every_path(
+def test_partition_column_stored_in_some_files_is_an_error_on_every_path(
     spark: Any, tmp_path: Path, reverse: bool
 ) -> None:
     for name, rows in (("a=1", {"id": [1]}), ("0" if reverse else "b", {"id": [2], "a": [5]})):
@@ -91,7 +91,7 @@ def test_a_folder_column_that_some_files_hold_is_an_error_on_every_path(
 
 
 @pytest.mark.spec("spark.read.columns")
-def test_files_that_gain_a_column_after_the_schema_was_read_are_an_error(spark: Any, tmp_path: Path) -> None:
+def test_column_added_after_the_schema_was_read_is_an_error(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "in")
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"id": [1]}), tmp_path / "in" / "b.parquet")
@@ -103,7 +103,7 @@ def test_files_that_gain_a_column_after_the_schema_was_read_are_an_error(spark: 
 
 
 @pytest.mark.spec("spark.read.columns")
-def test_a_stream_stops_at_a_file_with_a_new_column_unless_its_schema_is_given(spark: Any, tmp_path: Path) -> None:
+def test_stream_stops_at_a_file_with_a_new_column_without_a_schema(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table({"id": [1]}), tmp_path / "in" / "a.parquet")
     inferred = spark.readStream.format("pqext").load(str(tmp_path / "in"))

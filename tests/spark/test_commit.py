@@ -81,7 +81,7 @@ def hidden(folder: Path) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [True, False], ids=["overwrite", "append"])
-def test_a_save_that_is_killed_at_any_step_has_happened_or_has_not(base: Path, overwrite: bool) -> None:
+def test_save_killed_at_any_step_is_committed_or_absent(base: Path, overwrite: bool) -> None:
     before, after = OLD, NEW if overwrite else OLD + NEW
     seen: dict[str, list[list[int]]] = {}
     for name in steps("kill", base.parent, overwrite):
@@ -110,13 +110,13 @@ def test_a_save_that_is_killed_at_any_step_has_happened_or_has_not(base: Path, o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [True, False], ids=["overwrite", "append"])
-def test_a_listing_beside_a_save_is_of_before_or_after_it(base: Path, overwrite: bool) -> None:
+def test_listing_during_a_save_shows_the_state_before_or_after(base: Path, overwrite: bool) -> None:
     before = ["b.parquet", "data", "c.pq"]
     after = NAMES if overwrite else ["b.parquet", "data", *NAMES, "c.pq"]
     assert sorted(steps("beside", base.parent, overwrite)) == sorted([before, after])
 
 
-def test_overwriting_removes_what_reading_shows_and_nothing_else(tmp_path: Path) -> None:
+def test_overwrite_removes_exactly_the_readable_files(tmp_path: Path) -> None:
     for name in ("a.parquet", "b", "c.snappy", "k=1/d.parq", "_private/e.parquet", ".f.parquet", "k=1/_g.parquet"):
         put(tmp_path / name, 1)
     (tmp_path / ".a.parquet.crc").touch()
@@ -128,7 +128,7 @@ def test_overwriting_removes_what_reading_shows_and_nothing_else(tmp_path: Path)
     assert left - {new} == {"_private/e.parquet", ".f.parquet", "k=1/_g.parquet", "_SUCCESS"}
 
 
-def test_a_folder_that_shows_other_files_is_not_overwritten(tmp_path: Path) -> None:
+def test_folder_with_unrelated_files_is_not_overwritten(tmp_path: Path) -> None:
     put(tmp_path / "a.parquet", 1)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "kept.txt").write_text("mine")
@@ -144,7 +144,7 @@ def test_a_folder_that_shows_other_files_is_not_overwritten(tmp_path: Path) -> N
     assert (tmp_path / "b" / "late.csv").read_text() == "x"
 
 
-def test_two_saves_at_a_time_both_happen(tmp_path: Path) -> None:
+def test_two_concurrent_saves_both_commit(tmp_path: Path) -> None:
     save(tmp_path, [1], overwrite=False)
     sinks = [Sink({"path": str(tmp_path)}, SCHEMA, overwrite) for overwrite in (True, False, True)]
     written = [[sink.write(iter([pa.record_batch({"x": [at]})]))] for at, sink in enumerate(sinks, 10)]
@@ -153,7 +153,7 @@ def test_two_saves_at_a_time_both_happen(tmp_path: Path) -> None:
         assert rows(tmp_path) == expected
 
 
-def test_files_that_others_add_beside_an_unfinished_save_stay(base: Path) -> None:
+def test_files_added_by_others_during_a_save_remain(base: Path) -> None:
     staged = base / f"{commit.TEMPORARY}{JOB}"
     names = [commit.Old.from_path(name, str(base / name)) for name in ("b.parquet", "data", "k=1/c.pq")]
     (staged / JOURNAL).write_bytes(commit.Journal(tuple(NAMES), tuple(names)).dump())
@@ -165,7 +165,7 @@ def test_files_that_others_add_beside_an_unfinished_save_stay(base: Path) -> Non
     assert clean(base) == commit.Cleaned((), ())
 
 
-def test_a_damaged_journal_stops_saves_and_loses_nothing(base: Path) -> None:
+def test_corrupt_journal_blocks_saves_and_loses_nothing(base: Path) -> None:
     (base / f"{commit.TEMPORARY}{JOB}" / JOURNAL).write_bytes(b"{")
     (base / f"{commit.TEMPORARY}{JOB}").rename(base / f"{COMMIT}{JOB}")
     before = sorted(path for path in base.rglob("*"))
@@ -175,7 +175,7 @@ def test_a_damaged_journal_stops_saves_and_loses_nothing(base: Path) -> None:
     assert sorted(path for path in base.rglob("*")) == before
 
 
-def test_a_step_that_the_system_refuses_before_the_decision_changes_nothing(
+def test_system_error_before_the_decision_changes_nothing(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
@@ -189,7 +189,7 @@ def test_a_step_that_the_system_refuses_before_the_decision_changes_nothing(
     assert (base / "_SUCCESS").exists()
 
 
-def test_a_step_that_the_system_refuses_after_the_decision_is_made_up_later(
+def test_system_error_after_the_decision_is_completed_later(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
@@ -207,13 +207,13 @@ def test_a_step_that_the_system_refuses_after_the_decision_is_made_up_later(
     assert rows_of_others(base) == NEW
 
 
-def test_a_file_that_vanished_before_the_commit_stops_it(base: Path) -> None:
+def test_file_missing_before_the_commit_aborts_it(base: Path) -> None:
     with pytest.raises(RuntimeError, match=r"part-missing of the job that writes .* was removed before it was commit"):
         commit.commit(base, JOB, [*NAMES, "part-missing"], overwrite=True)
     assert rows(base) == OLD
 
 
-def test_remains_of_a_dead_driver_are_removed_by_the_next_save_and_those_of_a_living_one_are_not(
+def test_next_save_removes_remains_of_dead_drivers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -238,12 +238,12 @@ def test_remains_of_a_dead_driver_are_removed_by_the_next_save_and_those_of_a_li
     assert rows(tmp_path) == [1, 2, 3]
 
 
-def test_cleaning_needs_a_folder(tmp_path: Path) -> None:
+def test_clean_requires_a_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         clean(tmp_path / "nowhere")
 
 
-def test_no_task_adds_to_a_job_s_folder_while_it_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_cannot_write_into_a_job_folder_being_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = commit.begin(tmp_path / "table", JOB)
     (folder / "early.parquet").write_bytes(b"x")
     remove = shutil.rmtree

@@ -70,7 +70,7 @@ def number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def test_a_comparison_finds_leaf_and_residual_and_reads_a_part(shredded: Any) -> None:
+def test_comparison_reads_leaf_and_residual_of_some_row_groups(shredded: Any) -> None:
     df = shredded.where(variant(shredded, "v").get("$.p.mag", "double") >= 15)
     ids, scanned = found(df)
     assert ids == [row.id for row in df.orderBy("id").collect()] == expected(lambda m, _: m is not None and m >= 15)
@@ -92,7 +92,7 @@ def test_a_comparison_finds_leaf_and_residual_and_reads_a_part(shredded: Any) ->
         (lambda v: v != 5, lambda m, _: m is not None and m != 5, ROWS),
     ],
 )
-def test_whole_trees_of_comparisons_have_one_guard(shredded: Any, build: Any, exact: Any, most: int) -> None:
+def test_compound_comparisons_share_one_guard(shredded: Any, build: Any, exact: Any, most: int) -> None:
     df = shredded.where(build(variant(shredded, "v").get("$.p.mag", "double")))
     ids, scanned = found(df)
     assert ids == expected(exact)
@@ -114,14 +114,14 @@ NAME = col("v").variant("$.p.name", "string")
         (col("v").variant("$.other", "int64") == 77, lambda _, d: d["other"] == 77, ROWS),
     ],
 )
-def test_expressions_ask_the_same_of_a_data_frame(shredded: Any, expression: Any, exact: Any, most: int) -> None:
+def test_expressions_match_conditions_on_a_data_frame(shredded: Any, expression: Any, exact: Any, most: int) -> None:
     df = where(shredded, expression)
     ids, scanned = found(df)
     assert ids == expected(exact)
     assert 0 < scanned <= most
 
 
-def test_a_path_below_a_leaf_s_group_and_the_whole_value_are_found(shredded: Any) -> None:
+def test_nested_path_and_full_value_are_returned(shredded: Any) -> None:
     bound = variant(shredded, "v")
     row = (
         shredded.where("id = 1")
@@ -138,7 +138,7 @@ def test_a_path_below_a_leaf_s_group_and_the_whole_value_are_found(shredded: Any
     assert json.loads(row.p) == {"mag": 0.01, "name": "n00001"}
 
 
-def test_a_value_is_an_ordinary_column(shredded: Any) -> None:
+def test_variant_value_is_an_ordinary_column(shredded: Any) -> None:
     value = variant(shredded, "v").get("$.p.mag", "double")
     row = (
         shredded.where("id = 250").select(value.alias("x"), (value + 1).alias("y"), (value > 2).alias("z")).collect()[0]
@@ -146,13 +146,13 @@ def test_a_value_is_an_ordinary_column(shredded: Any) -> None:
     assert (row.x, row.y, row.z) == (2.5, 3.5, True)
 
 
-def test_a_variant_column_is_asked_by_spark_s_own_function(spark: Any) -> None:
+def test_unshredded_variant_column_uses_the_spark_function(spark: Any) -> None:
     df = spark.sql("""SELECT parse_json('{"a": {"x\\'y": 1, "b": 2}}') AS v""")
     assert df.where(variant(df, "v").get("$.a.b", "int") == 2).count() == 1
     assert df.where(variant(df, "v").get(("a", "x'y"), "int") == 1).count() == 1
 
 
-def test_names_of_any_letters_are_found_in_a_variant_column(spark: Any) -> None:
+def test_names_with_any_letters_are_found_in_a_variant_column(spark: Any) -> None:
     names = [
         "x'y", 'x"y', "it's \"so\"", "a.b", "a?b", "a.b?", " a", "a ", "\ta", "", "$", "*", "[0]", "a]b", "a[b", "a\\b",
         "a\\'b", "'", '"', "\n", "é", "a.'\"", "['x']",
@@ -165,7 +165,7 @@ def test_names_of_any_letters_are_found_in_a_variant_column(spark: Any) -> None:
     assert list(df.select(*far).collect()[0]) == [None, 7]
 
 
-def test_literals_of_every_kind_compare_with_plain_columns(spark: Any) -> None:
+def test_literals_of_every_type_compare_with_plain_columns(spark: Any) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
         df = spark.sql("""SELECT 1 AS id, TIMESTAMP_NTZ'2024-02-29 12:00:00' AS wall, DATE'2024-02-29' AS day,
@@ -192,7 +192,7 @@ def test_literals_of_every_kind_compare_with_plain_columns(spark: Any) -> None:
         spark.conf.unset("spark.sql.session.timeZone")
 
 
-def test_columns_that_are_not_there_or_no_variants_are_named(shredded: Any) -> None:
+def test_missing_and_non_variant_columns_are_named(shredded: Any) -> None:
     with pytest.raises(ValueError, match="no column 'w'; there are id, v"):
         variant(shredded, "w")
     with pytest.raises(TypeError, match="'id' is bigint"):
@@ -202,7 +202,7 @@ def test_columns_that_are_not_there_or_no_variants_are_named(shredded: Any) -> N
 
 
 @pytest.mark.slow
-def test_boxes_are_asked_exactly_across_the_antimeridian(spark: Any) -> None:
+def test_boxes_across_the_antimeridian_are_evaluated_exactly(spark: Any) -> None:
     points = spark.createDataFrame(
         [(0, 179.0, 0.0), (1, -179.0, 0.0), (2, 0.0, 0.0), (3, None, 0.0)], "id int, x double, y double"
     )
@@ -219,7 +219,7 @@ def test_boxes_are_asked_exactly_across_the_antimeridian(spark: Any) -> None:
     assert [row.id for row in where(df, ~col("g").touches((0, -1, 180, 1))).collect()] == [0, 1]
 
 
-def test_edges_of_geography_are_followed(spark: Any) -> None:
+def test_geography_edges_are_followed(spark: Any) -> None:
     arc = shapely.to_wkb(shapely.LineString([(0, 60), (90, 60)]))
     df = spark.createDataFrame([(bytearray(arc),)], "w binary").select(F.expr("st_geogfromwkb(w)").alias("g"))
     assert where(df, col("g").intersects((40, 65, 50, 70))).count() == 1

@@ -17,7 +17,7 @@ STEPS = Path(__file__).parent / "connect_steps.py"
 
 
 @pytest.mark.slow
-def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
+def test_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
     (tmp_path / "in.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
     run = subprocess.run(
         [sys.executable, str(STEPS), str(tmp_path)], env=os.environ | QUICK_JAVA,

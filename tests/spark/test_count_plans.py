@@ -29,7 +29,7 @@ def count_of(folder: Path, **options: Any) -> Query:
 
 @pytest.mark.spec("spark.counts")
 @pytest.mark.parametrize("columns", [None, ["blob"]])
-def test_count_is_planned_by_the_bytes_of_the_filter(
+def test_count_tasks_are_balanced_by_filter_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
 ) -> None:
     for number in range(3):
@@ -57,7 +57,7 @@ def test_footers_of_many_files_are_counted_by_several_tasks(tmp_path: Path) -> N
 
 
 @pytest.mark.spec("spark.counts")
-def test_union_is_counted_by_the_columns_that_the_filter_compares(tmp_path: Path) -> None:
+def test_union_count_is_balanced_by_the_filter_columns(tmp_path: Path) -> None:
     first = {"a": pa.array([1, 5, 9], pa.int32()), "b": [4, 4, 4], "blob": [b"x" * 50] * 3}
     second = {"a": pa.array([2, 3], pa.int64()), "blob": [b"y" * 50] * 2}
     third = {"a": pa.array([0.5, 7.0]), "b": [1, 8], "blob": [b"z" * 50] * 2}

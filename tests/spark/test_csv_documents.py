@@ -33,7 +33,7 @@ def written(path: Path, header: list[str] | None, content: list[Any], delimiter:
 
 @pytest.mark.spec("spark.ingest.csv")
 @given(content=rows, block=st.integers(100, 300), has_header=st.booleans())
-def test_documents_and_the_columns_beside_them_are_what_another_reader_reads(
+def test_documents_and_other_columns_match_another_reader(
     tmp_path_factory: pytest.TempPathFactory, content: list[Any], block: int, has_header: bool
 ) -> None:
     path, names = tmp_path_factory.mktemp("csv") / "rows.csv", ["id", "doc", "word"]
@@ -53,7 +53,7 @@ def test_documents_and_the_columns_beside_them_are_what_another_reader_reads(
     ]
 
 
-def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
+def test_invalid_csv_is_reported_with_its_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
 
     def read(text: str, **choice: Any) -> list[Any]:
@@ -104,7 +104,7 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
             CsvFormat.parse(wrong, "doc")
 
 
-def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tmp_path: Path) -> None:
+def test_empty_fields_and_null_words_are_null_like_in_convert(tmp_path: Path) -> None:
     """The oracle is the command: one file, two roads."""
     from click.testing import CliRunner
 
@@ -139,7 +139,7 @@ def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tm
     assert "--null-values" in str(result.exception)
 
 
-def test_text_of_another_encoding_and_lines_before_the_heading_are_read(tmp_path: Path) -> None:
+def test_other_encodings_and_leading_lines_are_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes("by hand\n# notes\nid,doc,name\n1,{},café\n#,2\n2,{},b\n".encode("latin-1"))
     chosen = {"columns": {"id": "bigint", "name": "string"}, "skip_rows": 1, "comment": "#"}
@@ -153,14 +153,14 @@ def test_text_of_another_encoding_and_lines_before_the_heading_are_read(tmp_path
         [*read_csv_rows(str(path), CsvFormat.parse(chosen, "doc"))]
 
 
-def test_a_document_that_is_a_word_for_null_is_lacking(tmp_path: Path) -> None:
+def test_document_equal_to_a_null_word_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('doc\nnull\n"null"\n-\n')
     [piece] = read_csv_rows(str(path), CsvFormat.parse({"null_words": ["-"]}, "doc"))
     assert piece.documents.to_pylist() == [b"null", b"null", b""]
 
 
-def test_a_row_that_is_not_utf_8_and_has_too_few_fields_is_told_once(
+def test_row_with_invalid_utf8_and_missing_fields_is_reported_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda told: print(told.exc_value, file=sys.stderr))
@@ -174,7 +174,7 @@ def test_a_row_that_is_not_utf_8_and_has_too_few_fields_is_told_once(
 @pytest.mark.spec("spark.ingest.csv")
 @pytest.mark.parametrize("block", [30, 1 << 20])
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
-def test_a_quote_that_is_not_closed_swallows_no_rows(
+def test_unclosed_quote_does_not_swallow_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, block: int
 ) -> None:
     path = tmp_path / "rows.csv"
@@ -197,7 +197,7 @@ def test_a_quote_that_is_not_closed_swallows_no_rows(
 
 
 @pytest.mark.spec("spark.ingest.csv")
-def test_csv_is_ingested_with_its_other_columns(spark: Any, tmp_path: Path) -> None:
+def test_csv_is_ingested_with_all_columns(spark: Any, tmp_path: Path) -> None:
     content = [[n, json.dumps({"n": n, "text": 'a "b"\nc'}), f"2024-05-0{1 + n % 3}"] for n in range(50)]
     content[7][1] = "{"
     written(tmp_path / "rows.csv", ["id", "doc", "day"], content)

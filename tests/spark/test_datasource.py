@@ -97,7 +97,7 @@ def identifiers(df: DataFrame) -> list[str]:
 
 
 @native_geometry
-def test_the_file_reads_back_equal_by_spark_s_own_reader(
+def test_spark_reader_returns_the_same_rows(
     spark: Any, quakes: Path, events: list[dict[str, Any]]
 ) -> None:
     df = spark.read.parquet(str(quakes))
@@ -112,7 +112,7 @@ def test_the_file_reads_back_equal_by_spark_s_own_reader(
         assert len(wkb) == 29
 
 
-def test_the_file_is_an_annotated_shredded_variant_and_a_geometry_with_boxes_for_pyarrow(quakes_file: Path) -> None:
+def test_pyarrow_sees_annotated_variants_and_geometries_with_boxes(quakes_file: Path) -> None:
     file = pq.ParquetFile(quakes_file)
     assert file.metadata.num_row_groups == 35
     schema = str(file.schema)
@@ -129,7 +129,7 @@ def test_the_file_is_an_annotated_shredded_variant_and_a_geometry_with_boxes_for
 
 
 @native_geometry
-def test_our_reader_gives_spark_the_same_rows(spark: Any, quakes: Path) -> None:
+def test_data_source_returns_the_same_rows(spark: Any, quakes: Path) -> None:
     ours, theirs = read(spark, str(quakes)), spark.read.parquet(str(quakes))
     assert ours.schema == theirs.schema
     columns = [F.to_json("event").alias("e"), F.st_asbinary("geom").alias("g"), F.st_srid("geom").alias("s")]
@@ -137,7 +137,7 @@ def test_our_reader_gives_spark_the_same_rows(spark: Any, quakes: Path) -> None:
 
 
 @pytest.mark.parametrize("question", ["box", "variant", pytest.param("both", marks=pytest.mark.slow)])
-def test_a_question_is_answered_right_and_reads_a_third_of_the_row_groups_at_most(
+def test_query_is_correct_and_reads_at_most_a_third_of_the_row_groups(
     spark: Any, quakes: Path, quakes_file: Path, events: list[dict[str, Any]], tmp_path: Path, question: str
 ) -> None:
     ask, matches = QUESTIONS[question]
@@ -150,7 +150,7 @@ def test_a_question_is_answered_right_and_reads_a_third_of_the_row_groups_at_mos
 
 
 @pytest.mark.parametrize("question", ["box", "variant", pytest.param("both", marks=pytest.mark.slow)])
-def test_row_groups_that_are_skipped_are_never_read(
+def test_skipped_row_groups_are_never_read(
     spark: Any, quakes_file: Path, events: list[dict[str, Any]], tmp_path: Path, question: str
 ) -> None:
     ask, matches = QUESTIONS[question]
@@ -174,7 +174,7 @@ def test_row_groups_that_are_skipped_are_never_read(
         read(spark, str(damaged)).collect()
 
 
-def test_a_plan_tells_what_a_read_will_touch(quakes: Path, quakes_file: Path) -> None:
+def test_plan_states_what_a_read_covers(quakes: Path, quakes_file: Path) -> None:
     plan = explain_read(str(quakes), bbox=FIJI)
     assert plan.row_groups_total == 35
     assert 0 < plan.row_groups <= 11
@@ -186,7 +186,7 @@ def test_a_plan_tells_what_a_read_will_touch(quakes: Path, quakes_file: Path) ->
 
 
 @pytest.mark.parametrize("sizes", [[300 << 10] * 5, [5 << 18] * 7, [10, 3 << 20, 10, 10], [0, 0, 0]])
-def test_tasks_read_nearly_equal_bytes(sizes: list[int]) -> None:
+def test_tasks_read_balanced_bytes(sizes: list[int]) -> None:
     groups = [RowGroupPlan(index, 1, size, None) for index, size in enumerate(sizes)]
     plan = ReadPlan(tuple(Task("a.parquet", (group,)) for group in groups))
     slices = [[group.bytes_read for task in part.tasks for group in task.row_groups] for part in plan.slices(64 << 20)]
@@ -196,7 +196,7 @@ def test_tasks_read_nearly_equal_bytes(sizes: list[int]) -> None:
 
 
 @pytest.mark.slow
-def test_expressions_on_plain_columns_reach_the_statistics_and_answers_stay_exact(spark: Any, tmp_path: Path) -> None:
+def test_plain_column_expressions_use_statistics_and_stay_exact(spark: Any, tmp_path: Path) -> None:
     df = spark.range(1000).select(
         F.col("id"),
         F.when(F.col("id") % 7 != 0, F.col("id") * 1.5).alias("x"),
@@ -223,7 +223,7 @@ def test_expressions_on_plain_columns_reach_the_statistics_and_answers_stay_exac
         assert read(spark, path).where(condition).count() == df.where(condition).count()
 
 
-def test_tasks_run_the_plan_of_the_driver_and_fetch_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_execute_the_driver_plan_and_fetch_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"n": range(50_000), "x": [n * 0.5 for n in range(50_000)], "s": [f"k{n}" for n in range(50_000)]})
     pqext.write_table(table, tmp_path / "t.parquet", page_rows=1000)
     where = to_json((col("n") >= 20_100) & (col("n") < 20_103))
@@ -245,14 +245,14 @@ def test_tasks_run_the_plan_of_the_driver_and_fetch_its_pages(tmp_path: Path, mo
     assert metrics.bytes < (tmp_path / "t.parquet").stat().st_size / 5
 
 
-def test_nothing_matching_reads_nothing(spark: Any, quakes: Path, tmp_path: Path) -> None:
+def test_filter_without_matches_reads_nothing(spark: Any, quakes: Path, tmp_path: Path) -> None:
     huge = col("event").variant("$.properties.mag", "double") > 11
     df = read(spark, str(quakes), where=huge, metrics_path=str(tmp_path))
     assert df.count() == 0
     assert read_metrics(str(tmp_path)).row_groups == 0
 
 
-def test_columns_are_chosen_by_option_and_misspelt_ones_named(spark: Any, quakes: Path) -> None:
+def test_columns_are_selected_by_option_and_misspellings_are_named(spark: Any, quakes: Path) -> None:
     assert read(spark, str(quakes), columns=["geom"]).columns == ["geom"]
     with pytest.raises(Exception, match="no column 'geo'; there are event, geom"):
         read(spark, str(quakes), columns=["geo"]).collect()
@@ -262,7 +262,7 @@ def test_columns_are_chosen_by_option_and_misspelt_ones_named(spark: Any, quakes
 
 
 @pytest.mark.slow
-def test_a_schema_of_the_user_s_chooses_columns_and_changes_none(spark: Any, tmp_path: Path) -> None:
+def test_user_schema_selects_columns_without_changing_types(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "plain.parquet")
     pq.write_table(pa.table({"a": [1], "s": [{"b": 2}]}), path)
     plain = spark.read.format("pqext")
@@ -272,14 +272,14 @@ def test_a_schema_of_the_user_s_chooses_columns_and_changes_none(spark: Any, tmp
             plain.schema(schema).load(path).collect()
 
 
-def test_what_is_missing_is_told_in_the_words_of_the_system_and_a_save_needs_a_mode(spark: Any, tmp_path: Path) -> None:
+def test_missing_path_is_reported_by_the_system_and_a_save_needs_a_mode(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match=r"FileNotFoundError: .* No such file or directory: '.*nowhere'"):
         read(spark, str(tmp_path / "nowhere")).collect()
     with pytest.raises(AnalysisException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
         spark.range(1).write.format("pqext").save(str(tmp_path / "new"))
 
 
-def test_a_shredded_read_gives_structs_that_conditions_and_the_writer_understand(
+def test_shredded_read_returns_structs_usable_in_conditions_and_writes(
     spark: Any, quakes: Path, events: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     df = read(spark, str(quakes), shredded=True)
@@ -291,7 +291,7 @@ def test_a_shredded_read_gives_structs_that_conditions_and_the_writer_understand
     assert identifiers(read(spark, copy) if SPARK_4_1 else spark.read.parquet(copy)) == expected
 
 
-def test_types_and_nulls_survive_writing_and_both_ways_of_reading(spark: Any, tmp_path: Path) -> None:
+def test_types_and_nulls_round_trip_through_both_readers(spark: Any, tmp_path: Path) -> None:
     rows = """SELECT * FROM VALUES
         (1Y, 2S, 3, 4L, 1.5F, 2.5D, 12.34BD, true, 'text', X'00FF', DATE'2024-02-29',
          TIMESTAMP'2024-02-29 12:00:00.123456Z', TIMESTAMP_NTZ'2024-02-29 12:00:00.123456',
@@ -315,7 +315,7 @@ def test_types_and_nulls_survive_writing_and_both_ways_of_reading(spark: Any, tm
     assert table.column("m").to_pylist() == [[("k", [1.5])], None]
 
 
-def test_options_of_the_writer_have_the_writer_s_names(spark: Any, tmp_path: Path) -> None:
+def test_writer_options_have_the_same_names(spark: Any, tmp_path: Path) -> None:
     df = spark.range(100).select("id", F.parse_json(F.lit('{"a": 1}')).alias("v"))
     options = {"compression": "zstd", "row_group_rows": 30, "dictionary": False, "page_version": 2}
     save(df, tmp_path / "out", **options, shredding='{"v": "a INT"}', key_value_metadata='{"who": "us"}')
@@ -336,7 +336,7 @@ def listing(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*"))
 
 
-def test_append_adds_and_overwrite_replaces_even_what_it_reads(spark: Any, tmp_path: Path) -> None:
+def test_append_adds_rows_and_overwrite_may_replace_its_source(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "table"
     for _ in range(2):
         save(spark.range(10), path)
@@ -349,7 +349,7 @@ def test_append_adds_and_overwrite_replaces_even_what_it_reads(spark: Any, tmp_p
 
 
 @pytest.mark.slow
-def test_an_append_of_another_schema_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
+def test_append_with_another_schema_is_rejected_before_writing(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "table"
     save(spark.range(10).select("id", F.lit("x").alias("s")), path)
     before = listing(path)
@@ -369,7 +369,7 @@ def test_an_append_of_another_schema_is_refused_before_anything_is_written(spark
     assert read(spark, str(path)).columns == ["id"]
 
 
-def test_an_append_to_folders_that_name_columns_keeps_them_readable(spark: Any, tmp_path: Path) -> None:
+def test_append_to_partitioned_folders_leaves_them_readable(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "table"
     for year in (2020, 2021):
         save(spark.range(3), path / f"y={year}")
@@ -378,7 +378,7 @@ def test_an_append_to_folders_that_name_columns_keeps_them_readable(spark: Any, 
     assert {(row["y"], row["count"]) for row in found} == {(2020, 3), (2021, 3), (None, 5)}
 
 
-def test_a_data_frame_without_rows_is_written_with_its_schema(spark: Any, tmp_path: Path) -> None:
+def test_empty_data_frame_is_written_with_its_schema(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "empty")
     save(spark.range(0).select("id", F.parse_json(F.lit("1")).alias("v")), path)
     for back in (read(spark, path), spark.read.parquet(path)):
@@ -386,7 +386,7 @@ def test_a_data_frame_without_rows_is_written_with_its_schema(spark: Any, tmp_pa
         assert back.count() == 0
 
 
-def test_a_failed_task_leaves_nothing_and_keeps_what_was_there(spark: Any, tmp_path: Path) -> None:
+def test_failed_task_leaves_existing_files_only(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "table"
     save(spark.range(10), path)
     before = listing(path)
@@ -400,7 +400,7 @@ def test_a_failed_task_leaves_nothing_and_keeps_what_was_there(spark: Any, tmp_p
     assert not (tmp_path / "new").exists()
 
 
-def test_what_parquet_cannot_hold_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
+def test_types_unsupported_by_parquet_are_rejected_before_writing(spark: Any, tmp_path: Path) -> None:
     point = "st_setsrid(st_geomfromwkb(X'0101000000000000000000F03F0000000000000040'), 4326)"
     mixed = spark.sql(f"SELECT CAST({point} AS GEOMETRY(ANY)) AS g")
     with pytest.raises(Exception, match=r"CAST\(g AS geometry\(4326\)\)"):
@@ -408,7 +408,7 @@ def test_what_parquet_cannot_hold_is_refused_before_anything_is_written(spark: A
     assert not (tmp_path / "mixed").exists()
 
 
-def test_a_damaged_file_is_reported_with_its_name(spark: Any, quakes_file: Path, tmp_path: Path) -> None:
+def test_corrupt_file_is_reported_by_name(spark: Any, quakes_file: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(quakes_file.read_bytes()[:-20])
     with pytest.raises(Exception, match=r"CorruptFileError.*cut\.parquet"):
@@ -417,21 +417,21 @@ def test_a_damaged_file_is_reported_with_its_name(spark: Any, quakes_file: Path,
         explain_read(str(cut))
 
 
-def test_a_box_needs_a_geometry_column(spark: Any, tmp_path: Path) -> None:
+def test_box_requires_a_geometry_column(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "plain.parquet")
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(Exception, match=r"bbox needs a geometry column and .*plain\.parquet has none"):
         read(spark, path, bbox=FIJI).count()
 
 
-def test_files_of_different_schemas_are_refused_by_name(spark: Any, tmp_path: Path) -> None:
+def test_files_with_different_schemas_are_rejected_by_name(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
     with pytest.raises(Exception, match=r"schemas differ.*b\.parquet"):
         read(spark, str(tmp_path)).count()
 
 
-def test_statistics_that_are_not_trusted_leave_nothing_out(spark: Any, tmp_path: Path) -> None:
+def test_untrusted_statistics_prune_nothing(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t.parquet")
     plain: dict[str, Any] = {"compression": "uncompressed", "dictionary": False, "checksums": False}
     pqext.write_table(pa.table({"id": [5] * 9 + [6]}), path, **plain)

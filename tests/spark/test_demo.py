@@ -89,7 +89,7 @@ ORACLES = (in_the_box, strong, lambda feature: in_the_box(feature) and strong(fe
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_each_question_is_answered_as_plain_python_answers_it(demo: Demo, events: list[Feature], number: int) -> None:
+def test_each_answer_matches_plain_python(demo: Demo, events: list[Feature], number: int) -> None:
     question = demo.record.questions[number]
     expected = [feature for feature in events if ORACLES[number](feature)]
     place = question.columns.index("place")
@@ -98,14 +98,14 @@ def test_each_question_is_answered_as_plain_python_answers_it(demo: Demo, events
     assert Counter(question.points) == Counter(tuple(f["geometry"]["coordinates"][:2]) for f in expected)
 
 
-def test_the_box_around_fiji_finds_rows_on_both_sides_of_the_antimeridian(demo: Demo) -> None:
+def test_box_around_fiji_matches_on_both_sides_of_the_antimeridian(demo: Demo) -> None:
     sides = {x > 0 for x, _ in demo.record.questions[0].points}
     assert FIJI.xmin > FIJI.xmax
     assert sides == {True, False}
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_each_question_reads_at_most_a_third(demo: Demo, number: int) -> None:
+def test_each_query_reads_at_most_a_third(demo: Demo, number: int) -> None:
     readings = demo.record.questions[number].readings
     assert [reading.file for reading in readings] == ["chosen schema", "inferred schema"]
     for reading, path in zip(readings, demo.files.values(), strict=True):
@@ -134,7 +134,7 @@ def test_skipped_row_groups_may_be_destroyed(demo: Demo, spark: Any, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["chosen", "inferred"])
-def test_the_files_are_annotated_and_every_chunk_has_box_and_types(demo: Demo, name: str) -> None:
+def test_files_are_annotated_and_every_chunk_has_box_and_types(demo: Demo, name: str) -> None:
     metadata = pq.read_metadata(demo.files[name])
     leaves = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
     assert {"event.metadata", "event.value", "event.typed_value.properties.typed_value.mag.typed_value"} <= set(leaves)
@@ -148,7 +148,7 @@ def test_the_files_are_annotated_and_every_chunk_has_box_and_types(demo: Demo, n
         assert statistics.zmin <= statistics.zmax
 
 
-def test_the_chosen_schema_types_its_leaves_and_leaves_the_rest_in_the_residual(
+def test_explicit_schema_types_its_leaves_and_keeps_the_rest_as_residual(
     demo: Demo, events: list[Feature]
 ) -> None:
     leaf = pq.read_schema(demo.files["chosen"]).field("event").type
@@ -172,7 +172,7 @@ def _decimal(feature: Feature) -> Any:
 
 
 @pytest.mark.parametrize("name", ["chosen", "inferred"])
-def test_pyarrow_reads_the_rows_that_were_written(demo: Demo, events: list[Feature], name: str) -> None:
+def test_pyarrow_reads_the_written_rows(demo: Demo, events: list[Feature], name: str) -> None:
     import shapely
 
     table = pq.read_table(demo.files[name], arrow_extensions_enabled=False)
@@ -183,14 +183,14 @@ def test_pyarrow_reads_the_rows_that_were_written(demo: Demo, events: list[Featu
     assert found == expected
 
 
-def test_sparks_own_reader_and_duckdb_agree(demo: Demo) -> None:
+def test_spark_reader_and_duckdb_match(demo: Demo) -> None:
     pytest.importorskip("duckdb")
     assert len(demo.record.agreements) == 4
     for agreement in demo.record.agreements:
         assert agreement.agrees or (SPARK_4_1 and "reads no geometries" in agreement.note), agreement
 
 
-def test_both_schemas_are_told_with_the_sizes_and_what_they_come_from(demo: Demo) -> None:
+def test_both_schemas_are_reported_with_sizes_and_origin(demo: Demo) -> None:
     chosen, inferred = demo.record.files
     assert chosen.schema == (
         "STRUCT<properties: STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>>"
@@ -215,7 +215,7 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def test_the_report_shows_every_row_group_and_loads_nothing(demo: Demo) -> None:
+def test_report_shows_every_row_group_and_is_self_contained(demo: Demo) -> None:
     text = (demo.folder / "report.html").read_text("utf-8")
     elements = Elements(text).found
     assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in elements}
@@ -247,7 +247,7 @@ def stations(count: int = 400) -> list[object]:
 
 
 @pytest.mark.slow
-def test_a_file_of_ones_own_gets_questions_that_suit_it(spark: Any, tmp_path: Path) -> None:
+def test_user_file_gets_suitable_queries(spark: Any, tmp_path: Path) -> None:
     record = Record()
     source = own(lines(tmp_path, stations()), "station", "at.x,at.y", None)
     kept = [tmp_path / "out" / "chosen" / name for name in ("notes.txt", "mine.parquet")]
@@ -277,7 +277,7 @@ def _within(question: Question, station: Any) -> bool:
 
 
 @pytest.mark.slow
-def test_a_line_that_is_not_json_can_become_null_and_is_counted(spark: Any, tmp_path: Path) -> None:
+def test_invalid_json_line_may_become_null_and_is_counted(spark: Any, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     path = lines(tmp_path, [*stations(60), '{"at": oops}\n', "null\n", '{"at": 7}\n'])
     record = Record()
@@ -294,7 +294,7 @@ def test_a_line_that_is_not_json_can_become_null_and_is_counted(spark: Any, tmp_
         assert agreement.reader.startswith("Spark") or "no JSON null apart from null (1 row)" in agreement.note
 
 
-def test_coordinates_beyond_what_was_looked_at_are_missed_by_the_job(
+def test_missing_coordinates_after_the_inspected_head_are_reported_by_the_job(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pqext.demo.preflight.MAX_BYTES", 0)
@@ -305,7 +305,7 @@ def test_coordinates_beyond_what_was_looked_at_are_missed_by_the_job(
 
 
 @pytest.mark.slow
-def test_the_command_runs_the_job_and_prints_answers_in_plain_text(spark: Any, tmp_path: Path) -> None:
+def test_command_runs_the_job_and_prints_plain_text_answers(spark: Any, tmp_path: Path) -> None:
     path = lines(tmp_path, stations(100))
     out = tmp_path / "out"
     arguments = ["demo", "--input", path, "--variant", "station", "--geometry", "at.x,at.y", "--output", out]

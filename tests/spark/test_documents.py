@@ -12,10 +12,10 @@ from documents import ROOT
 PAGES = [page for page in documents.pages() if documents.uses_spark(page)]
 
 
-def test_spark_has_a_page() -> None:
+def test_spark_documentation_has_executable_pages() -> None:
     assert PAGES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_prints_what_it_shows(spark: Any, spark_folder: Path, page: Path) -> None:
+def test_page_examples_print_the_documented_output(spark: Any, spark_folder: Path, page: Path) -> None:
     documents.run(page, spark_folder)

@@ -39,7 +39,7 @@ FILTERS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize("engine", ["python", "native", "auto"])
-def test_filters_keep_the_rows_that_spark_keeps(spark: Any, path: Path, engine: Any) -> None:
+def test_filters_match_spark(spark: Any, path: Path, engine: Any) -> None:
     theirs, ours = spark.read.parquet(str(path)), pqext.spark.read(spark, str(path), engine=engine)
     frames = [theirs.where(text) for _, text in FILTERS]
     frames += [pqext.spark.read(spark, str(path), where=where, engine=engine) for where, _ in FILTERS]
@@ -50,7 +50,7 @@ def test_filters_keep_the_rows_that_spark_keeps(spark: Any, path: Path, engine: 
         assert others == [expected] * 3, filter
 
 
-def test_options_and_columns_mean_the_column(spark: Any, path: Path) -> None:
+def test_options_and_columns_refer_to_the_column(spark: Any, path: Path) -> None:
     assert numbers(spark.read.format("pqext").option("where", "a.b > 2").load(str(path))) == [2]
     rows = spark.read.format("pqext").option("columns", "a.b").load(str(path)).collect()
     assert sorted(row["a.b"] for row in rows) == [1, 2, 3]
@@ -61,7 +61,7 @@ def test_options_and_columns_mean_the_column(spark: Any, path: Path) -> None:
         assert most == expected
 
 
-def test_stores_of_the_field_refuse_no_file_for_the_column(spark: Any, tmp_path: Path) -> None:
+def test_stores_of_the_struct_field_exclude_no_file_for_the_column(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "table"
     folder.mkdir()
     for at in range(3):

@@ -154,7 +154,7 @@ QUESTIONS: list[tuple[str, Any, Any, set[str]]] = [
         *(pytest.param(layout, [*map(itemgetter(0), QUESTIONS)], marks=pytest.mark.slow) for layout in LAYOUTS),
     ],
 )
-def test_spark_s_reader_gives_what_a_scan_gives(spark: Any, folder: Path, layout: str, questions: list[str]) -> None:
+def test_spark_reader_matches_a_scan(spark: Any, folder: Path, layout: str, questions: list[str]) -> None:
     path = folder / layout
     for name, columns, condition, chosen in QUESTIONS:
         if name not in questions:
@@ -185,7 +185,7 @@ def test_plain_columns_have_the_types_and_values_of_a_scan(spark: Any, folder: P
     assert read(spark, str(path), given, engine="native").schema == read(spark, str(path), given).schema
 
 
-def test_spark_skips_row_groups_by_a_leaf_and_none_by_bounds_that_leave_out_nan(spark: Any, folder: Path) -> None:
+def test_spark_skips_row_groups_by_a_leaf_but_not_by_bounds_without_nan(spark: Any, folder: Path) -> None:
     path = str(folder / "whole")
     by_event = _plan(read(spark, path, ["id"], EVENT == "buy", engine="native"))
     assert "EqualTo(v.typed_value.event.typed_value,buy)" in by_event
@@ -200,7 +200,7 @@ def test_spark_skips_row_groups_by_a_leaf_and_none_by_bounds_that_leave_out_nan(
     assert read(spark, path, ["f"], engine="native").where("f > 1e300").count() == 20
 
 
-def test_fields_that_differ_in_the_case_of_letters_are_not_taken_for_each_other(spark: Any, tmp_path: Path) -> None:
+def test_fields_that_differ_in_case_are_distinguished(spark: Any, tmp_path: Path) -> None:
     for name in ("Event", "event"):
         schema = pa.schema([variants.variant_field("v")])
         table = pa.table([variants.parse_json([json.dumps({name: name})])], schema=schema)
@@ -210,7 +210,7 @@ def test_fields_that_differ_in_the_case_of_letters_are_not_taken_for_each_other(
     assert sorted(df.collect(), key=str) == [("event",), (None,)]
 
 
-def test_files_that_cannot_match_are_not_given_to_spark(spark: Any, folder: Path) -> None:
+def test_spark_receives_no_files_that_cannot_match(spark: Any, folder: Path) -> None:
     df = read(spark, str(folder / "whole"), ["id"], NUMBER > 70, engine="native")
     assert "InMemoryFileIndex(1 paths)" in _plan(df)
     assert df.count() == len(_scanned(folder / "whole", ["id"], NUMBER > 70))
@@ -218,7 +218,7 @@ def test_files_that_cannot_match_are_not_given_to_spark(spark: Any, folder: Path
     assert (none.columns, none.count()) == (["id", "v.event"], 0)
 
 
-def test_a_native_read_is_a_data_frame_of_the_session_and_can_be_narrowed(spark: Any, folder: Path) -> None:
+def test_native_read_is_a_data_frame_of_the_session(spark: Any, folder: Path) -> None:
     path = str(folder / "whole")
     before = spark.conf.get("spark.sql.parquet.ignoreVariantAnnotation", "false")
     df = read(spark, path, ["id", EVENT.alias("event"), "w"], engine="native")
@@ -243,7 +243,7 @@ def _refused(path: Path, columns: Any = None, condition: Any = None, **options: 
     return str(error.value)
 
 
-def test_each_obstacle_is_named(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_each_obstacle_to_the_native_engine_is_named(spark: Any, folder: Path, tmp_path: Path) -> None:
     path = folder / "whole"
     text = _refused(path, [(col("id") * 2).alias("twice")], schema="union")
     assert 'schema="union" is made by pqext; column twice is computed by pqext' in text
@@ -278,7 +278,7 @@ def _inside(root: Path) -> Path:
     return root / "inside"
 
 
-def test_geometries_and_their_conditions_stay_with_pqext(tmp_path: Path) -> None:
+def test_geometries_and_spatial_conditions_use_pqext(tmp_path: Path) -> None:
     path = tmp_path / "points.parquet"
     table = pa.table({"id": [1], "geom": pqext.geo.from_points([1.0], [2.0])})
     pqext.write_table(table, path, geometry={"geom": "OGC:CRS84"})
@@ -287,7 +287,7 @@ def test_geometries_and_their_conditions_stay_with_pqext(tmp_path: Path) -> None
     assert _engine(path, ["id"])[0] == "native"
 
 
-def test_auto_says_why_pqext_reads(folder: Path) -> None:
+def test_auto_explains_why_pqext_reads(folder: Path) -> None:
     for columns, condition, message in (
         (["v"], None, r"column v is read as VARIANT, and footers do not prove"),
         (["id"], PRICE > 3, r"v\[\$.price: double\] is not stored in one typed leaf alone"),
@@ -300,7 +300,7 @@ def test_auto_says_why_pqext_reads(folder: Path) -> None:
     assert _engine(folder / "whole", [EVENT], None, trust_statistics=False)[0] == "python"
 
 
-def test_the_choice_of_auto_is_logged(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_choice_of_auto_is_logged(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pqext.spark"):
         _engine(folder / "residuals", ["v"], None)
     (text,) = [record.getMessage() for record in caplog.records if record.name == "pqext.spark.reading.native"]
@@ -308,7 +308,7 @@ def test_the_choice_of_auto_is_logged(folder: Path, caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize("engine", ["nativ", "spark", None])
-def test_unknown_engines_are_refused(spark: Any, folder: Path, engine: Any) -> None:
+def test_unknown_engines_are_rejected(spark: Any, folder: Path, engine: Any) -> None:
     with pytest.raises(ValueError, match="engine must be one of python, native, auto"):
         read(spark, str(folder / "whole"), engine=engine)
     with pytest.raises(ValueError, match="did you mean 'native'" if engine == "nativ" else "engine must be one of"):

@@ -78,7 +78,7 @@ def frames(spark: Any, path: Any, engines: tuple[str, ...] = ("python", "native"
         ("day=[^0]", {"base_path": ""}, [1, 3]),
     ],
 )
-def test_files_are_chosen_as_spark_chooses_them(
+def test_files_are_selected_like_in_spark(
     spark: Any, folder: Path, path: str, options: dict[str, Any], ids: list[int]
 ) -> None:
     options = {name: str(folder) if name == "base_path" else value for name, value in options.items()}
@@ -100,7 +100,7 @@ def test_times_without_an_offset_are_local_to_the_session(spark: Any, folder: Pa
 
 
 @pytest.mark.spec("spark.files.options")
-def test_options_of_files_that_do_not_suit_are_refused(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_invalid_file_options_are_rejected(spark: Any, folder: Path, tmp_path: Path) -> None:
     source = spark.read.format("pqext")
     with pytest.raises(Exception, match="has no offset: add one, as in 2024-01-02T12:00:00Z, or pass option timezone"):
         source.option("modifiedAfter", "2024-01-02T12:00:00").load(str(folder))
@@ -123,7 +123,7 @@ def test_options_of_files_that_do_not_suit_are_refused(spark: Any, folder: Path,
 
 
 @pytest.mark.parametrize("wrong", [{"name_pattern": "b*"}, {"modified_after": datetime(2025, 1, 1, tzinfo=UTC)}])
-def test_errors_of_chosen_files_name_urls_without_their_secrets(folder: Path, wrong: dict[str, Any]) -> None:
+def test_errors_of_selected_files_name_urls_without_secrets(folder: Path, wrong: dict[str, Any]) -> None:
     file = str(folder / "day=0" / "a0.parquet")
     urls = ["https://h/a.parquet?X-Amz-Signature=SECRET", "https://user:SECRET@h/b.parquet"]
     with pytest.raises(FileNotFoundError) as caught:
@@ -142,7 +142,7 @@ def test_errors_of_chosen_files_name_urls_without_their_secrets(folder: Path, wr
         ({"partition_types": {"day": "string"}, "path_glob_filter": "*.parquet"}, "abs(id) = 1 and day like '1'"),
     ],
 )
-def test_a_plan_with_a_condition_of_spark_takes_all_arguments_of_the_read(
+def test_plan_with_a_spark_condition_accepts_all_read_arguments(
     spark: Any, folder: Path, tmp_path: Path, arguments: dict[str, Any], condition: str
 ) -> None:
     files = tmp_path / "t"
@@ -160,7 +160,7 @@ def test_a_plan_with_a_condition_of_spark_takes_all_arguments_of_the_read(
 
 @pytest.mark.spec("spark.files.faulty")
 @pytest.mark.parametrize("by", ["option", "setting"])
-def test_faulty_and_missing_files_are_left_out(spark: Any, folder: Path, tmp_path: Path, by: str) -> None:
+def test_corrupt_and_missing_files_are_skipped(spark: Any, folder: Path, tmp_path: Path, by: str) -> None:
     files = tmp_path / "t"
     shutil.copytree(folder, files)
     (files / "day=0" / "b2.parquet").write_bytes(b"PAR1 is no file PAR1")
@@ -188,7 +188,7 @@ def test_faulty_and_missing_files_are_left_out(spark: Any, folder: Path, tmp_pat
 
 
 @pytest.mark.spec("spark.settings.case")
-def test_names_are_found_in_any_case_as_spark_finds_them(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_names_are_case_insensitive_like_in_spark(spark: Any, folder: Path, tmp_path: Path) -> None:
     theirs = spark.read.parquet(str(folder)).where("ID > 1 AND s.a < 3").select("ID", "day")
     ours = read(spark, str(folder), ["ID", "Day"], where="ID > 1 and s.a < 3")
     assert rows(ours) == rows(theirs)
@@ -222,7 +222,7 @@ def test_names_are_found_in_any_case_as_spark_finds_them(spark: Any, folder: Pat
 
 
 @pytest.mark.spec("spark.settings.partitions")
-def test_folders_name_text_if_the_session_infers_no_types(spark: Any, tmp_path: Path) -> None:
+def test_partition_values_are_text_if_the_session_infers_no_types(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     days = spark.range(4).selectExpr("id", "id % 2 AS n", "date '2024-02-28' + int(id) AS day")
     days.write.partitionBy("n", "day").parquet(path)
@@ -241,7 +241,7 @@ def test_folders_name_text_if_the_session_infers_no_types(spark: Any, tmp_path: 
 
 
 @pytest.mark.spec("spark.settings.schema")
-def test_schemas_are_merged_as_the_session_states(spark: Any, tmp_path: Path) -> None:
+def test_schemas_are_merged_as_configured_in_the_session(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path)
     pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": [2], "x": ["b"]}), tmp_path / "b.parquet")
@@ -252,7 +252,7 @@ def test_schemas_are_merged_as_the_session_states(spark: Any, tmp_path: Path) ->
 
 
 @pytest.mark.spec("spark.files.provenance")
-def test_the_file_and_the_row_are_columns_of_a_name_of_choice(spark: Any, folder: Path) -> None:
+def test_file_and_row_number_columns_have_configurable_names(spark: Any, folder: Path) -> None:
     theirs = spark.read.parquet(str(folder)).select("id", "_metadata.file_path")
     expected = {row.id: row.file_path.replace("file:", "").replace("///", "/") for row in theirs.collect()}
     options: Any = {"include_file_paths": "file", "include_row_numbers": "row"}
@@ -268,7 +268,7 @@ def test_the_file_and_the_row_are_columns_of_a_name_of_choice(spark: Any, folder
     assert {row["id"]: row["file"] for row in ours} == expected
 
 
-def test_where_takes_variants_within_structs_of_any_data_frame(spark: Any, tmp_path: Path) -> None:
+def test_where_accepts_nested_variants_of_any_data_frame(spark: Any, tmp_path: Path) -> None:
     df = spark.range(6).selectExpr("id", "named_struct('v', parse_json('{\"a\": ' || id || '}')) AS s")
     df.write.parquet(str(tmp_path / "t"))
     expected = [row.id for row in df.where("try_variant_get(s.v, '$.a', 'bigint') > 3").select("id").collect()]
@@ -287,7 +287,7 @@ def test_local_session_has_the_sql_functions(spark: Any) -> None:
 
 @pytest.mark.spec("spark.files.provenance")
 @pytest.mark.parametrize("columns", [None, ["id"]])
-def test_conditions_take_the_column_of_row_numbers(spark: Any, tmp_path: Path, columns: list[str] | None) -> None:
+def test_conditions_accept_the_row_number_column(spark: Any, tmp_path: Path, columns: list[str] | None) -> None:
     path = str(tmp_path / "rows.parquet")
     pq.write_table(pa.table({"id": range(100)}), path, row_group_size=10)
     theirs = spark.read.parquet(path).where("_metadata.row_index = 35 AND id > 5").select("id")

@@ -41,19 +41,19 @@ def without_id(crs: str) -> str:
         ("{", None),
     ],
 )  # fmt: skip
-def test_a_crs_has_the_srid_by_which_spark_knows_it(crs: str | None, srid: int | None) -> None:
+def test_crs_has_its_spark_srid(crs: str | None, srid: int | None) -> None:
     assert srid_of_crs(crs) == srid
     for known in (4326, 3857, 0):
         assert srid_of_crs(crs_of_srid(known)) == known
 
 
-def test_a_type_of_any_srid_has_no_file_type_and_the_error_says_what_to_do() -> None:
+def test_type_with_any_srid_is_rejected_with_a_remedy() -> None:
     for type in (T.GeometryType("ANY"), T.GeographyType("ANY")):
         with pytest.raises(UnsupportedError, match=r"CAST\(g AS geo\w+\(4326\)\)"):
             file_schema(T.StructType([T.StructField("g", type)]))
 
 
-def test_what_spark_has_no_type_for_is_its_wkb_and_keeps_its_marks() -> None:
+def test_types_without_a_spark_equivalent_are_read_as_marked_wkb() -> None:
     for crs, edges in (("EPSG:5070", "planar"), ("EPSG:4269", "spherical"), (None, "karney")):
         schema = spark_schema(pa.schema([geo.geometry_field("g", crs, edges)]))
         assert schema["g"].dataType == T.BinaryType()
@@ -73,7 +73,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @native_geometry
-def test_spark_reads_our_files_natively_values_and_crs(spark: Any, ours: Path) -> None:
+def test_spark_natively_reads_our_values_and_crs(spark: Any, ours: Path) -> None:
     frame = spark.read.parquet(str(ours))
     assert [field.dataType for field in frame.schema] == [
         T.GeometryType(4326), T.GeometryType(3857), T.GeometryType(0), T.GeographyType(4326),
@@ -88,7 +88,7 @@ def test_spark_reads_our_files_natively_values_and_crs(spark: Any, ours: Path) -
 
 
 @native_geometry
-def test_we_read_what_spark_writes_natively_values_crs_and_statistics(spark: Any, ours: Path, tmp_path: Path) -> None:
+def test_native_spark_values_crs_and_statistics_are_read(spark: Any, ours: Path, tmp_path: Path) -> None:
     out = tmp_path / "native"
     spark.read.parquet(str(ours)).coalesce(1).write.parquet(str(out))
     (path,) = out.glob("*.parquet")
@@ -116,7 +116,7 @@ def test_we_read_what_spark_writes_natively_values_crs_and_statistics(spark: Any
     assert geo.to_wkt(kept["lonlat"]).to_pylist() == [SQUARE]
 
 
-def test_our_data_source_shows_the_same_types(spark: Any, ours: Path) -> None:
+def test_data_source_returns_the_same_types(spark: Any, ours: Path) -> None:
     frame = read(spark, str(ours))
     assert [field.dataType for field in frame.schema] == [
         T.GeometryType(4326), T.GeometryType(3857), T.GeometryType(0), T.GeographyType(4326),
@@ -125,7 +125,7 @@ def test_our_data_source_shows_the_same_types(spark: Any, ours: Path) -> None:
     assert sorted(values, key=repr) == sorted(VALUES.to_pylist(), key=repr)
 
 
-def test_parquet_java_sees_the_boxes_types_and_systems_that_we_write(spark: Any, ours: Path, tmp_path: Path) -> None:
+def test_parquet_java_reads_our_boxes_types_and_crs(spark: Any, ours: Path, tmp_path: Path) -> None:
     wrapping = tmp_path / "wrapping.parquet"
     lines = geo.from_wkt(pa.array(["LINESTRING (170 60, -100 60)", "POINT ZM (175 1 2 3)"]))
     pqext.write_table(pa.table([lines], pa.schema([geo.geometry_field("globe", None, "karney")])), wrapping)

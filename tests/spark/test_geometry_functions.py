@@ -53,7 +53,7 @@ def number(values: Any) -> list[float | None]:
 
 
 @pytest.mark.spec("spark.functions.planar")
-def test_functions_of_a_column_in_all_its_forms(frame: Any, wkb: pa.Array, shapes: Any) -> None:
+def test_functions_accept_a_column_in_every_representation(frame: Any, wkb: pa.Array, shapes: Any) -> None:
     flat = {
         "envelope": P.st_envelope, "centroid": P.st_centroid, "makevalid": P.st_makevalid,
         "buffer": lambda c: P.st_buffer(c, 1.5), "buffered": lambda c: P.st_buffer(c, F.col("id") / 4, quad_segs=2),
@@ -116,7 +116,7 @@ def test_functions_of_a_column_in_all_its_forms(frame: Any, wkb: pa.Array, shape
 
 
 @pytest.mark.spec("spark.functions.globe")
-def test_functions_of_geographies_are_about_the_globe(frame: Any, wkb: pa.Array) -> None:
+def test_geography_functions_are_geodesic(frame: Any, wkb: pa.Array) -> None:
     names = ("st_xmin", "st_ymax", "st_area", "st_length", "st_npoints", "st_aswkt", "st_geohash")
     columns = {name: getattr(P, name)("geog") for name in names}
     columns["away"] = P.st_distance("geog", F.st_geogfromwkb(P.st_aswkb(P.st_point(F.lit(1), F.lit(3)))))
@@ -137,7 +137,7 @@ def test_functions_of_geographies_are_about_the_globe(frame: Any, wkb: pa.Array)
     assert found["st_npoints"][:6] == [1, 1, 1, 0, None, 3]
 
 
-def test_aggregates_of_groups(frame: Any, shapes: Any) -> None:
+def test_groups_are_aggregated(frame: Any, shapes: Any) -> None:
     group = (F.col("id") % 3).alias("k")
     good = frame.where("id <> 11")
     boxes = good.groupBy(group).agg(P.st_envelope_agg("geom").alias("g"))
@@ -154,7 +154,7 @@ def test_aggregates_of_groups(frame: Any, shapes: Any) -> None:
             assert shapely.equals(one, shapely.union_all(shapely.force_2d(np.array(mine))))
 
 
-def test_centroids_and_buffers_of_wkb_keep_null_and_take_null_distances() -> None:
+def test_centroids_and_buffers_preserve_null_and_accept_null_distances() -> None:
     from pqext.spark.functions import geometry_operations
 
     made = geometry_operations.BUFFER.evaluate(from_points([0.0, None, 1.0], [0, 0, 0]), pa.array([1.0, 1.0, None]))
@@ -174,7 +174,7 @@ def quadkey(x: float, y: float, zoom: int) -> str:
     ("x", "y", "geohash"),
     [(-5.6, 42.6, "ezs42"), (10.40744, 57.64911, "u4pru"), (-180, -90, "00000"), (180, 90, "zzzzz"), (181, 0, None)],
 )
-def test_keys_of_places(x: float, y: float, geohash: str | None) -> None:
+def test_geohash_and_quadkey_match_published_values(x: float, y: float, geohash: str | None) -> None:
     point = from_points([x], [y])
     assert geometry_keys.GEOHASH.evaluate(point, precision=5).to_pylist() == [geohash]
     for zoom in (1, 5, 29):
@@ -182,7 +182,7 @@ def test_keys_of_places(x: float, y: float, geohash: str | None) -> None:
         assert found == [None if geohash is None else quadkey(x, y, zoom)]
 
 
-def test_a_geohash_of_twelve_characters() -> None:
+def test_geohash_of_twelve_characters_matches_the_published_one() -> None:
     point = from_points([10.40744], [57.64911])
     assert geometry_keys.GEOHASH.evaluate(point, precision=12)[0].as_py() == "u4pruydqqvj8"
 
@@ -197,7 +197,7 @@ def spherical(rows: list[Any]) -> pa.Array:
     )
 
 
-def test_distances_on_the_globe_between_all_kinds() -> None:
+def test_geodesic_distances_are_defined_between_all_types() -> None:
     line, area = shapely.LineString([(0, 1), (10, 1)]), shapely.box(20, -1, 30, 1)
     one = spherical(
         [shapely.Point(0, 0), line, area, None, shapely.Point(), shapely.Point(-179.5, 0), shapely.Point(300, 0)]
@@ -216,7 +216,7 @@ def test_distances_on_the_globe_between_all_kinds() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(geometry_predicates.PAIRS))
-def test_pairs_of_geographies_are_asked_as_one_by_one(name: str) -> None:
+def test_pairs_of_geographies_match_single_evaluation(name: str) -> None:
     rows = [shapely.Point(1, 1), shapely.box(0, 0, 2, 2), None, shapely.box(0, 0, 2, 2)]
     others = [shapely.box(0, 0, 2, 2), shapely.box(0, 0, 2, 2), shapely.Point(1, 1), shapely.box(179, 0, 181 - 1, 2)]
     found = geometry_predicates.PAIRS[name].evaluate(spherical(rows), spherical(others)).to_pylist()
@@ -228,14 +228,14 @@ def test_pairs_of_geographies_are_asked_as_one_by_one(name: str) -> None:
     assert found == expected
 
 
-def test_measures_are_read_by_shapely_2_0_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measures_are_supported_by_shapely_2_0(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(shapely, "get_m", raising=False)  # new in shapely 2.1
     texts = ["POINT M (1 2 3)", "POINT ZM (1 2 3 4)", "POINT Z (1 2 3)", "POINT M EMPTY", "LINESTRING M (0 0 1, 1 1 1)"]
     found = geometry_accessors.M.evaluate(from_wkt(pa.array([*texts, None])))
     assert found.to_pylist() == [3.0, 4.0, None, None, None, None]
 
 
-def test_hollow_parts_do_not_crash_geos() -> None:
+def test_empty_parts_do_not_crash_geos() -> None:
     hollow = shapely.GeometryCollection([shapely.Point(1, 1), shapely.Polygon()])
     of = Geometries.from_arrow(from_shapely([hollow]))
     assert shapely.get_num_geometries(of.shapes()).tolist() == [1]
@@ -252,13 +252,13 @@ def test_hollow_parts_do_not_crash_geos() -> None:
      (lambda: P.st_geomfromwkb("wkt"), "st_geomfromwkb takes BINARY of WKB, but wkt is string")],
 )  # fmt: skip
 @pytest.mark.spec("spark.functions.types")
-def test_wrong_types_are_named_when_the_query_is_analysed(frame: Any, make: Any, words: str) -> None:
+def test_wrong_types_are_named_during_query_analysis(frame: Any, make: Any, words: str) -> None:
     with pytest.raises(AnalysisException) as caught:
         frame.select(make())
     assert words in str(caught.value)
 
 
-def test_results_are_known_by_the_names_of_their_functions(frame: Any) -> None:
+def test_result_columns_have_the_names_of_their_functions(frame: Any) -> None:
     df = frame.select(P.st_area("geom"), P.st_aswkt(P.st_buffer("geom", 1)), P.st_transform("geom", 3857).alias("m"))
     assert df.columns == ["st_area(geom)", "st_aswkt(st_buffer(geom, 1.0, 8))", "m"]
     assert df.schema["m"].dataType.srid == 3857

@@ -64,7 +64,7 @@ def guards(leaf: str, requested: str, literals: list[Any]) -> Iterator[tuple[str
         yield "isin", guard, x.cast(wanted).isin([spark_literal(value) for value in literals])
 
 
-def test_no_row_that_matches_fails_its_guard(spark: Any) -> None:
+def test_matching_row_never_fails_its_guard(spark: Any) -> None:
     fields = [T.StructField(leaf, T._parse_datatype_string(leaf)) for leaf in LEAVES]
     rows = [*zip_longest(*LEAVES.values()), (None,) * len(LEAVES)]
     cases = {(leaf, requested): [*guards(leaf, requested, literals)] for leaf, requested, literals in CASES}
@@ -93,14 +93,14 @@ def test_no_row_that_matches_fails_its_guard(spark: Any) -> None:
         ("boolean", "int", 1),
     ],
 )
-def test_there_is_no_guard_where_a_cast_can_fail_or_change_the_order(
+def test_fallible_or_reordering_cast_has_no_guard(
     spark: Any, leaf: str, requested: str, literal: Any
 ) -> None:
     type, wanted = (T._parse_datatype_string(name) for name in (leaf, requested))
     assert leaf_guard(F.col("x"), type, wanted, ">=", literal) is None
 
 
-def test_a_widened_leaf_is_rounded_once(spark: Any) -> None:
+def test_widened_leaf_is_rounded_once(spark: Any) -> None:
     chosen = random.Random(1)
     types = {"decimal(18,6)": (18, 6), "decimal(38,18)": (38, 18), "decimal(38,0)": (38, 0), "bigint": (18, 0)}
     rows = [
@@ -118,7 +118,7 @@ def test_a_widened_leaf_is_rounded_once(spark: Any) -> None:
         assert not is_widened(T._parse_datatype_string(leaf), T._parse_datatype_string(requested))
 
 
-def test_the_literal_has_the_leaf_s_own_type_rounded_outward(spark: Any) -> None:
+def test_literal_has_the_leaf_type_rounded_outward(spark: Any) -> None:
     guard = leaf_guard(F.col("x"), T.DecimalType(9, 2), T.DoubleType(), ">=", 4.905)
     df = spark.createDataFrame([(Decimal("4.91"),), (Decimal("4.90"),)], "x decimal(9,2)")
     assert [row.x for row in df.where(guard).collect()] == [Decimal("4.91")]

@@ -54,7 +54,7 @@ KEYS = {"access_key": "AKEY", "secret_key": SECRET}
         f"{PROVIDERS}.SimpleAWSCredentialsProvider, {PROVIDERS}.AnonymousAWSCredentialsProvider"}, KEYS),
     ({**S3, "fs.s3a.aws.credentials.provider": f"{PROVIDERS}.auth.IAMInstanceCredentialsProvider"}, None),
 ])  # fmt: skip
-def test_settings_of_s3_translate(settings: dict[str, str], found: dict[str, Any] | None) -> None:
+def test_s3_settings_are_translated(settings: dict[str, str], found: dict[str, Any] | None) -> None:
     assert options("s3a://b/t", **settings) == found
     if found:
         locate("s3://b/t", None, {"region": "us-east-1", **found})  # pyarrow takes them
@@ -76,7 +76,7 @@ def test_settings_of_s3_translate(settings: dict[str, str], found: dict[str, Any
     ({"fs.azure.account.auth.type": "OAuth", "fs.azure.account.oauth.provider.type": f"{OAUTH}.MsiTokenProvider",
       "fs.azure.account.oauth2.client.id": "id"}, {"client_id": "id"}),
 ])  # fmt: skip
-def test_settings_of_azure_translate(settings: dict[str, str], found: dict[str, Any] | None) -> None:
+def test_azure_settings_are_translated(settings: dict[str, str], found: dict[str, Any] | None) -> None:
     told = options(URL, **settings)
     assert told == (None if found is None else {"account_name": "acc", **found})
     if told:
@@ -85,7 +85,7 @@ def test_settings_of_azure_translate(settings: dict[str, str], found: dict[str, 
 
 
 @pytest.mark.spec("spark.hadoop.settings")
-def test_settings_of_google_translate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_google_settings_are_translated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert options("gs://b/t") is None
     assert options("gs://b/t", fs__gs__auth__type="UNAUTHENTICATED") == {"anonymous": True}
     assert options("gs://b/t", fs__gs__auth__type="APPLICATION_DEFAULT") is None
@@ -111,7 +111,7 @@ def test_settings_of_google_translate(monkeypatch: pytest.MonkeyPatch) -> None:
     ("gs://b/t", {"fs.gs.auth.type": "USER_CREDENTIALS"}, "USER_CREDENTIALS has no counterpart"),
     ("gs://b/t", {"fs.gs.auth.access.token.provider.impl": SECRET}, "provider.impl has no counterpart"),
 ])  # fmt: skip
-def test_what_has_no_counterpart_is_said_without_its_value(url: str, settings: dict[str, str], words: str) -> None:
+def test_unsupported_setting_is_reported_without_its_value(url: str, settings: dict[str, str], words: str) -> None:
     with pytest.warns(UserWarning, match=words) as told:
         assert options(url, **settings) is None
     assert "storage_options take precedence over" in str(told[0].message)
@@ -119,7 +119,7 @@ def test_what_has_no_counterpart_is_said_without_its_value(url: str, settings: d
 
 
 @pytest.mark.spec("spark.hadoop.untranslated")
-def test_places_with_other_settings_are_refused_together() -> None:
+def test_paths_with_conflicting_settings_are_rejected() -> None:
     settings = {**S3, "fs.s3a.bucket.b.secret.key": "secret-of-b"}
     assert options(["s3://a/t", "s3://a/u"], **settings) == KEYS
     with pytest.raises(ValueError, match="differ between a, b: read them separately") as refused:
@@ -138,7 +138,7 @@ def test_places_with_other_settings_are_refused_together() -> None:
 
 
 @pytest.mark.spec("spark.hadoop.files")
-def test_data_sources_have_the_settings_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_sources_use_the_cluster_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HADOOP_HOME", "HADOOP_CONF_DIR", "SPARK_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "none"))

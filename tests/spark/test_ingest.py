@@ -39,7 +39,7 @@ def _normal(number: Decimal) -> str:
     return str(number.normalize())
 
 
-def test_shares_in_the_residual_are_reported(spark: Any, tmp_path: Path) -> None:
+def test_residual_shares_are_reported(spark: Any, tmp_path: Path) -> None:
     source = lines(tmp_path / "in" / "a.json", [{"x": i if i % 8 == 0 else i / 7, "a": [i / 7]} for i in range(4000)])
     done = ingest_json(spark, str(source), str(tmp_path / "out"), task_bytes=20_000)
     assert len(done.written) > 1
@@ -54,7 +54,7 @@ def values(folder: Path) -> list[Any]:
     return [*variant.to_python(pqext.read_table(folder)["value"])]
 
 
-def test_documents_become_shredded_rows_that_spark_reads_like_its_own(
+def test_documents_are_ingested_as_shredded_rows_readable_by_spark(
     spark: Any, events_file: Path, tmp_path: Path
 ) -> None:
     done = ingest_json(spark, str(events_file), str(tmp_path / "out"), task_bytes=100_000, compression="zstd")
@@ -74,7 +74,7 @@ def test_documents_become_shredded_rows_that_spark_reads_like_its_own(
         assert any("typed_value" in str(column) for column in pq.read_schema(file).field("value").type)
 
 
-def test_files_are_cut_packed_and_decompressed(spark: Any, tmp_path: Path) -> None:
+def test_files_are_split_combined_and_decompressed(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "in"
     documents = [{"n": n} for n in range(2000)]
     lines(source / "a.ndjson", documents[:1500])
@@ -89,7 +89,7 @@ def test_files_are_cut_packed_and_decompressed(spark: Any, tmp_path: Path) -> No
     assert done.schema == "STRUCT<n: INT>"
 
 
-def test_documents_over_many_lines_and_files_of_every_codec_are_read_whole(spark: Any, tmp_path: Path) -> None:
+def test_multiline_and_compressed_documents_are_read_completely(spark: Any, tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()
     (source / "a.json").write_text('[{"n": 1,\n "m": 2},\n {"n": 3}]')
@@ -103,7 +103,7 @@ def test_documents_over_many_lines_and_files_of_every_codec_are_read_whole(spark
     assert len(values(tmp_path / "out")) == 5
 
 
-def test_a_line_that_is_not_json_ends_the_job_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+def test_invalid_json_line_aborts_the_job_and_leaves_no_files(spark: Any, tmp_path: Path) -> None:
     source = lines(tmp_path / "in.json", [{"n": n} for n in range(400)])
     source.write_text(source.read_text() + '{"n": 0x10}\n' + '{"n": 1}\n' * 200)
     with pytest.raises(VariantError, match=r"in\.json, line 401, byte 7: a comma or the closing brace"):
@@ -112,7 +112,7 @@ def test_a_line_that_is_not_json_ends_the_job_and_leaves_nothing(spark: Any, tmp
 
 
 @pytest.mark.parametrize("schema", ["n INT", None])
-def test_bad_lines_become_null_rows_with_reasons_or_are_left_out(spark: Any, tmp_path: Path, schema: Any) -> None:
+def test_invalid_lines_become_null_rows_with_reasons_or_are_skipped(spark: Any, tmp_path: Path, schema: Any) -> None:
     source = tmp_path / "in.json"
     source.write_bytes(b'{"n": 1}\n{"n"\n\nnull\n\xff\n{"n": 2}\n')
     out = tmp_path / "out"
@@ -129,7 +129,7 @@ def test_bad_lines_become_null_rows_with_reasons_or_are_left_out(spark: Any, tmp
     assert sorted(map(str, values(out))) == ["None", "{'n': 1}", "{'n': 2}"]
 
 
-def test_a_side_file_tells_of_each_bad_line(spark: Any, tmp_path: Path) -> None:
+def test_side_file_lists_each_invalid_line(spark: Any, tmp_path: Path) -> None:
     source, out = tmp_path / "in.json", tmp_path / "out"
     source.write_bytes(b'\xef\xbb\xbf{"n": 1}\n{"n"\r\n\n \n{"lon": 1}\n\xff\n{"n": 2}\n')
     made = {"at": ("lon", "n")}
@@ -156,7 +156,7 @@ def test_a_side_file_tells_of_each_bad_line(spark: Any, tmp_path: Path) -> None:
     assert (one["offset"], one["raw"]) == (None, '{"n": x}')
 
 
-def test_paths_within_documents_name_folders(spark: Any, tmp_path: Path) -> None:
+def test_document_paths_name_partition_folders(spark: Any, tmp_path: Path) -> None:
     documents = [
         {"kind": ["a", "b/c", None][n % 3], "time": f"2020-01-0{1 + n % 2}T10:00:00", "n": n} for n in range(120)
     ]
@@ -180,7 +180,7 @@ def test_paths_within_documents_name_folders(spark: Any, tmp_path: Path) -> None
     assert ingest_json(spark, str(more), str(out), partition_by=by).rows == 1
 
 
-def test_a_job_is_described_and_tells_how_far_it_is(spark: Any, tmp_path: Path) -> None:
+def test_job_is_described_and_reports_progress(spark: Any, tmp_path: Path) -> None:
     source = lines(tmp_path / "in.json", [{"n": n} for n in range(400)])
     spark.sparkContext.setJobGroup("mine", "my description")
     told: list[tuple[int, int]] = []
@@ -198,7 +198,7 @@ def test_a_job_is_described_and_tells_how_far_it_is(spark: Any, tmp_path: Path) 
     ingest_json(spark, str(source), out, "n INT", mode="overwrite", progress=fail)
 
 
-def test_geometries_are_made_of_coordinates_text_and_geojson_within_documents(spark: Any, tmp_path: Path) -> None:
+def test_geometries_are_built_from_coordinates_text_and_geojson_in_documents(spark: Any, tmp_path: Path) -> None:
     places = [
         {"lon": n, "at": {"lat": n / 2}, "wkt": f"POINT ({n} 1)", "shape": {"type": "Point", "coordinates": [n, 2]}}
         for n in range(60)
@@ -228,7 +228,7 @@ def test_geometries_are_made_of_coordinates_text_and_geojson_within_documents(sp
     assert ingest_json(spark, str(source), str(out), None, made, on_error="skip", mode="overwrite").rows == 58
 
 
-def test_a_second_start_takes_only_what_is_new_or_has_changed(spark: Any, tmp_path: Path) -> None:
+def test_second_run_ingests_only_new_and_changed_files(spark: Any, tmp_path: Path) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     lines(source / "a.json", [1])
     lines(source / "b.json", [2])
@@ -250,14 +250,14 @@ def test_a_second_start_takes_only_what_is_new_or_has_changed(spark: Any, tmp_pa
         ingest_json(spark, str(source), str(out))
 
 
-def test_files_without_documents_give_a_folder_without_rows(spark: Any, tmp_path: Path) -> None:
+def test_files_without_documents_produce_an_empty_folder(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in.json").write_text("\n\n")
     done = ingest_json(spark, str(tmp_path / "in.json"), str(tmp_path / "out"))
     assert (done.rows, done.written) == (0, ())
     assert pqext.read_table(tmp_path / "out").num_rows == 0
 
 
-def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) -> None:
+def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) -> None:
     source = str(lines(tmp_path / "in.json", [1]))
     out = str(tmp_path / "out")
     with pytest.raises(ValueError, match="on_error must be one of 'fail', 'null', 'skip', not 'raise'"):

@@ -36,7 +36,7 @@ def write(path: Path, metadata: dict[str, str]) -> None:
 
 @pytest.mark.spec("logical.int96.unit")
 @pytest.mark.parametrize("metadata", [SPARK, {}], ids=["by Spark", "by others"])
-def test_the_schema_has_instants_where_the_file_has_int96(tmp_path: Path, metadata: dict[str, str]) -> None:
+def test_schema_has_instants_for_int96(tmp_path: Path, metadata: dict[str, str]) -> None:
     write(tmp_path / "t.parquet", metadata)
     schema = Query.from_options({"path": str(tmp_path)}).schema()
     instant, local = T.TimestampType(), T.TimestampNTZType()
@@ -46,7 +46,7 @@ def test_the_schema_has_instants_where_the_file_has_int96(tmp_path: Path, metada
 
 
 @pytest.mark.spec("logical.int96.unit")
-def test_far_timestamps_are_those_that_spark_s_own_reader_gives(spark: Any, tmp_path: Path) -> None:
+def test_distant_timestamps_match_the_spark_reader(spark: Any, tmp_path: Path) -> None:
     for name, metadata in (("spark", SPARK), ("others", {})):
         write(tmp_path / "t" / f"{name}.parquet", metadata)
     wanted = (F.expr("unix_micros(a)"), F.expr("unix_micros(l[0].a)"))
@@ -58,7 +58,7 @@ def test_far_timestamps_are_those_that_spark_s_own_reader_gives(spark: Any, tmp_
 
 
 @pytest.mark.parametrize("engine", ["auto", "native"])
-def test_spark_s_own_reader_reads_int96(spark: Any, tmp_path: Path, engine: Any) -> None:
+def test_spark_reader_reads_int96(spark: Any, tmp_path: Path, engine: Any) -> None:
     for name, metadata in (("spark", SPARK), ("others", {})):
         write(tmp_path / "t" / f"{name}.parquet", metadata)
     assert explain_read(str(tmp_path / "t"), engine=engine, spark=spark).engine == "native"
@@ -113,7 +113,7 @@ def new_york(spark: Any) -> Iterator[None]:
 
 @pytest.mark.spec("logical.int96.unit")
 @pytest.mark.parametrize("engine", ["python", "native"])
-def test_conditions_on_int96_select_the_rows_that_spark_selects(
+def test_int96_conditions_match_spark(
     spark: Any, by_spark: str, new_york: None, engine: Any
 ) -> None:
     at = F.col("at")
@@ -134,7 +134,7 @@ def test_conditions_on_int96_select_the_rows_that_spark_selects(
 
 
 @pytest.mark.spec("logical.int96.unit")
-def test_expressions_compare_int96_with_instants_and_with_local_times_of_utc(
+def test_int96_expressions_accept_instants_and_local_utc_times(
     spark: Any, by_spark: str, new_york: None
 ) -> None:
     theirs = spark.read.parquet(by_spark)
@@ -157,7 +157,7 @@ def test_expressions_compare_int96_with_instants_and_with_local_times_of_utc(
 
 
 @pytest.mark.spec("logical.int96.unit")
-def test_int96_compare_with_instants_if_they_are_read_as_instants(by_spark: str) -> None:
+def test_int96_compares_with_instants_if_read_as_instants(by_spark: str) -> None:
     table = pqext.read_table(by_spark, int96_utc=True)
     assert table.schema.field("at").type == pa.timestamp("us", "UTC")
     assert table["at"].cast(pa.timestamp("us")) == pqext.read_table(by_spark)["at"]

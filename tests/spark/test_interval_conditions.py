@@ -28,14 +28,14 @@ VALUES = [timedelta(hours=1), timedelta(days=-1), timedelta(microseconds=1), Non
     ],
     ids=str,
 )  # fmt: skip
-def test_intervals_of_data_frames_compare_as_in_spark(spark: Any, condition: Any, theirs: str) -> None:
+def test_data_frame_intervals_compare_like_in_spark(spark: Any, condition: Any, theirs: str) -> None:
     frame = spark.createDataFrame(list(enumerate(VALUES)), "n int, d interval day to second")
     expected = [row["n"] for row in frame.where(theirs).collect()]
     assert [row["n"] for row in pqext.spark.where(frame, condition).collect()] == expected
 
 
 @pytest.mark.spec("spark.intervals.compared")
-def test_conditions_never_compare_intervals_as_stored_numbers(spark: Any, tmp_path: Path) -> None:
+def test_conditions_never_compare_intervals_as_raw_numbers(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     text = "select id, make_dt_interval(0, 0, 0, int(id)) d, make_ym_interval(0, int(id)) m from range(5)"
     spark.sql(text).coalesce(1).write.parquet(path)

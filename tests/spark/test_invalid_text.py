@@ -26,7 +26,7 @@ def invalid(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, 
 
 @pytest.mark.spec("logical.string.invalid")
 @pytest.mark.parametrize("engine", ["python", "auto"])
-def test_replacements_are_those_of_spark(spark: Any, invalid: tuple[str, Any], engine: Any) -> None:
+def test_replacement_characters_match_spark(spark: Any, invalid: tuple[str, Any], engine: Any) -> None:
     path, theirs = invalid
     expected = theirs.selectExpr("id", "make_valid_utf8(s) s", "make_valid_utf8(l[0]) l").orderBy("id").collect()
     ours = read(spark, path, invalid_utf8="replace", engine=engine).selectExpr("id", "s", "l[0] l")
@@ -39,7 +39,7 @@ def test_replacements_are_those_of_spark(spark: Any, invalid: tuple[str, Any], e
 
 
 @pytest.mark.spec("logical.string.invalid")
-def test_binary_columns_hold_the_bytes_that_spark_casts_to(spark: Any, invalid: tuple[str, Any]) -> None:
+def test_binary_columns_contain_the_bytes_that_spark_casts(spark: Any, invalid: tuple[str, Any]) -> None:
     path, theirs = invalid
     expected = theirs.selectExpr("id", "cast(s as binary) s").orderBy("id").collect()
     ours = read(spark, path, columns=["id", "s"], invalid_utf8="binary")
@@ -65,6 +65,6 @@ def test_errors_name_the_column_and_the_row(spark: Any, invalid: tuple[str, Any]
     assert (plan.engine, plan.reasons) == ("python", ("invalid_utf8 is followed by pqext",))
 
 
-def test_spark_names_the_values_of_the_option(spark: Any, invalid: tuple[str, Any]) -> None:
+def test_invalid_option_error_lists_the_values(spark: Any, invalid: tuple[str, Any]) -> None:
     with pytest.raises(ValueError, match=r'invalid_utf8 must be "raise", "replace" or "binary", not .skip.'):
         read(spark, invalid[0], invalid_utf8="skip")  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ def pairs_of(one: Any, other: Any, predicate: str, distance: float = 0.0) -> set
 
 @pytest.mark.parametrize("predicate", [*PREDICATES, "dwithin"])
 @pytest.mark.spec("spark.joins.exact")
-def test_a_matcher_finds_what_every_pair_tells(predicate: Any) -> None:
+def test_matcher_returns_the_pairs_of_exhaustive_search(predicate: Any) -> None:
     one, other = shapes(1, 300), shapes(2, 200)
     condition = Condition(predicate, 1.5 if predicate == "dwithin" else None)
     matcher = Matcher(Geometries.from_arrow(from_shapely(other)), condition)
@@ -62,7 +62,7 @@ def test_a_matcher_finds_what_every_pair_tells(predicate: Any) -> None:
 @pytest.mark.parametrize("predicate", ["intersects", "within", "covered_by"])
 @pytest.mark.parametrize("sizes", [(0.5, 3.0), (0.0, 0.0), (20.0, 60.0)])
 @pytest.mark.spec("spark.joins.exact")
-def test_points_are_found_through_a_grid_or_without(predicate: Any, sizes: tuple[float, float]) -> None:
+def test_points_are_matched_with_or_without_a_grid(predicate: Any, sizes: tuple[float, float]) -> None:
     generator = np.random.default_rng(3)
     one = shapely.points(np.round(generator.uniform(-5, 50, (500, 2)) * 2) / 2)
     one[0] = None
@@ -74,7 +74,7 @@ def test_points_are_found_through_a_grid_or_without(predicate: Any, sizes: tuple
     assert found == sorted(pairs_of(one, other, predicate))
 
 
-def test_threads_share_a_matcher_but_no_shapes() -> None:
+def test_threads_share_a_matcher_but_no_geometries() -> None:
     one, other = shapes(1, 300), shapes(2, 200)
     right, left = Geometries.from_arrow(from_shapely(other)), Geometries.from_arrow(from_shapely(one))
     matcher, nearest = Matcher(right, Condition("intersects")), Nearest(right, 1, None)
@@ -94,7 +94,7 @@ def test_threads_share_a_matcher_but_no_shapes() -> None:
 
 
 @pytest.mark.spec("spark.joins.exact")
-def test_geographies_meet_across_the_antimeridian_and_at_the_poles() -> None:
+def test_geographies_match_across_the_antimeridian_and_at_the_poles() -> None:
     def geography(rows: list[Any]) -> Geometries:
         return Geometries(from_shapely(rows), geo.GeospatialType(None, "spherical"))
 
@@ -113,7 +113,7 @@ def test_geographies_meet_across_the_antimeridian_and_at_the_poles() -> None:
 @pytest.mark.parametrize("k", [1, 3, 7, 500])
 @pytest.mark.parametrize("most", [None, 1.5])
 @pytest.mark.spec("spark.joins.nearest")
-def test_the_nearest_are_those_of_all_distances(k: int, most: float | None) -> None:
+def test_nearest_matches_exhaustive_distances(k: int, most: float | None) -> None:
     one, other = shapes(4, 120), shapes(5, 90)
     rows, columns, away = Nearest(Geometries.from_arrow(from_shapely(other)), k, most).pairs(
         Geometries.from_arrow(from_shapely(one))
@@ -128,7 +128,7 @@ def test_the_nearest_are_those_of_all_distances(k: int, most: float | None) -> N
 
 
 @pytest.mark.parametrize("cells", [1, 2, 7, 64])
-def test_cells_are_the_whole_plane_and_share_nothing(cells: int) -> None:
+def test_cells_cover_the_plane_without_overlap(cells: int) -> None:
     generator = np.random.default_rng(cells)
     centres = np.concatenate([generator.normal(size=(300, 2)), np.zeros((50, 2))])
     found = divide(centres, cells)
@@ -153,7 +153,7 @@ def frames(spark: Any) -> tuple[Any, Any, Any, Any]:
     return left, frame(other, "r"), one, other
 
 
-def test_a_data_frame_is_joined_by_broadcast_and_by_cells(frames: tuple[Any, Any, Any, Any]) -> None:
+def test_data_frame_is_joined_by_broadcast_and_by_cells(frames: tuple[Any, Any, Any, Any]) -> None:
     left, right, one, other = frames
     expected = sorted(pairs_of(one, other, "intersects"))
     on = ("geom", "wkb")
@@ -170,7 +170,7 @@ def test_a_data_frame_is_joined_by_broadcast_and_by_cells(frames: tuple[Any, Any
     assert sorted(zip(found["l"].to_pylist(), found["r"].to_pylist(), strict=True)) == expected
 
 
-def test_names_of_columns_may_have_full_stops(frames: tuple[Any, Any, Any, Any]) -> None:
+def test_column_names_may_contain_dots(frames: tuple[Any, Any, Any, Any]) -> None:
     left, right, one, other = frames
     left, right = left.toDF("l.n", "tag", "a.geom"), right.toDF("r.n", "a.geom", "tag")
     for strategy in ("broadcast", "grid"):
@@ -182,7 +182,7 @@ def test_names_of_columns_may_have_full_stops(frames: tuple[Any, Any, Any, Any])
 
 
 @pytest.mark.spec("spark.joins.collected")
-def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
+def test_side_is_collected_by_one_job_unless_large_or_uneven(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     even = spark.range(0, 40_000, numPartitions=8)
@@ -207,7 +207,7 @@ def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
 
 
 @pytest.mark.spec("spark.joins.collected")
-def test_a_small_side_that_was_read_is_collected_without_a_job(
+def test_small_read_side_is_collected_without_a_job(
     spark: Any, frames: tuple[Any, Any, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     print_exc = traceback.print_exc  # which workers change for themselves
@@ -233,7 +233,7 @@ def test_a_small_side_that_was_read_is_collected_without_a_job(
     assert read_on_driver(right, right.schema) is not None
 
 
-def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any, Any]) -> None:
+def test_left_semi_and_anti_joins_handle_unmatched_rows(frames: tuple[Any, Any, Any, Any]) -> None:
     left, right, one, other = frames
     expected = pairs_of(one, other, "within")
     with_match = {row for row, _ in expected}
@@ -252,7 +252,7 @@ def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any,
     assert {row[:2] for row in rows if row[2] == "left"} == expected | {(row, None) for row in alone}
 
 
-def test_the_nearest_of_data_frames(frames: tuple[Any, Any, Any, Any]) -> None:
+def test_nearest_joins_data_frames(frames: tuple[Any, Any, Any, Any]) -> None:
     left, right, one, other = frames
     joined = knn_join(left, right, 2, on=("geom", "wkb"), columns=["l", "r", "distance"]).toArrow().to_pylist()
     searched, queries = (Geometries.from_arrow(from_shapely(side)) for side in (other, one))
@@ -269,7 +269,7 @@ def test_the_nearest_of_data_frames(frames: tuple[Any, Any, Any, Any]) -> None:
      ({"columns": ["tag_rigt"]}, ValueError, "tag_right"), ({"columns": []}, ValueError, "at least one"),
      ({"broadcast_bytes": 0, "how": "left"}, ValueError, "broadcast_bytes")],
 )  # fmt: skip
-def test_what_cannot_be_joined_is_told_before_any_task(
+def test_invalid_joins_are_rejected_before_any_task(
     frames: tuple[Any, Any, Any, Any], options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     left, right, _, _ = frames
@@ -277,7 +277,7 @@ def test_what_cannot_be_joined_is_told_before_any_task(
         spatial_join(left, right, **{"on": ("geom", "wkb"), **options})
 
 
-def test_sides_of_different_kinds_and_systems_are_told(frames: tuple[Any, Any, Any, Any]) -> None:
+def test_sides_with_different_types_or_crs_are_reported(frames: tuple[Any, Any, Any, Any]) -> None:
     left, _, _, _ = frames
     elsewhere = left.select(F.st_setsrid("geom", F.lit(3857)).alias("geom"))
     with pytest.raises(ValueError, match=r"EPSG:3857: transform one"):
@@ -291,7 +291,7 @@ def test_sides_of_different_kinds_and_systems_are_told(frames: tuple[Any, Any, A
         knn_join(left, left, 0)
 
 
-def test_boxes_around_the_globe_and_of_what_is_near() -> None:
+def test_boxes_are_widened_around_the_globe_and_by_distance() -> None:
     near_the_end = Geometries(from_points([179.9999999, 10.0], [0.0, 0.0]), geo.GeospatialType(None, "spherical"))
     assert sides_of(near_the_end)[:, [0, 2]].tolist() == [[-180, 180], [10, 10]]
     plane = Geometries.from_arrow(from_points([1.0, None], [2.0, 1.0]))
@@ -300,14 +300,14 @@ def test_boxes_around_the_globe_and_of_what_is_near() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 5])
-def test_nothing_is_near_coordinates_that_are_infinite(k: int) -> None:
+def test_infinite_coordinates_have_no_neighbours(k: int) -> None:
     there = Geometries.from_arrow(from_points([0.0, 1.0], [0.0, 1.0]))
     for x in (-np.inf, np.inf):
         found = Nearest(there, k, None).pairs(Geometries.from_arrow(from_points([x], [90.0])))
         assert [len(part) for part in found] == [0, 0, 0]
 
 
-def test_points_so_far_apart_that_their_distance_is_infinite_are_joined() -> None:
+def test_points_at_infinite_distance_are_joined() -> None:
     matcher = Matcher(Geometries.from_arrow(from_points([1.7e308], [3.0])), Condition("intersects"))
     one, other = matcher.pairs(Geometries.from_arrow(from_points([1.0, -1e308, 1.7e308], [3.0, 3.0, 3.0])))
     assert (one.tolist(), other.tolist()) == ([2], [0])

@@ -15,7 +15,7 @@ texts = st.lists(st.sampled_from([b"", b"1", b"[2]", b'"some longer line"', b"\r
 
 
 @given(lines=texts, ends=st.booleans(), step=st.integers(1, 40), piece=st.integers(1, 30))
-def test_ranges_of_any_length_give_the_whole_file_once_and_in_whole_lines(
+def test_ranges_of_any_length_cover_the_file_once_in_complete_lines(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], ends: bool, step: int, piece: int
 ) -> None:
     path = tmp_path_factory.mktemp("ranges") / "lines"
@@ -30,14 +30,14 @@ def test_ranges_of_any_length_give_the_whole_file_once_and_in_whole_lines(
     assert found == content
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+def test_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"\xef\xbb\xbf1\n2\n")
     [piece] = pieces_at(str(path), "lines", 100, 100)
     assert (piece.start, bytes(piece.text)) == (3, b"1\n2\n")
 
 
-def test_a_line_without_end_is_refused_at_the_limit_and_not_read_whole(tmp_path: Path) -> None:
+def test_endless_line_is_rejected_at_the_limit_without_reading_on(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"1\n" + b"x" * (5 << 20))
     with pytest.raises(LimitError, match="longer than"):

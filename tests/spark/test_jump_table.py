@@ -17,7 +17,7 @@ TABLE = pa.table({f"c{i}": pa.array(range(i, i + 20), pa.int64()) for i in range
 @pytest.mark.spec("extension.jump-table.ignored")
 @pytest.mark.spec("extension.flatbuffers.ignored")
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
-def test_spark_reads_a_file_with_more_in_its_footer(form: FooterFormat, spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_a_file_with_footer_extensions(form: FooterFormat, spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "more.parquet"
     pqext.write_table(TABLE, path, row_group_rows=5, footer=form)
     assert list(pqext.open(path).extensions) == ["file"]
@@ -27,7 +27,7 @@ def test_spark_reads_a_file_with_more_in_its_footer(form: FooterFormat, spark: A
 
 @pytest.mark.spec("recovery.checkpoint.ordinary")
 @pytest.mark.spec("recovery.append")
-def test_spark_reads_a_file_with_checkpoints_that_was_appended_to(spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_an_appended_file_with_checkpoints(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "appended.parquet"
     first, second = TABLE.slice(0, 12), TABLE.slice(12)
     pqext.write_table(first, path, row_group_rows=2, checkpoint=2)

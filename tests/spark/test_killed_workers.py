@@ -59,7 +59,7 @@ class Killer:
 
 
 @pytest.mark.parametrize(("by", "kills"), [(None, 6), (["$.k"], 2)], ids=["flat", "partitions"])
-def test_workers_that_are_killed_in_mid_write_leave_nothing_that_is_seen(
+def test_workers_killed_while_writing_leave_no_visible_files(
     spark: Any, tmp_path: Path, by: list[str] | None, kills: int
 ) -> None:
     source, out = tmp_path / "in.json", tmp_path / "out"

@@ -99,7 +99,7 @@ def with_pairs(file: Path, path: Path, changes: dict[str, str | None]) -> Path:
 
 @pytest.mark.spec("logical.legacy-calendar")
 @pytest.mark.parametrize(("zone", "timestamps"), FORMS)
-def test_values_in_the_legacy_calendar_are_those_of_spark(
+def test_legacy_calendar_values_match_spark(
     spark: Any, tmp_path: Path, zone: str, timestamps: str
 ) -> None:
     file = written(spark, tmp_path / "t", zone, timestamps)
@@ -110,7 +110,7 @@ def test_values_in_the_legacy_calendar_are_those_of_spark(
 
 @pytest.mark.spec("logical.legacy-calendar")
 @pytest.mark.parametrize("engine", ["python", "auto", "native"])
-def test_every_engine_returns_what_spark_returns(
+def test_every_engine_matches_spark(
     spark: Any, legacy: tuple[Path, list[tuple[int, ...]]], engine: Any
 ) -> None:
     assert by_pqext(read(spark, str(legacy[0]), engine=engine).toArrow()) == legacy[1]
@@ -125,7 +125,7 @@ def test_every_engine_returns_what_spark_returns(
     ],
     ids=["Spark 2.4", "Spark 3.0", "without the key", "without a version"],
 )  # fmt: skip
-def test_versions_and_keys_decide_as_in_spark(
+def test_versions_and_keys_select_the_calendar_like_in_spark(
     spark: Any, legacy: tuple[Path, list[tuple[int, ...]]], tmp_path: Path, changes: dict[str, str | None]
 ) -> None:
     file = with_pairs(legacy[0], tmp_path / "t" / "t.parquet", changes)
@@ -142,7 +142,7 @@ def test_int96_is_legacy_before_spark_3_1(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("logical.legacy-calendar")
-def test_old_instants_without_a_time_zone_ask_for_one(legacy: tuple[Path, Any], tmp_path: Path) -> None:
+def test_old_instants_without_a_time_zone_require_one(legacy: tuple[Path, Any], tmp_path: Path) -> None:
     file = with_pairs(legacy[0], tmp_path / "t.parquet", {ZONE: None})
     assert pqext.read_table(file, columns=["day"]).num_rows == 450
     with pytest.raises(pqext.UnsupportedError, match="time zone of its writer; pass legacy_timezone=") as error:
@@ -165,7 +165,7 @@ def test_offsets_of_no_time_zone_are_rejected(spark: Any, legacy: tuple[Path, An
 
 @pytest.mark.spec("logical.legacy-calendar.pruning")
 @pytest.mark.parametrize("filters", [False, True], ids=["statistics", "Bloom filters"])
-def test_pruning_keeps_every_row_that_matches(
+def test_pruning_loses_no_matching_row(
     legacy: tuple[Path, list[tuple[int, ...]]], tmp_path: Path, filters: bool
 ) -> None:
     stored = pqext.read_table(legacy[0], legacy_calendar="stored")
@@ -185,7 +185,7 @@ def test_pruning_keeps_every_row_that_matches(
 
 
 @pytest.mark.spec("logical.legacy-calendar.pruning")
-def test_bounds_cover_instants_whose_order_changes() -> None:
+def test_bounds_cover_instants_reordered_by_the_calendar() -> None:
     calendar = LegacyCalendar("America/Los_Angeles")
     day = 86_400 * 10**9
     for change in calendar._offsets().changes:
@@ -199,7 +199,7 @@ def test_bounds_cover_instants_whose_order_changes() -> None:
 
 
 @pytest.mark.spec("logical.legacy-calendar.writing")
-def test_values_that_were_converted_are_not_converted_again(
+def test_converted_values_are_not_converted_again(
     spark: Any, legacy: tuple[Path, list[tuple[int, ...]]], tmp_path: Path
 ) -> None:
     again = tmp_path / "again.parquet"
@@ -218,14 +218,14 @@ def test_values_that_were_converted_are_not_converted_again(
     assert by_pqext(pqext.read_table(tmp_path / "both.parquet").slice(0, 450)) == legacy[1]
 
 
-def test_verify_checks_values_as_stored(legacy: tuple[Path, Any]) -> None:
+def test_verify_checks_stored_values(legacy: tuple[Path, Any]) -> None:
     assert pqext.verify(legacy[0]).ok
     types = [field.logical_type or "" for field in pqext.inspect(legacy[0]).schema]
     assert sum("legacy calendar" in text for text in types) == 3
 
 
 @pytest.mark.spec("logical.legacy-calendar")
-def test_zones_are_those_of_spark_s_table(spark: Any) -> None:
+def test_zones_match_the_table_of_spark(spark: Any) -> None:
     (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-sql-api_*.jar")
     with zipfile.ZipFile(jar) as opened:
         table = json.loads(opened.read("julian-gregorian-rebase-micros.json"))

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.spec("querying.outlines")
-def test_tasks_look_at_what_the_driver_leaves_to_them(spark: Any, folder: str, tmp_path: Path) -> None:
+def test_tasks_inspect_row_groups_deferred_by_the_driver(spark: Any, folder: str, tmp_path: Path) -> None:
     found = read(spark, folder, ["row"], where=col("user") == 5, metrics_path=str(tmp_path))
     assert [row.row for row in found.collect()] == [777]
     metrics = read_metrics(str(tmp_path))
@@ -49,7 +49,7 @@ def test_tasks_look_at_what_the_driver_leaves_to_them(spark: Any, folder: str, t
 
 
 @pytest.mark.spec("querying.outlines")
-def test_tasks_that_count_look_too(spark: Any, folder: str) -> None:
+def test_counting_tasks_inspect_deferred_row_groups(spark: Any, folder: str) -> None:
     agg = {"rows": "count", "last": ("max", "row")}
     (found,) = query(spark, folder, agg, where=col("n") < 5).collect()
     assert tuple(found) == (GROUPS * 5, (GROUPS - 1) * ROWS + 4)

@@ -50,7 +50,7 @@ def test_columns_are_matched_by_name(spark: Any, folder: Path) -> None:
     assert {row["at"] for row in rows.collect()} == {row["at"] for row in theirs.collect()}
 
 
-def test_without_union_files_that_differ_are_an_error_that_names_both(spark: Any, folder: Path) -> None:
+def test_different_files_without_union_are_an_error_that_names_both(spark: Any, folder: Path) -> None:
     with pytest.raises(PySparkException, match=r"(?s)b\.parquet.*a\.parquet"):
         read(spark, str(folder)).collect()
 
@@ -62,19 +62,19 @@ def test_without_union_files_that_differ_are_an_error_that_names_both(spark: Any
         ("include_row_numbers", "", "expected the name"),
     ],
 )
-def test_wrong_options_are_told(folder: Path, option: str, value: str, message: str) -> None:
+def test_invalid_options_are_reported(folder: Path, option: str, value: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Query.from_options({"path": str(folder), option: value}).schema()
 
 
-def test_types_without_one_in_common_are_named_with_both_files(folder: Path, tmp_path: Path) -> None:
+def test_types_without_a_common_type_are_named_with_both_files(folder: Path, tmp_path: Path) -> None:
     pqext.write_table(pa.table({"id": ["x"]}), tmp_path / "c.parquet")
     paths = f'["{folder}/a.parquet", "{tmp_path}/c.parquet"]'
     with pytest.raises(ValueError, match=r"id.*int32.*string.*c\.parquet"):
         Query.from_options({"paths": paths, "schema": "union"})
 
 
-def test_columns_may_be_a_mapping_and_errors_are_in_the_notation_of_the_filter(spark: Any, tmp_path: Path) -> None:
+def test_columns_may_be_a_mapping_and_errors_use_the_filter_notation(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     pqext.write_table(pa.table({"i": [1, 2], "tz": pa.array([0, 1], pa.timestamp("us", "UTC"))}), path)
     columns = {"twice": col("i") * 2, "j": "i"}
@@ -86,7 +86,7 @@ def test_columns_may_be_a_mapping_and_errors_are_in_the_notation_of_the_filter(s
 
 
 @pytest.mark.spec("spark.read.columns")
-def test_union_of_names_that_differ_in_case_follows_the_session(spark: Any, tmp_path: Path) -> None:
+def test_union_of_names_differing_in_case_follows_the_session(spark: Any, tmp_path: Path) -> None:
     for number, name in enumerate(("a", "A")):
         pq.write_table(pa.table({"id": [number], name: [10 + number]}), tmp_path / f"{number}.parquet")
     path = str(tmp_path)
@@ -107,7 +107,7 @@ def test_union_of_names_that_differ_in_case_follows_the_session(spark: Any, tmp_
 
 
 @pytest.mark.parametrize("names", [("s.a", "s.A"), ("l.element.a", "l.element.A")])
-def test_fields_that_differ_in_case_are_named_by_their_path(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_fields_that_differ_in_case_are_named_by_path(tmp_path: Path, names: tuple[str, str]) -> None:
     for number, name in enumerate(names):
         struct = [{name[-1]: number}]
         table = pa.table({name[0]: pa.array([struct if "." in name[2:] else struct[0]])})

@@ -19,7 +19,7 @@ def rows(frame: Any) -> list[str]:
 
 
 @pytest.mark.spec("spark.append.merged")
-def test_an_append_adds_columns_and_fields_as_spark_merges_them(spark: Any, tmp_path: Path) -> None:
+def test_append_adds_columns_and_fields_like_spark_schema_merging(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write(spark.sql("select 1L id, named_struct('a', 1) s"), path)
     wider = spark.sql("select 2L id, named_struct('a', 2, 'b', 'x') s, 'y' text, 1.5D number")
@@ -40,7 +40,7 @@ def test_an_append_adds_columns_and_fields_as_spark_merges_them(spark: Any, tmp_
 
 
 @pytest.mark.spec("spark.append.merged")
-def test_an_append_widens_types_by_their_values(spark: Any, tmp_path: Path) -> None:
+def test_append_widens_types_without_loss(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     write(spark.sql("select 1 i, cast(1 as byte) b, cast(1.5 as float) f, cast(1.25 as decimal(5, 2)) d, 7 n"), path)
     wide = spark.sql(
@@ -60,7 +60,7 @@ def test_an_append_widens_types_by_their_values(spark: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.spec("spark.append.merged")
-def test_a_partitioned_folder_takes_new_columns_in_its_partitions(spark: Any, tmp_path: Path) -> None:
+def test_partitioned_folder_accepts_new_columns(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     frame = spark.range(4).withColumn("k", F.col("id") % 2)
     write(frame, path, partition_by="k")
@@ -94,7 +94,7 @@ def test_a_partitioned_folder_takes_new_columns_in_its_partitions(spark: Any, tm
     ],
     ids=str,
 )
-def test_types_widen_only_where_every_value_stays(first: Any, other: Any, merged: Any) -> None:
+def test_types_widen_only_without_loss(first: Any, other: Any, merged: Any) -> None:
     for one, two in ((first, other), (other, first)):
         schemas = pa.schema([("c", one)]), pa.schema([("c", two)])
         if merged is None:
@@ -105,7 +105,7 @@ def test_types_widen_only_where_every_value_stays(first: Any, other: Any, merged
 
 
 @pytest.mark.spec("spark.append.merged")
-def test_fields_that_differ_in_case_alone_are_not_merged() -> None:
+def test_fields_that_differ_only_in_case_are_not_merged() -> None:
     lower, upper = (pa.struct([(name, pa.int64())]) for name in "aA")
     for one, two, path in (
         (lower, upper, "c"),

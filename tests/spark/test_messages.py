@@ -28,7 +28,7 @@ def _message(call: Any) -> str:
 
 
 @pytest.mark.spec("spark.messages")
-def test_limits_and_schemas_name_the_options_of_spark(spark: Any, tmp_path: Path) -> None:
+def test_limits_and_schemas_name_spark_options(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "large.parquet")
     pqext.write_table(pa.table({"a": ["x" * 1000] * 100}), path, dictionary=False)
     assert "raise it with memory_bytes=" in _message(lambda: read(spark, path, memory_bytes=1000).collect())
@@ -43,7 +43,7 @@ def test_limits_and_schemas_name_the_options_of_spark(spark: Any, tmp_path: Path
 
 
 @pytest.mark.spec("spark.messages")
-def test_an_append_says_which_readers_could_read_both(spark: Any, tmp_path: Path) -> None:
+def test_rejected_append_states_which_readers_could_read_both(spark: Any, tmp_path: Path) -> None:
     target = str(tmp_path / "out")
     write(spark.sql("select 1 as a").coalesce(1), target)
     told = _message(lambda: write(spark.sql("select 1 as a, 2 as b").coalesce(1), target, "append"))
@@ -55,7 +55,7 @@ def test_an_append_says_which_readers_could_read_both(spark: Any, tmp_path: Path
 
 
 @pytest.mark.spec("spark.messages")
-def test_a_strict_cast_names_value_path_type_and_remedy(spark: Any) -> None:
+def test_strict_cast_error_names_value_path_type_and_remedy(spark: Any) -> None:
     df = spark.sql("""select parse_json('{"a": "zz", "b": [1, "x"]}') as v""")
     for path, type, told in (
         ("$.a", "int", 'the value "zz" at $.a does not cast to INT'),
@@ -67,7 +67,7 @@ def test_a_strict_cast_names_value_path_type_and_remedy(spark: Any) -> None:
 
 
 @pytest.mark.spec("spark.messages")
-def test_documents_that_span_lines_name_the_forms(spark: Any, tmp_path: Path) -> None:
+def test_error_for_multiline_documents_names_the_formats(spark: Any, tmp_path: Path) -> None:
     documents = [{"a": number} for number in range(5)]
     path, target = tmp_path / "array.json", str(tmp_path / "out")
     path.write_text(json.dumps(documents, indent=1))

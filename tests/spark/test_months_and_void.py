@@ -48,7 +48,7 @@ def note_of(path: str) -> Any:
 
 @pytest.mark.spec("spark.months")
 @pytest.mark.parametrize("engine", ["python", "auto"])
-def test_intervals_of_months_are_read_as_spark_reads_them(spark: Any, months: tuple[str, Any], engine: Any) -> None:
+def test_month_intervals_are_read_like_in_spark(spark: Any, months: tuple[str, Any], engine: Any) -> None:
     ours, theirs = read(spark, months[0], engine=engine), months[1]
     assert ours.schema == theirs.schema
     assert ours.schema["ym"].metadata == theirs.schema["ym"].metadata == {"comment": "how long"}
@@ -65,14 +65,14 @@ def test_intervals_of_months_are_read_as_spark_reads_them(spark: Any, months: tu
 
 
 @pytest.mark.spec("spark.months")
-def test_intervals_of_months_are_counted_and_not_added(spark: Any, months: tuple[str, Any]) -> None:
+def test_month_intervals_are_counted_but_not_summed(spark: Any, months: tuple[str, Any]) -> None:
     assert query(spark, months[0], {"n": ("count", "ym")}).first().n == months[1].select("ym").dropna().count() == 3
     with pytest.raises(Exception, match="max is not defined for column 'ym' of type interval year to month"):
         query(spark, months[0], {"n": ("max", "ym")}).collect()
 
 
 @pytest.mark.spec("spark.months")
-def test_the_data_source_names_intervals_of_months_and_a_remedy(spark: Any, months: tuple[str, Any]) -> None:
+def test_data_source_names_month_intervals_and_a_remedy(spark: Any, months: tuple[str, Any]) -> None:
     source = spark.read.format("pqext")
     ours = source.load(months[0])
     assert ours.schema == months[1].schema
@@ -90,7 +90,7 @@ def test_the_data_source_names_intervals_of_months_and_a_remedy(spark: Any, mont
 
 
 @pytest.mark.spec("spark.months.writing")
-def test_intervals_of_months_are_written_as_spark_writes_them(
+def test_month_intervals_are_written_like_in_spark(
     spark: Any, months: tuple[str, Any], tmp_path: Path
 ) -> None:
     path = str(tmp_path / "t")
@@ -113,7 +113,7 @@ def test_intervals_of_months_are_written_as_spark_writes_them(
 
 
 @pytest.mark.spec("spark.void")
-def test_void_columns_are_written_and_read_as_spark_does(spark: Any, tmp_path: Path) -> None:
+def test_void_columns_round_trip_like_in_spark(spark: Any, tmp_path: Path) -> None:
     frame = spark.sql(VOID).coalesce(1)
     theirs, ours, source = (str(tmp_path / name) for name in ("theirs", "ours", "source"))
     frame.write.parquet(theirs)
@@ -133,7 +133,7 @@ def test_void_columns_are_written_and_read_as_spark_does(spark: Any, tmp_path: P
 
 
 @pytest.mark.spec("spark.void")
-def test_maps_with_keys_of_void_are_an_error_that_names_them(spark: Any, tmp_path: Path) -> None:
+def test_maps_with_void_keys_are_an_error_that_names_them(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.sql("select 1 as id, map() as m").write.parquet(path)
     assert read(spark, path).schema["m"].dataType == T.MapType(T.NullType(), T.NullType())

@@ -27,14 +27,14 @@ def shredded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @native_geometry
-def test_spark_s_own_reader_finds_the_rows_but_skips_none_by_a_variant_path(spark: Any, shredded: Path) -> None:
+def test_spark_reader_matches_but_does_not_skip_by_a_variant_path(spark: Any, shredded: Path) -> None:
     assert spark.read.parquet(str(shredded)).where(BY_PATH).count() == peer_files.GROUP
     damaged = spark.read.parquet(str(peer_files.damaged(shredded)))
     with pytest.raises((PySparkException, Py4JJavaError), match="don't know what type"):
         damaged.select("event").where(BY_PATH).count()
 
 
-def test_data_source_pqext_skips_by_a_variant_path_and_by_a_box(spark: Any, shredded: Path) -> None:
+def test_data_source_skips_by_a_variant_path_and_by_a_box(spark: Any, shredded: Path) -> None:
     damaged = str(peer_files.damaged(shredded))
     by_path = col("event").variant("$.mag", "double") >= peer_files.LAST_MAG
     assert read(spark, damaged, where=by_path).count() == peer_files.GROUP
@@ -44,7 +44,7 @@ def test_data_source_pqext_skips_by_a_variant_path_and_by_a_box(spark: Any, shre
 
 
 @native_geometry
-def test_spark_joins_skips_by_a_covering_and_writes_a_box_that_spans_the_globe(spark: Any, tmp_path: Path) -> None:
+def test_spark_joins_skip_by_a_covering_but_write_a_globe_spanning_box(spark: Any, tmp_path: Path) -> None:
     points = geo.from_points([179.0, -179.0], [-17.0, -18.0])
     frame = spark.createDataFrame([(bytes(wkb),) for wkb in points.to_pylist()], "wkb BINARY").coalesce(1)
     frame.selectExpr("st_geomfromwkb(wkb, 4326) AS geom").write.parquet(str(tmp_path / "points"))

@@ -81,7 +81,7 @@ def test_overlapping_ingests_of_one_file_add_its_rows_once(
 
 
 @pytest.mark.spec("spark.ingest.once")
-def test_a_job_that_stalls_before_its_commit_adds_only_files_that_no_other_job_added(
+def test_stalled_job_adds_only_files_that_no_other_job_added(
     spark: Any, source: Path, dest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, options = dest
@@ -109,7 +109,7 @@ def test_a_job_that_stalls_before_its_commit_adds_only_files_that_no_other_job_a
 
 
 @pytest.mark.spec("spark.ingest.once")
-def test_a_job_that_an_overwrite_overtakes_adds_the_files_that_it_would_have_skipped(
+def test_job_overtaken_by_an_overwrite_adds_the_files_it_would_skip(
     spark: Any, source: Path, dest: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, options = dest
@@ -128,7 +128,7 @@ def test_a_job_that_an_overwrite_overtakes_adds_the_files_that_it_would_have_ski
 
 
 @pytest.mark.spec("spark.ingest.store")
-def test_a_job_that_commits_between_check_and_decision_of_another_makes_its_note_void(
+def test_job_overtaken_between_check_and_decision_is_void(
     spark: Any, source: Path, s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dest = ("s3://bucket/data/out", s3.options)
@@ -150,7 +150,7 @@ def test_a_job_that_commits_between_check_and_decision_of_another_makes_its_note
 
 
 @pytest.mark.spec("spark.ingest.same-file")
-def test_a_file_is_known_by_content_and_path(spark: Any, source: Path, tmp_path: Path) -> None:
+def test_file_is_identified_by_content_and_path(spark: Any, source: Path, tmp_path: Path) -> None:
     dest = (str(tmp_path / "out"), None)
 
     def ingest(path: Any = source) -> Any:
@@ -168,7 +168,7 @@ def test_a_file_is_known_by_content_and_path(spark: Any, source: Path, tmp_path:
 
 
 @pytest.mark.spec("spark.ingest.arguments")
-def test_other_arguments_for_ingested_files_are_refused(spark: Any, source: Path, tmp_path: Path) -> None:
+def test_different_arguments_for_ingested_files_are_rejected(spark: Any, source: Path, tmp_path: Path) -> None:
     dest = (str(tmp_path / "out"), None)
 
     def ingest(schema: Any = "id BIGINT", **arguments: Any) -> Any:
@@ -194,7 +194,7 @@ def test_other_arguments_for_ingested_files_are_refused(spark: Any, source: Path
 
 
 @pytest.mark.spec("spark.ingest.arguments")
-def test_only_arguments_that_change_rows_are_a_difference(spark: Any, source: Path, tmp_path: Path) -> None:
+def test_only_arguments_that_change_rows_are_compared(spark: Any, source: Path, tmp_path: Path) -> None:
     dest = str(tmp_path / "out")
 
     def ingest(**arguments: Any) -> Any:

@@ -29,7 +29,7 @@ def write(folder: Path, table: pa.Table, division: Division, rows: int = 1000, *
         return files.close()
 
 
-def test_values_name_folders_as_spark_and_hive_name_them(tmp_path: Path) -> None:
+def test_folder_names_match_spark_and_hive(tmp_path: Path) -> None:
     values = ["a/b", None, "", "x=1%", "é", "a/b"]
     days = [date(2020, 1, 2), None, date(1999, 12, 31), date(1, 1, 1), date(2020, 1, 2), date(2020, 1, 2)]
     table = pa.table({"k": values, "n": range(6), "day": pa.array(days), "yes": [True, False, None, True, True, True]})
@@ -48,7 +48,7 @@ def test_values_name_folders_as_spark_and_hive_name_them(tmp_path: Path) -> None
     assert ours.to_pylist() == [{"n": 3, "k": "x=1%", "day": date(1, 1, 1), "yes": "true"}]
 
 
-def test_files_have_no_more_rows_and_about_the_bytes_that_are_asked_for(tmp_path: Path) -> None:
+def test_files_are_limited_in_rows_and_approximately_in_bytes(tmp_path: Path) -> None:
     table = pa.table({"k": [n % 2 for n in range(1000)], "n": range(1000)})
     done = write(tmp_path / "rows", table, Division(("k",), max_records_per_file=150), rows=170)
     assert sorted(one.file.rows for one in done) == [50, 50, *[150] * 6]
@@ -63,7 +63,7 @@ def test_files_have_no_more_rows_and_about_the_bytes_that_are_asked_for(tmp_path
     assert pqext.read_table(tmp_path / "bytes").num_rows == 60_000
 
 
-def test_each_file_of_a_partition_infers_its_own_shredding_and_tells_it(tmp_path: Path) -> None:
+def test_each_file_of_a_partition_infers_and_reports_its_shredding(tmp_path: Path) -> None:
     texts = ['{"a": 1}' if n % 2 else '{"b": "x"}' for n in range(100)]
     values = variant.parse_json(texts)
     schema = pa.schema([pa.field("k", pa.int64()), variant_field("v")])
@@ -77,7 +77,7 @@ def test_each_file_of_a_partition_infers_its_own_shredding_and_tells_it(tmp_path
         assert pq.ParquetFile(tmp_path / one.file.name).schema_arrow.field("v").type.num_fields == 3
 
 
-def test_more_partitions_than_files_may_be_open_are_written_in_turns(
+def test_partitions_beyond_the_open_file_limit_are_written_in_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pqext.dataset.writing.part_files._OPEN_FILES", 3)
@@ -88,14 +88,14 @@ def test_more_partitions_than_files_may_be_open_are_written_in_turns(
     assert sorted(pqext.read_table(tmp_path)["n"].to_pylist()) == [*range(50)]
 
 
-def test_every_text_names_a_folder_that_reads_back(tmp_path: Path) -> None:
+def test_every_text_is_a_folder_name_that_round_trips(tmp_path: Path) -> None:
     texts = ["\0", "a\0b", ".", "..", "a/b", "a=b", "%41", "é", " ", "\n", "_", "\\"]
     write(tmp_path, pa.table({"k": texts, "n": range(len(texts))}), Division(("k",)))
     found = pqext.read_table(tmp_path).sort_by("n")
     assert found["k"].to_pylist() == texts
 
 
-def test_an_error_leaves_no_file(tmp_path: Path) -> None:
+def test_error_leaves_no_file(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 2], "n": [1, 2]})
     staged = StagedFolder(str(tmp_path))
 
@@ -121,7 +121,7 @@ def test_an_error_leaves_no_file(tmp_path: Path) -> None:
         (("k", "x", "n"), TypeError, "cannot name folders"),
     ],
 )
-def test_columns_that_cannot_name_folders_are_refused(columns: Any, error: Any, message: str) -> None:
+def test_columns_unsuitable_for_partitioning_are_rejected(columns: Any, error: Any, message: str) -> None:
     schema = pa.schema([("k", pa.int32()), ("x", pa.float64()), ("n", pa.string())])
     with pytest.raises(error, match=message):
         check_division(Division(columns), schema)
@@ -133,7 +133,7 @@ def test_columns_that_cannot_name_folders_are_refused(columns: Any, error: Any, 
         check_division(Division(max_records_per_file=0), schema)
 
 
-def test_files_that_hold_the_columns_of_folders_are_not_put_beside_these(tmp_path: Path) -> None:
+def test_files_with_partition_columns_are_not_mixed_with_partitioned_files(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 2], "n": [1, 2]})
     write(tmp_path, table, Division(("k",)))
     check_folder(tmp_path, False, append_check(lambda: empty_file(table.select(["n"]).schema, {}), ("k",)))

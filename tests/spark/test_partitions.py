@@ -25,7 +25,7 @@ def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_what_spark_wrote_reads_as_spark_reads_it(spark: Any, folder: Path) -> None:
+def test_folders_written_by_spark_are_read_like_in_spark(spark: Any, folder: Path) -> None:
     ours, theirs = read(spark, str(folder)), spark.read.parquet(str(folder))
     assert ours.dtypes == theirs.dtypes
     expected = sorted(theirs.collect(), key=str)
@@ -40,7 +40,7 @@ def test_what_spark_wrote_reads_as_spark_reads_it(spark: Any, folder: Path) -> N
     assert ours.groupBy("n").count().count() == 2
 
 
-def test_dates_keep_their_type_and_codes_their_zeros(spark: Any, tmp_path: Path) -> None:
+def test_dates_preserve_their_type_and_codes_their_leading_zeros(spark: Any, tmp_path: Path) -> None:
     folder = str(tmp_path / "days")
     days = spark.range(4).select("id", F.expr("date '2024-02-28' + cast(id as int)").alias("day"))
     days.withColumn("zip", F.lpad("id", 5, "0")).repartition(1).write.partitionBy("day", "zip").parquet(folder)
@@ -60,7 +60,7 @@ def test_dates_keep_their_type_and_codes_their_zeros(spark: Any, tmp_path: Path)
     assert [task.prune_reason is None for task in plan.tasks].count(True) == 1
 
 
-def test_files_that_a_filter_on_folders_refuses_are_not_opened(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_files_excluded_by_a_partition_filter_are_not_opened(spark: Any, folder: Path, tmp_path: Path) -> None:
     filter = (pqext.col("n") == -1) & (pqext.col("k") == "c/d:e")
     assert [task.prune_reason is None for task in explain_read(str(folder), where=filter).tasks].count(True) == 0
     filter = (pqext.col("n") == 0) & (pqext.col("k") == "c/d:e")
@@ -72,7 +72,7 @@ def test_files_that_a_filter_on_folders_refuses_are_not_opened(spark: Any, folde
     assert [row.n for row in both.collect()] == [0, 0]
 
 
-def test_alternatives_and_names_of_files_choose_what_is_read(spark: Any, folder: Path, tmp_path: Path) -> None:
+def test_alternatives_and_file_name_patterns_select_files(spark: Any, folder: Path, tmp_path: Path) -> None:
     some = f"{folder}/k={{é,x%3Dy}}/n=*"
     expected = sorted(map(str, spark.read.option("basePath", str(folder)).parquet(some).collect()))
     assert sorted(map(str, read(spark, some).collect())) == expected
@@ -90,13 +90,13 @@ def test_alternatives_and_names_of_files_choose_what_is_read(spark: Any, folder:
         read(spark, str(tmp_path), path_glob_filter=["*.parquet"])  # type: ignore[arg-type]
 
 
-def test_arguments_of_others_are_told_ours(spark: Any, folder: Path) -> None:
+def test_arguments_of_other_apis_suggest_ours(spark: Any, folder: Path) -> None:
     for name, ours in (("filter", "use where"), ("pathGlobFilter", "use path_glob_filter")):
         with pytest.raises(TypeError, match=f"has no argument '{name}'; {ours}"):
             read(spark, str(folder), **{name: "x"})
 
 
-def test_partitioning_can_be_left_out(spark: Any, folder: Path) -> None:
+def test_partitioning_can_be_disabled(spark: Any, folder: Path) -> None:
     assert read(spark, str(folder), partitioning=None).columns == ["x"]
     assert spark.read.format("pqext").option("partitioning", "none").load(str(folder)).columns == ["x"]
     with pytest.raises(ValueError, match="expected hive or none"):

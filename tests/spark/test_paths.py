@@ -29,12 +29,12 @@ from pqext.spark.base.files import local_path, option_paths
         ("file:///a%2520b", "/a%20b"),
     ],
 )
-def test_plain_paths_stay_and_file_uris_are_decoded(path: str, local: str) -> None:
+def test_plain_paths_are_unchanged_and_file_uris_are_decoded(path: str, local: str) -> None:
     assert local_path(path) == local
 
 
 @pytest.mark.parametrize("path", ["x/y", "./x", "../*.parquet", "x:y/z", "a%20b"])
-def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
+def test_relative_paths_start_at_the_driver_folder(path: str) -> None:
     assert local_path(path) == os.path.join(os.getcwd(), path)
 
 
@@ -54,12 +54,12 @@ def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
         ("hdfs://user:PW@h/x", "^hdfs://h/x is not on a local file system"),
     ],
 )
-def test_what_is_not_on_this_machine_is_refused(path: str, text: str) -> None:
+def test_paths_of_other_machines_are_rejected(path: str, text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):
         local_path(path)
 
 
-def test_paths_of_databricks_are_those_of_its_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_databricks_paths_refer_to_the_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnsupportedError, match=r"dbfs:/t is on Databricks' file system.* pass the path of a volume"):
         local_path("dbfs:/t")
     monkeypatch.setattr(files, "DBFS", str(tmp_path))
@@ -67,13 +67,13 @@ def test_paths_of_databricks_are_those_of_its_mount(tmp_path: Path, monkeypatch:
     assert option_paths({"path": "dbfs:///t"}, remote=True) == [str(tmp_path / "t")]
 
 
-def test_no_path_is_told(tmp_path: Path) -> None:
+def test_missing_path_is_reported(tmp_path: Path) -> None:
     for options in ({}, {"paths": "[]"}, {"path": ""}, {"paths": '[""]'}):
         with pytest.raises(ValueError, match=r"no path: pass one to load\(\) or save\(\)"):
             option_paths(options)
 
 
-def test_spark_reads_and_writes_where_the_path_says(spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_and_writes_at_the_same_path(spark: Any, tmp_path: Path) -> None:
     plain, spaced = tmp_path / "a%20b", tmp_path / "a b"
     spark.range(3).write.format("pqext").mode("append").save(str(plain))
     spark.range(5).write.format("pqext").mode("append").save(spaced.as_uri())
@@ -87,7 +87,7 @@ def test_spark_reads_and_writes_where_the_path_says(spark: Any, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a b", "a%20b"]
 
 
-def test_relative_paths_name_the_same_files_in_reads_and_saves(
+def test_relative_paths_refer_to_the_same_files_in_reads_and_saves(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

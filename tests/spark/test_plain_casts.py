@@ -89,7 +89,7 @@ OF_TODAY = {("time", "timestamp"), ("time", "timestamp_ntz")}  # casts.today
 
 @pytest.mark.skipif(SPARK_4_1, reason="Spark 4.1 has no TIME type")
 @pytest.mark.parametrize("source", SOURCES)
-def test_casts_of_plain_columns_are_those_of_spark(spark: Any, source: str) -> None:
+def test_casts_of_plain_columns_match_spark(spark: Any, source: str) -> None:
     array = SOURCES[source]
     batch = pa.record_batch({"x": array})
     with settings(spark, {"spark.sql.session.timeZone": "UTC", "spark.sql.timeType.enabled": "true"}):

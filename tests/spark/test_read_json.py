@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pqext.spark import read_json
 
 
-def test_every_line_becomes_the_variant_that_spark_parses_from_it(spark: Any, events_file: Path) -> None:
+def test_every_line_is_parsed_to_the_same_variant_as_in_spark(spark: Any, events_file: Path) -> None:
     ours = read_json(spark, str(events_file), column="event", partition_bytes=200_000)
     assert ours.schema.simpleString() == "struct<event:variant>"
     theirs = spark.read.text(str(events_file)).select(F.parse_json("value").alias("event"))
@@ -20,7 +20,7 @@ def test_every_line_becomes_the_variant_that_spark_parses_from_it(spark: Any, ev
     assert sorted(ours.select(text).collect()) == sorted(theirs.select(text).collect())
 
 
-def test_folders_and_patterns_name_all_their_files_but_hidden_ones(spark: Any, tmp_path: Path) -> None:
+def test_folders_and_patterns_include_all_but_hidden_files(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     for name, text in (("a.json", "1\n\n2"), ("deep/b.json", "\r\n3\r\n"), ("_hidden", "not JSON"), ("empty.json", "")):
         (tmp_path / name).write_text(text)
@@ -33,7 +33,7 @@ def test_folders_and_patterns_name_all_their_files_but_hidden_ones(spark: Any, t
     assert values(str(tmp_path / "empty.json")) == []
 
 
-def test_a_line_that_is_not_json_stops_the_job_with_file_line_and_reason(spark: Any, tmp_path: Path) -> None:
+def test_invalid_json_line_aborts_the_job_with_file_line_and_reason(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     lines = [json.dumps({"n": n}) for n in range(1, 100)]
     lines[72] = '{"n": 0x10}'
@@ -42,7 +42,7 @@ def test_a_line_that_is_not_json_stops_the_job_with_file_line_and_reason(spark: 
         read_json(spark, str(path), partition_bytes=64).collect()
 
 
-def test_lines_that_are_not_json_are_null_when_asked_and_counted_by_their_errors(spark: Any, tmp_path: Path) -> None:
+def test_invalid_json_lines_are_null_on_request_and_counted(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_bytes(b'{"n": 1}\n{"n"\n\nnull\n\xff\n{"n": 2}\n')
     df = read_json(spark, str(path), on_error="null", error_column="_error", partition_bytes=5).cache()
@@ -57,7 +57,7 @@ def test_lines_that_are_not_json_are_null_when_asked_and_counted_by_their_errors
     df.unpersist()
 
 
-def test_a_file_that_is_not_there_and_an_option_that_is_none_are_named(spark: Any, tmp_path: Path) -> None:
+def test_missing_file_and_unknown_option_are_named(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="nothing-here"):
         read_json(spark, str(tmp_path / "nothing-here")).collect()
     with pytest.raises(Exception, match="unknown option 'colum'"):
@@ -68,7 +68,7 @@ def test_a_file_that_is_not_there_and_an_option_that_is_none_are_named(spark: An
 
 
 @pytest.mark.slow
-def test_a_schema_may_name_the_columns_and_nothing_else(spark: Any, tmp_path: Path) -> None:
+def test_schema_may_only_name_the_columns(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "lines.json"
     path.write_text('{"a": 1}\nnot JSON\n')
     reader = spark.read.format("pqext_json").option("on_error", "null")

@@ -57,7 +57,7 @@ def test_folders_of_a_store_are_read_with_partitions_and_pruned(spark: Any, s3: 
 
 
 @pytest.mark.usefixtures("hadoop")
-def test_credentials_come_from_spark_s_hadoop_settings(spark: Any, folder: str) -> None:
+def test_credentials_are_taken_from_spark_hadoop_settings(spark: Any, folder: str) -> None:
     assert read(spark, [f"{folder}/part=0", f"{folder}/part=1/rows.parquet"]).count() == 200
 
 
@@ -76,7 +76,7 @@ def test_json_lines_of_a_store_are_read_in_ranges_and_decompressed(spark: Any, s
     ]
 
 
-def test_errors_name_the_place_and_no_secret(spark: Any, s3: S3, folder: str) -> None:
+def test_errors_name_the_location_without_secrets(spark: Any, s3: S3, folder: str) -> None:
     with pytest.raises(PySparkException, match=r"bucket/nothing") as caught:
         read(spark, "s3://bucket/nothing", storage_options=s3.options)
     assert SECRET not in str(caught.value)

@@ -35,7 +35,7 @@ spark.stop()
 
 
 @pytest.mark.slow
-def test_tasks_that_fail_twice_give_their_rows_once(tmp_path: Path) -> None:
+def test_tasks_that_fail_twice_return_their_rows_once(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", STEPS, str(tmp_path / "out")], capture_output=True, text=True)
     assert ran.stdout.split()[-1:] == ["40"], ran.stderr
     assert sorted(pqext.read_table(tmp_path / "out")["id"].to_pylist()) == list(range(40))

@@ -75,12 +75,12 @@ def filters(df: DataFrame, number: int, by_pqext: bool) -> DataFrame:
     return where(df, expression) if by_pqext else df.where(text)
 
 
-def test_local_session_leaves_the_setting_off(spark: Any) -> None:
+def test_local_session_disables_the_setting(spark: Any) -> None:
     assert spark.conf.get(PUSHDOWN) == "false"
     assert local_session().conf.get(PUSHDOWN) == "false"
 
 
-def test_a_filter_changes_no_later_action(spark: Any, folder: str, pushdown: str) -> None:
+def test_filter_does_not_affect_later_actions(spark: Any, folder: str, pushdown: str) -> None:
     df = read(spark, folder)
     assert [df.where("id = 5").count(), df.count()] == [1, ROWS]
     df.createOrReplaceTempView("reused")
@@ -107,7 +107,7 @@ steps = st.one_of(
     deadline=None,
 )
 @given(steps=st.lists(steps, min_size=3, max_size=7))
-def test_frames_used_again_in_any_order_hold_the_rows_that_spark_s_reader_gives(
+def test_reused_frames_match_the_spark_reader_in_any_order(
     spark: Any, folder: str, pushdown: str, steps: list[tuple[Any, ...]]
 ) -> None:
     ours, theirs = [read(spark, folder)], [spark.read.parquet(str(Path(folder).with_name("plain")))]
@@ -137,7 +137,7 @@ def test_frames_used_again_in_any_order_hold_the_rows_that_spark_s_reader_gives(
             df.unpersist()
 
 
-def test_a_cached_frame_keeps_its_rows_when_it_is_asked_again(spark: Any, folder: str, tmp_path: Path) -> None:
+def test_cached_frame_preserves_its_rows_when_reused(spark: Any, folder: str, tmp_path: Path) -> None:
     for file in Path(folder).iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     df = read(spark, str(tmp_path)).cache()
@@ -148,7 +148,7 @@ def test_a_cached_frame_keeps_its_rows_when_it_is_asked_again(spark: Any, folder
     df.unpersist()
 
 
-def test_files_that_change_between_two_actions_are_told_and_never_read_in_part(spark: Any, tmp_path: Path) -> None:
+def test_files_changed_between_two_actions_are_reported(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     pq.write_table(pa.table({"id": range(10)}), path, row_group_size=5)
     df = read(spark, str(tmp_path))
@@ -169,7 +169,7 @@ def test_files_that_change_between_two_actions_are_told_and_never_read_in_part(s
         values.count()
 
 
-def test_every_option_of_a_read_is_kept_when_it_is_read_anew(spark: Any, folder: str) -> None:
+def test_every_read_option_is_preserved_when_planning_again(spark: Any, folder: str) -> None:
     again = reading._reads[read(spark, folder, ignore_missing_files=True)].again
     assert isinstance(again, partial)
     given = {"spark", "path", "columns", "where"}
@@ -178,7 +178,7 @@ def test_every_option_of_a_read_is_kept_when_it_is_read_anew(spark: Any, folder:
     assert len(again.args) == len(given) - 1
 
 
-def test_a_task_that_runs_again_is_counted_once(tmp_path: Path) -> None:
+def test_repeated_task_is_counted_once(tmp_path: Path) -> None:
     write_metrics(str(tmp_path), "task", ReadMetrics(files=1, rows_read=3))
     write_metrics(str(tmp_path), "task", ReadMetrics(files=1, rows_read=5))
     write_metrics(str(tmp_path), "other", ReadMetrics(files=1, rows_read=7))

@@ -34,7 +34,7 @@ def found(target: Path) -> dict[int, Any]:
     return dict(zip(table["n"].to_pylist(), table["k"].to_pylist(), strict=True))
 
 
-def test_a_dynamic_overwrite_replaces_the_partitions_that_are_written(tmp_path: Path) -> None:
+def test_dynamic_overwrite_replaces_the_written_partitions(tmp_path: Path) -> None:
     save(tmp_path, {"k": ["a b", "b", None, "b"], "n": [1, 2, 3, 4]}, partition_by="k")
     escaped = tmp_path / "k=a b"
     escaped.rename(tmp_path / "k=a%20b")  # as other writers name it
@@ -49,7 +49,7 @@ def test_a_dynamic_overwrite_replaces_the_partitions_that_are_written(tmp_path: 
     assert found(tmp_path) == {7: "z"}
 
 
-def test_a_partitioned_save_that_is_killed_is_seen_whole_and_finished(
+def test_killed_partitioned_save_is_visible_and_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(tmp_path, {"k": ["a", "b"], "n": [1, 2]}, partition_by="k")
@@ -76,7 +76,7 @@ def test_a_partitioned_save_that_is_killed_is_seen_whole_and_finished(
 
 @pytest.mark.spec("spark.settings.overwrite")
 @pytest.mark.parametrize("step", ["_write", "_finish"])
-def test_dynamic_overwrite_by_the_session_is_killed_before_or_after_it_is_decided(
+def test_dynamic_overwrite_of_the_session_is_atomic_when_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     save(tmp_path, {"k": ["a", "b"], "n": [1, 2]}, partition_by="k")
@@ -99,7 +99,7 @@ def test_dynamic_overwrite_by_the_session_is_killed_before_or_after_it_is_decide
     assert found(tmp_path) == ({5: "a", 2: "b"} if step == "_write" else {5: "a", 2: "b", 4: "c"})
 
 
-def test_rows_per_file_are_limited_by_the_option_that_spark_has_too(tmp_path: Path) -> None:
+def test_rows_per_file_follow_the_spark_option(tmp_path: Path) -> None:
     sink = Sink({"path": str(tmp_path), "maxRecordsPerFile": "3"}, SCHEMA, False)
     batch = pa.record_batch({"k": ["a"] * 8, "n": range(8)})
     sink.commit([sink.write(iter([batch]))])
@@ -107,7 +107,7 @@ def test_rows_per_file_are_limited_by_the_option_that_spark_has_too(tmp_path: Pa
     Sink({"path": str(tmp_path), "maxRecordsPerFile": "0"}, SCHEMA, False)
 
 
-def test_what_was_written_is_told(tmp_path: Path) -> None:
+def test_written_files_are_reported(tmp_path: Path) -> None:
     told = tmp_path / "summary.json"
     save(tmp_path / "out", {"k": ["a", "b", "a"], "n": [1, 2, 3]}, partition_by="k", summary_path=str(told))
     done = read_summary(told)
@@ -130,7 +130,7 @@ def test_what_was_written_is_told(tmp_path: Path) -> None:
         ({"partition_by": '["k", 1]'}, "partition_by is a list of columns"),
     ],
 )
-def test_options_that_do_not_suit_are_refused_before_a_task_runs(
+def test_invalid_options_are_rejected_before_a_task_runs(
     tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -138,7 +138,7 @@ def test_options_that_do_not_suit_are_refused_before_a_task_runs(
     assert not (tmp_path / "out").exists()
 
 
-def test_data_frames_are_written_in_every_mode_and_tell_what_was_written(spark: Any, tmp_path: Path) -> None:
+def test_data_frames_are_written_and_reported_in_every_mode(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "out")
     rows = spark.range(0, 40, 1, 2).selectExpr(
         "id", "id % 2 = 0 AS even", "date_add(DATE'2024-01-01', int(id % 3)) AS day",
@@ -164,7 +164,7 @@ def test_data_frames_are_written_in_every_mode_and_tell_what_was_written(spark: 
     assert pqext.read_table(path, filter=(pqext.col("day") == str(date(2024, 1, 3)))).num_rows == 13
 
 
-def test_sql_reads_and_inserts_by_a_view_and_sparks_refusals_are_known(spark: Any, tmp_path: Path) -> None:
+def test_sql_reads_and_inserts_through_a_view_within_known_limits(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "out")
     rows = spark.range(5).selectExpr("id", "id % 2 AS k")
     rows.write.format("pqext").mode("append").save(path)
@@ -185,7 +185,7 @@ def test_sql_reads_and_inserts_by_a_view_and_sparks_refusals_are_known(spark: An
 
 
 @pytest.mark.slow
-def test_a_layout_gives_files_small_boxes(spark: Any, tmp_path: Path) -> None:
+def test_spatial_layout_gives_files_small_boxes(spark: Any, tmp_path: Path) -> None:
     points = spark.range(0, 4000, 1, 4).selectExpr("id", "rand(1) * 360 - 180 x", "rand(2) * 180 - 90 y", "id % 2 k")
     places = points.withColumn("g", functions.st_point("x", "y"))
     box = (10, 10, 20, 20)
@@ -209,7 +209,7 @@ def test_a_layout_gives_files_small_boxes(spark: Any, tmp_path: Path) -> None:
         layout(places.selectExpr("parse_json('1') v"), "v")
 
 
-def test_a_thread_saves_as_the_main_one_does(spark: Any, tmp_path: Path) -> None:
+def test_secondary_thread_saves_like_the_main_thread(spark: Any, tmp_path: Path) -> None:
     def save() -> int:
         df = spark.range(3)
         written = write(df, str(tmp_path / "by write"))
@@ -222,7 +222,7 @@ def test_a_thread_saves_as_the_main_one_does(spark: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
-def test_data_frame_without_columns_is_rejected_and_the_folder_keeps_its_rows(
+def test_data_frame_without_columns_is_rejected_and_the_folder_is_unchanged(
     spark: Any, tmp_path: Path, mode: Any
 ) -> None:
     path, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
@@ -239,7 +239,7 @@ def test_data_frame_without_columns_is_rejected_and_the_folder_keeps_its_rows(
 
 
 @pytest.mark.spec("spark.settings.case")
-def test_columns_that_differ_in_case_only_are_rejected_unless_the_session_is_case_sensitive(
+def test_columns_that_differ_only_in_case_need_a_case_sensitive_session(
     spark: Any, tmp_path: Path
 ) -> None:
     path, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")

@@ -50,14 +50,14 @@ def test_collations_intervals_and_metadata_are_read(spark: Any, noted: tuple[str
 
 @pytest.mark.spec("spark.schema-note.collations")
 @pytest.mark.parametrize("condition", ["coalesce(s, 'q') = 'Abc'", "coalesce(p, 'q' collate UTF8_LCASE) = 'Abc'"])
-def test_functions_of_collated_texts_prune_nothing(spark: Any, tmp_path: Path, condition: str) -> None:
+def test_functions_of_collated_text_prune_nothing(spark: Any, tmp_path: Path, condition: str) -> None:
     path = str(tmp_path / "collated")
     spark.sql("select 'ABC' collate UTF8_LCASE s, 'abc' p").coalesce(1).write.parquet(path)
     assert read(spark, path, where=condition).collect() == spark.read.parquet(path).where(condition).collect() != []
 
 
 @pytest.mark.spec("spark.schema-note.collations")
-def test_conditions_on_collated_columns_are_left_to_spark(spark: Any, noted: tuple[str, Any]) -> None:
+def test_spark_evaluates_conditions_on_collated_columns(spark: Any, noted: tuple[str, Any]) -> None:
     ours, theirs = read(spark, noted[0]), noted[1]
     for condition, text in (
         (col("s") == "Abc", "s = 'Abc'"), (col("s").isin(["aBC"]), "s in ('aBC')"), (col("s") > "ABB", "s > 'ABB'"),
@@ -73,7 +73,7 @@ def test_conditions_on_collated_columns_are_left_to_spark(spark: Any, noted: tup
 
 
 @pytest.mark.spec("spark.schema-note.collations")
-def test_a_collation_counts_where_its_text_is_compared(spark: Any, tmp_path: Path) -> None:
+def test_collation_matters_only_where_its_text_is_compared(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "collated")
     text = "named_struct('f', if(id = 1, null, 'y') collate UTF8_LCASE, 'g', id)"
     spark.sql(f"select id, {text} n, 'x' collate UTF8_LCASE s from range(3)").coalesce(1).write.parquet(path)
@@ -90,7 +90,7 @@ def test_a_collation_counts_where_its_text_is_compared(spark: Any, tmp_path: Pat
 
 
 @pytest.mark.spec("spark.schema-note")
-def test_a_union_keeps_the_notes_of_all_files(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+def test_union_preserves_the_spark_metadata_of_all_files(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     spark.range(2).coalesce(1).write.parquet(path)
     noted[1].coalesce(1).write.mode("append").parquet(path)
@@ -100,7 +100,7 @@ def test_a_union_keeps_the_notes_of_all_files(spark: Any, noted: tuple[str, Any]
 
 
 @pytest.mark.spec("spark.schema-note")
-def test_vectors_of_ml_stay_vectors(spark: Any, tmp_path: Path) -> None:
+def test_ml_vectors_remain_vectors(spark: Any, tmp_path: Path) -> None:
     from pyspark.ml.linalg import Vectors
 
     path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
@@ -117,7 +117,7 @@ def test_vectors_of_ml_stay_vectors(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("spark.schema-note.writing")
-def test_what_pqext_writes_is_noted_for_spark(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+def test_pqext_records_spark_metadata(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
     path, theirs = str(tmp_path / "t"), noted[1]
     write(theirs.withColumn("p", F.lit(1)), path, partition_by="p")
     again = spark.read.parquet(path).drop("p")
@@ -144,7 +144,7 @@ def write_note(source: str, text: str, target: Path) -> str:
     "metadata",
     [[1], "text", None, {"a": [1, "x", {}]}, {"a": [None]}, {"a": {"b": [[1]]}}, {"pqext.interval": '"string"'}],
 )
-def test_a_note_counts_as_far_as_spark_reads_it(
+def test_spark_metadata_is_used_as_far_as_spark_reads_it(
     spark: Any, noted: tuple[str, Any], tmp_path: Path, metadata: Any
 ) -> None:
     fields = [
@@ -160,7 +160,7 @@ def test_a_note_counts_as_far_as_spark_reads_it(
 
 
 @pytest.mark.spec("spark.schema-note")
-def test_union_ignores_the_note_of_one_file_that_spark_does_not_read(
+def test_union_ignores_spark_metadata_of_a_file_that_spark_does_not_read(
     spark: Any, noted: tuple[str, Any], tmp_path: Path
 ) -> None:
     (file,) = Path(noted[0]).glob("*.parquet")
@@ -179,7 +179,7 @@ def test_union_ignores_the_note_of_one_file_that_spark_does_not_read(
 
 @pytest.mark.spec("spark.schema-note")
 @pytest.mark.parametrize("name", ["NOPE", "de_CI_CS", "utf8_lcase", "de_ai_ci_RTRIM", "unicode_CS"])
-def test_collations_are_those_that_spark_reads_in_a_note(
+def test_collations_match_those_of_spark(
     spark: Any, noted: tuple[str, Any], tmp_path: Path, name: str
 ) -> None:
     field = {"name": "s", "type": f"string collate {name}", "nullable": True, "metadata": {"comment": "c"}}
@@ -191,20 +191,20 @@ def test_collations_are_those_that_spark_reads_in_a_note(
 
 
 @pytest.mark.spec("spark.schema-note")
-def test_names_of_collations_are_those_of_spark(spark: Any) -> None:
+def test_collation_names_match_spark(spark: Any) -> None:
     names = [row.NAME for row in spark.sql("select NAME from collations()").collect()]
     assert names == [canonical_collation(name.swapcase()) for name in names]
 
 
 @pytest.mark.spec("spark.schema-note")
-def test_a_note_that_is_nested_beyond_measure_is_ignored(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+def test_excessively_nested_spark_metadata_is_ignored(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
     path = write_note(noted[0], "[" * 200_000, tmp_path / "t.parquet")
     for union in (None, "union"):
         assert read(spark, path, columns=["id", "s"], schema=union).schema["s"].dataType == T.StringType()
 
 
 @pytest.mark.spec("spark.schema-note")
-def test_no_module_is_imported_for_a_note(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+def test_spark_metadata_imports_no_module(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
     udt = {"type": "udt", "class": "x.Y", "pyClass": "antigravity.Y", "sqlType": "long"}
     field = {"name": "id", "type": udt, "nullable": True, "metadata": {}}
     path = write_note(noted[0], json.dumps({"type": "struct", "fields": [field]}), tmp_path / "t.parquet")

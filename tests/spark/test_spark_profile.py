@@ -30,7 +30,7 @@ GROUPS = [[NAN, 1.0, 2.0], [NAN] * 3, [-0.0] * 3, [0.0] * 3, [1.0, 2.0, None], [
 
 @pytest.mark.slow
 @pytest.mark.spec("statistics.type-order-floats")
-def test_spark_finds_nan_and_zeros_in_what_is_written_for_it(spark: Any, tmp_path: Path) -> None:
+def test_spark_finds_nan_and_zeros_in_files_of_the_spark_profile(spark: Any, tmp_path: Path) -> None:
     """By bounds of chunks and pages, dictionaries and Bloom filters; NaN is above all numbers and zeros are equal."""
     floats = [value for group in GROUPS for value in group]
     doubles = pa.array(floats, pa.float64())
@@ -77,7 +77,7 @@ def _rank(value: float) -> tuple[bool, float]:
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("ms", "UTC"), pa.timestamp("s", "UTC")])
-def test_spark_reads_timestamps_as_far_as_its_profile_goes_and_fails_beyond(
+def test_spark_reads_timestamps_within_its_profile_only(
     spark: Any, kind: pa.DataType, tmp_path: Path
 ) -> None:
     last = (2**63 - 1) // (10**3 if kind.unit == "ms" else 10**6)
@@ -100,7 +100,7 @@ def test_spark_reads_timestamps_as_far_as_its_profile_goes_and_fails_beyond(
         spark.conf.set(VECTORIZED, before)
 
 
-def test_the_sink_writes_for_spark_unless_told_otherwise(tmp_path: Path) -> None:
+def test_sink_uses_the_spark_profile_by_default(tmp_path: Path) -> None:
     schema = T.StructType([T.StructField("d", T.DoubleType())])
     for name, options, bounds in (("default", {}, False), ("spark", {"profile": "spark"}, False),
                                   ("none", {"Profile": "None"}, True)):
@@ -110,7 +110,7 @@ def test_the_sink_writes_for_spark_unless_told_otherwise(tmp_path: Path) -> None
         assert pq.read_metadata(file).row_group(0).column(0).statistics.has_min_max == bounds
 
 
-def test_options_that_the_profile_forbids_are_refused_with_the_way_round_it() -> None:
+def test_options_forbidden_by_the_profile_are_rejected_with_a_remedy() -> None:
     with pytest.raises(ValueError, match=r'"spark" forbids it, which is the default in Spark; option profile=none'):
         write_options({"compression": "brotli"})
     assert write_options({"compression": "brotli", "profile": "none"}) == {"compression": "brotli", "profile": None}
@@ -121,18 +121,18 @@ def test_options_that_the_profile_forbids_are_refused_with_the_way_round_it() ->
 @pytest.mark.parametrize(
     "checkpoint", [pqext.Checkpoint(row_groups=2, seconds=60), pqext.Checkpoint(bytes=64_000_000), 16, "30s"]
 )
-def test_checkpoints_are_options_as_text(checkpoint: Any) -> None:
+def test_checkpoint_option_round_trips_as_text(checkpoint: Any) -> None:
     expected = as_checkpoint(parse_checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint)
     assert write_options({"checkpoint": as_text(checkpoint)})["checkpoint"] == expected
 
 
 @pytest.mark.parametrize("text", ["abc", "0", '{"rows": 3}', "[1]", "true"])
-def test_other_checkpoints_are_refused(text: str) -> None:
+def test_invalid_checkpoints_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="option checkpoint"):
         write_options({"checkpoint": text})
 
 
-def test_no_save_is_durable() -> None:
+def test_durable_saves_are_rejected() -> None:
     assert write_options({"durable": "false"})["durable"] is False
     with pytest.raises(ValueError, match="the commit publishes files of tasks"):
         write_options({"durable": "true"})

@@ -60,7 +60,7 @@ CONDITIONS = ["id = 5", "x > 1000", "id < 120 AND x >= 3", "x IN (1, 2)", "NOT (
 
 
 @pytest.mark.spec("spark.engines")
-def test_filters_on_exact_bounds_are_pushed_next_to_columns_with_inexact_bounds(
+def test_filters_on_exact_bounds_apply_next_to_inexact_bounds(
     spark: Any, exact_spark: None, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ours, theirs = (
@@ -75,7 +75,7 @@ def test_filters_on_exact_bounds_are_pushed_next_to_columns_with_inexact_bounds(
         assert "x" not in filters.replace("EqualTo", "")
 
 
-def test_sql_over_a_view_reads_the_columns_and_row_groups_that_spark_s_own_reader_reads(
+def test_sql_over_a_view_reads_the_same_columns_and_row_groups_as_spark(
     spark: Any, table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plans, rows = [], []
@@ -114,7 +114,7 @@ ALL = "kind STRING, n INT, tags ARRAY<STRING>"
         ("kind STRING, n INT", False, "python"),
     ],
 )
-def test_whole_variants_are_left_to_spark_where_it_knows_all_their_types(
+def test_spark_reads_unshredded_variants_if_it_supports_all_their_types(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], shredding: str | None, odd: bool, engine: str
 ) -> None:
     path = _documents(tmp_path, shredding, *([{"at": dt.time(1, 2, 3)}] if odd else []))
@@ -135,7 +135,7 @@ def test_whole_variants_are_left_to_spark_where_it_knows_all_their_types(
         assert first == second == third
 
 
-def test_whole_variants_of_files_that_spark_wrote_are_left_to_spark(spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_unshredded_variants_of_its_own_files(spark: Any, tmp_path: Path) -> None:
     rows = spark.range(20).select(F.parse_json(F.concat(F.lit('{"n": '), "id", F.lit(', "m": [1]}'))).alias("v"))
     rows.coalesce(1).write.parquet(str(tmp_path / "spark"))
     assert explain_read(str(tmp_path / "spark"), engine="auto", spark=spark).engine == "native"
@@ -149,7 +149,7 @@ def test_whole_variants_of_files_that_spark_wrote_are_left_to_spark(spark: Any, 
 
 
 @pytest.mark.spec("spark.counts")
-def test_count_reads_no_pages_and_agrees_with_spark(spark: Any, table: str, tmp_path: Path) -> None:
+def test_count_reads_no_pages_and_matches_spark(spark: Any, table: str, tmp_path: Path) -> None:
     data = bytearray(Path(table).read_bytes())
     length = int.from_bytes(data[-8:-4], "little")
     data[4 : -8 - length] = b"\xff" * (len(data) - 12 - length)
@@ -163,7 +163,7 @@ def test_count_reads_no_pages_and_agrees_with_spark(spark: Any, table: str, tmp_
 
 @pytest.mark.spec("spark.counts")
 @pytest.mark.parametrize("counted_files", [COUNTED_FILES, 0])
-def test_count_has_the_rows_of_every_read(
+def test_count_matches_the_rows_of_every_read(
     spark: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_files: int
 ) -> None:
     monkeypatch.setattr("pqext.spark.reading.parquet_reader.COUNTED_FILES", counted_files)
@@ -189,7 +189,7 @@ def test_count_has_the_rows_of_every_read(
 
 @pytest.mark.spec("spark.counts")
 @pytest.mark.parametrize("counted_files", [COUNTED_FILES, 0])
-def test_count_reads_the_columns_of_the_filter_alone(
+def test_count_reads_only_the_filter_columns(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_files: int
 ) -> None:
     monkeypatch.setattr("pqext.spark.reading.parquet_reader.COUNTED_FILES", counted_files)
@@ -209,7 +209,7 @@ def test_count_reads_the_columns_of_the_filter_alone(
 
 @pytest.mark.spec("spark.counts")
 @pytest.mark.parametrize("engine", ["python", "native"])
-def test_count_agrees_with_rows_that_were_planned_before_files_came(spark: Any, engine: Any, tmp_path: Path) -> None:
+def test_count_matches_rows_planned_before_new_files(spark: Any, engine: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
     ours, theirs = read(spark, str(tmp_path), engine=engine), spark.read.parquet(str(tmp_path))
     assert (len(ours.collect()), len(theirs.collect())) == (2, 2)
@@ -239,7 +239,7 @@ def test_few_files_are_counted_without_a_job(spark: Any, table: str, engine: Any
         df.count()
 
 
-def test_a_view_with_options_skips_row_groups_and_columns(spark: Any, table: str, tmp_path: Path) -> None:
+def test_view_with_options_skips_row_groups_and_columns(spark: Any, table: str, tmp_path: Path) -> None:
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW narrow USING pqext OPTIONS (path '{table}', where 'id < 40', "
         f"columns 'id, name', metrics_path '{tmp_path}')"
@@ -274,7 +274,7 @@ def test_explain_prints_path_filter_columns_files_and_row_groups(
         explain_read(df, where=col("id") < 3)
 
 
-def test_joins_broadcast_a_small_read_by_a_hint_or_by_spark_s_own_reader(
+def test_joins_broadcast_a_small_read_by_hint_or_spark_reader(
     spark: Any, table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spark.range(3).selectExpr("id AS big").write.parquet(str(tmp_path / "big"))
@@ -293,7 +293,7 @@ def test_joins_broadcast_a_small_read_by_a_hint_or_by_spark_s_own_reader(
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
 
-def test_filters_that_spark_pushes_to_a_python_source_reach_other_scans_of_it(spark: Any) -> None:
+def test_filters_pushed_by_spark_leak_into_other_scans_of_a_python_source(spark: Any) -> None:
     """The reason why data source pqext takes no such filters. Remove both once this test fails."""
 
     class PushedReader(DataSourceReader):

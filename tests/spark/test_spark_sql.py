@@ -90,7 +90,7 @@ PATTERNS = [
 
 
 @pytest.mark.spec("querying.like")
-def test_patterns_escape_as_in_spark(spark: Any) -> None:
+def test_patterns_escape_like_in_spark(spark: Any) -> None:
     texts = [*TEXTS, "a\\_b", None]
     df = spark.createDataFrame([(text,) for text in texts], "s string").coalesce(1)
     functions = {"like": F.like, "ilike": F.ilike}
@@ -112,7 +112,7 @@ def test_patterns_escape_as_in_spark(spark: Any) -> None:
 
 
 @pytest.mark.spec("querying.like")
-def test_an_escaped_wildcard_is_read_and_pruned_as_text(spark: Any, path: str, table: pa.Table) -> None:
+def test_escaped_wildcard_is_read_and_pruned_as_text(spark: Any, path: str, table: pa.Table) -> None:
     texts = table["s"].to_pylist()
     expected = [row for row, text in enumerate(texts) if text == "a_b"]
     given: list[Any] = [r"s like 'a\_b'", "s like 'a!_b' escape '!'", col("s").like(r"a\_b"), F.col("s").like(r"a\_b")]
@@ -171,7 +171,7 @@ def _conditions() -> list[str]:
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_hundreds_of_conditions_select_the_rows_of_sparks_filter(
+def test_hundreds_of_conditions_match_the_spark_filter(
     spark: Any, new_york: None, path: str, table: pa.Table
 ) -> None:
     """What pqext evaluates is exactly what Spark says, or no less where Spark evaluates the rest."""
@@ -215,7 +215,7 @@ def _columns() -> list[Column]:
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_columns_select_the_rows_of_sparks_filter(spark: Any, new_york: None, path: str, table: pa.Table) -> None:
+def test_column_conditions_match_the_spark_filter(spark: Any, new_york: None, path: str, table: pa.Table) -> None:
     df, given = read(spark, path), _columns()
     with settings(spark, **INTERPRETED):
         truths = by_conditions(spark.read.parquet(path), given)
@@ -235,7 +235,7 @@ def test_columns_select_the_rows_of_sparks_filter(spark: Any, new_york: None, pa
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_a_read_is_narrowed_and_filtered_by_sql_and_columns(
+def test_read_is_narrowed_and_filtered_by_sql_and_columns(
     spark: Any, path: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     native = spark.read.parquet(path)
@@ -262,7 +262,7 @@ def test_a_read_is_narrowed_and_filtered_by_sql_and_columns(
     ],
 )
 @pytest.mark.spec("querying.spark-sql")
-def test_errors_of_ansi_mode_are_sparks(spark: Any, path: str, text: str) -> None:
+def test_ansi_mode_errors_match_spark(spark: Any, path: str, text: str) -> None:
     df = read(spark, path)
     raised: list[Any] = []
     makers: list[Any] = [lambda: type(df).where(df, text), lambda: where(df, text)]
@@ -362,19 +362,19 @@ LITERALS = [
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_literals_have_sparks_types_and_values(spark: Any, new_york: None, values_path: str) -> None:
+def test_literals_have_spark_types_and_values(spark: Any, new_york: None, values_path: str) -> None:
     _assert_same_outcomes(spark, values_path, LITERALS)
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_backslashes_without_escapes_are_sparks(spark: Any, values_path: str) -> None:
+def test_backslashes_without_escapes_match_spark(spark: Any, values_path: str) -> None:
     with settings(spark, spark__sql__parser__escapedStringLiterals="true"):
         texts = [r"s = 'a\b'", r"s = 'a\\b'", r"s like 'a\_b'", r"upper(s) = 'A\B'"]
         _assert_same_outcomes(spark, values_path, texts)
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_local_times_of_columns_are_of_any_time_zone(spark: Any, new_york: None, values_path: str) -> None:
+def test_local_time_columns_work_in_any_time_zone(spark: Any, new_york: None, values_path: str) -> None:
     conditions: list[Any] = []
     for hour in (3, 8, 12):
         moment, w = F.lit(dt.datetime(2024, 1, 1, hour)), F.coalesce("w", "w")
@@ -383,7 +383,7 @@ def test_local_times_of_columns_are_of_any_time_zone(spark: Any, new_york: None,
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_names_of_columns_are_not_read_as_sql(spark: Any, names_path: str) -> None:
+def test_column_names_are_not_parsed_as_sql(spark: Any, names_path: str) -> None:
     conditions = [
         F.col("p-1") > 5, F.col("`p-1`") == F.col("p"), F.col("1") == 5, F.col("p") == F.col("1"),
         F.col("b") == F.col("true"), F.col("not x"), F.col("d") >= F.col("`2024-01-01`"),
@@ -393,7 +393,7 @@ def test_names_of_columns_are_not_read_as_sql(spark: Any, names_path: str) -> No
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_names_that_are_not_in_a_column_leave_it_narrowed(spark: Any, names_path: str) -> None:
+def test_conditions_on_computed_columns_leave_the_read_narrowed(spark: Any, names_path: str) -> None:
     assert str(spark_condition(read(spark, names_path), F.abs("b").isNotNull() & (F.col("p") > 5)).tree) == "p > 5"
 
 
@@ -417,7 +417,7 @@ def test_columns_named_like_functions_and_types_prune_row_groups(spark: Any, tmp
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_columns_of_a_condition_are_read_once(spark: Any, values_path: str) -> None:
+def test_condition_columns_are_read_once(spark: Any, values_path: str) -> None:
     native = spark.read.parquet(values_path)
     for text in ("abs(i) = 44", "abs(I) = 44 and f > 0"):
         df = read(spark, values_path, ["I"], text)
@@ -429,7 +429,7 @@ def test_columns_of_a_condition_are_read_once(spark: Any, values_path: str) -> N
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_mistakes_are_shown_in_the_text(spark: Any, path: str) -> None:
+def test_errors_are_shown_at_their_position_in_the_text(spark: Any, path: str) -> None:
     df = read(spark, path)
     for text, told in (("nosuch > 5", "no column 'nosuch'"), ("uper(s) = 'A'", "function 'uper'"), ("i >", "expected")):
         with pytest.raises(ValueError, match=told):
@@ -439,7 +439,7 @@ def test_mistakes_are_shown_in_the_text(spark: Any, path: str) -> None:
 
 
 @pytest.mark.spec("querying.spark-sql")
-def test_case_of_names_counts_on_demand(spark: Any, path: str) -> None:
+def test_case_sensitivity_of_names_follows_the_option(spark: Any, path: str) -> None:
     df = read(spark, path)
     assert where(df, col("MIXED") > 30).count() == where(df, "st.b = '5' or mIXED > 30").count() - 1
     spark.conf.set("spark.sql.caseSensitive", "true")

@@ -31,7 +31,7 @@ def inside() -> int:
 
 
 @pytest.mark.parametrize(("bounded", "share"), [(False, 0.1), (True, 0.4)])
-def test_a_task_orders_all_its_rows_as_many_as_a_row_group_has_bytes_for(
+def test_task_orders_its_rows_up_to_the_bytes_of_a_row_group(
     tmp_path: Path, bounded: bool, share: float
 ) -> None:
     x, y = points()
@@ -52,7 +52,7 @@ def test_a_task_orders_all_its_rows_as_many_as_a_row_group_has_bytes_for(
 
 
 @pytest.mark.slow
-def test_rows_dealt_out_along_the_curve_leave_most_files_unread(spark: Any, tmp_path: Path) -> None:
+def test_rows_distributed_along_the_curve_leave_most_files_unread(spark: Any, tmp_path: Path) -> None:
     x, y = points()
     frame = spark.createDataFrame(pa.table({"x": x, "y": y})).repartition(4)
     placed = frame.select(functions.st_point("x", "y").alias("g"))

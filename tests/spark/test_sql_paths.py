@@ -61,7 +61,7 @@ CONDITIONS = [
 
 
 @pytest.mark.skipif(SPARK_4_1, reason="Spark 4.1 has no such paths")
-def test_paths_lead_where_those_of_spark_lead(spark: Any, documents: Any, path: Path) -> None:
+def test_paths_resolve_like_in_spark(spark: Any, documents: Any, path: Path) -> None:
     asked = [condition.replace("cast(", "try_cast(") for condition in CONDITIONS]
     for condition, expected in zip(CONDITIONS, by_spark(spark, documents, asked), strict=True):
         assert ids(path, condition) == expected, condition
@@ -78,7 +78,7 @@ QUOTED = [
 
 
 @pytest.mark.skipif(SPARK_4_1, reason="Spark 4.1 has no such paths")
-def test_quotes_that_spark_lacks_name_the_same_keys(spark: Any, documents: Any, path: Path) -> None:
+def test_quotes_unsupported_by_spark_name_the_same_keys(spark: Any, documents: Any, path: Path) -> None:
     asked = [f"try_cast(v as map<string, variant>)['{_text(key)}'] is not null" for _, key in QUOTED]
     for (condition, key), expected in zip(QUOTED, by_spark(spark, documents, asked), strict=True):
         assert ids(path, condition) == expected == [KEYS.index(key)], condition

@@ -64,7 +64,7 @@ def rows(options: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.spec("spark.store.unseen", "spark.store.overwrite")
-def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[str, Any]) -> None:
+def test_uploads_are_visible_only_after_the_commit(options: dict[str, Any]) -> None:
     target = StoreTarget(URL, options)
     files = staged(target, JOB, [1, 2, 3], ("k",))
     target.put("_pqext_ingested-1.json", b'{"version": 1, "files": []}')
@@ -80,7 +80,7 @@ def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[s
     assert len(target._bucket.keys("")) == 2
 
 
-def test_a_note_without_bounds_is_not_read(
+def test_manifest_beyond_the_size_limit_is_not_read(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pending_files, "MAX_MANIFEST_BYTES", 10)
@@ -95,7 +95,7 @@ def test_a_note_without_bounds_is_not_read(
     assert read_note(str(tmp_path / "10")) == b"x" * 10
 
 
-def test_no_save_is_decided_by_a_note_that_is_too_long_to_read(
+def test_save_with_an_oversized_manifest_is_rejected(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pending_files, "MAX_MANIFEST_BYTES", 100)
@@ -113,7 +113,7 @@ def test_no_save_is_decided_by_a_note_that_is_too_long_to_read(
 
 @pytest.mark.spec("spark.store.decided")
 @pytest.mark.slow
-def test_a_job_that_dies_at_any_request_has_happened_or_has_not(
+def test_job_killed_at_any_request_is_committed_or_absent(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
@@ -156,7 +156,7 @@ def test_a_job_that_dies_at_any_request_has_happened_or_has_not(
 
 
 @pytest.mark.spec("spark.store.waiting")
-def test_a_job_that_is_decided_is_not_given_up_while_the_store_does_not_answer(
+def test_decided_job_is_not_aborted_while_the_store_is_unreachable(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = StoreTarget(URL, options)
@@ -176,7 +176,7 @@ def test_a_job_that_is_decided_is_not_given_up_while_the_store_does_not_answer(
 
 
 @pytest.mark.spec("spark.store.late")
-def test_who_finishes_a_job_late_does_not_undo_what_was_told_since(
+def test_late_completion_does_not_revert_newer_writes(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = StoreTarget(URL, options), StoreTarget(URL, options)
@@ -197,7 +197,7 @@ def test_who_finishes_a_job_late_does_not_undo_what_was_told_since(
 
 
 @pytest.mark.spec("spark.store.together")
-def test_of_two_overwrites_one_wins_whole_and_appends_both_succeed(options: dict[str, Any]) -> None:
+def test_one_of_two_overwrites_wins_and_both_appends_succeed(options: dict[str, Any]) -> None:
     one, two = StoreTarget(URL, options), StoreTarget(URL, options)
     first, second = staged(one, JOB, [1, 2]), staged(two, OTHER, [3])
     threads = [
@@ -217,7 +217,7 @@ def test_of_two_overwrites_one_wins_whole_and_appends_both_succeed(options: dict
 
 @pytest.mark.spec("spark.store.answers")
 @pytest.mark.parametrize("other_appends", [False, True])
-def test_an_overwrite_keeps_its_own_files_where_the_answer_to_its_note_was_lost(
+def test_overwrite_with_a_lost_manifest_response_preserves_its_files(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, other_appends: bool
 ) -> None:
     one, two = StoreTarget(URL, options), StoreTarget(URL, options)
@@ -238,7 +238,7 @@ def test_an_overwrite_keeps_its_own_files_where_the_answer_to_its_note_was_lost(
 
 
 @pytest.mark.spec("spark.store.together")
-def test_an_overwrite_replaces_the_files_of_a_job_that_came_while_it_listed_them(
+def test_overwrite_replaces_files_committed_during_its_listing(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = StoreTarget(URL, options), StoreTarget(URL, options)
@@ -258,7 +258,7 @@ def test_an_overwrite_replaces_the_files_of_a_job_that_came_while_it_listed_them
 
 @pytest.mark.spec("spark.store.together")
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_an_overwrite_that_another_job_overtakes_replaces_its_files_too(
+def test_overtaken_overwrite_also_replaces_newer_files(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
     target, other = StoreTarget(URL, options), StoreTarget(URL, options)
@@ -277,7 +277,7 @@ def test_an_overwrite_that_another_job_overtakes_replaces_its_files_too(
 
 
 @pytest.mark.spec("spark.store.decided")
-def test_the_next_job_finishes_one_that_was_killed_after_its_note(
+def test_next_job_completes_one_killed_after_its_manifest(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
@@ -298,7 +298,7 @@ def test_the_next_job_finishes_one_that_was_killed_after_its_note(
     assert rows(options) == [1, 2, 3]
 
 
-def test_a_decided_job_whose_uploads_the_store_gave_up_says_what_to_remove(
+def test_decided_job_with_expired_uploads_names_the_files_to_remove(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, target, later = (StoreTarget(URL, options) for _ in range(3))
@@ -321,7 +321,7 @@ def test_a_decided_job_whose_uploads_the_store_gave_up_says_what_to_remove(
     assert rows(options) == [1]
 
 
-def test_a_job_that_is_aborted_leaves_no_upload(options: dict[str, Any]) -> None:
+def test_aborted_job_leaves_no_upload(options: dict[str, Any]) -> None:
     target, other = StoreTarget(URL, options), StoreTarget(URL, options)
     staged(target, JOB, [1])
     staged(other, OTHER, [2])
@@ -331,7 +331,7 @@ def test_a_job_that_is_aborted_leaves_no_upload(options: dict[str, Any]) -> None
     assert [*target._bucket.unfinished("")] == []
 
 
-def test_what_does_not_suit_the_folder_is_refused(options: dict[str, Any]) -> None:
+def test_data_that_conflicts_with_the_folder_is_rejected(options: dict[str, Any]) -> None:
     target = StoreTarget(URL, options)
     target.commit(staged(target, JOB, [1], ("k",)), overwrite=False)
     empty = pa.BufferOutputStream()
@@ -359,7 +359,7 @@ SOUND = {"version": 1, "job": JOB, "uploads": {}, "small": {}, "old": [], "after
     ],
     ids=str,
 )
-def test_a_note_that_no_job_has_written_is_refused_before_anything_is_done(change: dict[str, Any]) -> None:
+def test_invalid_manifest_is_rejected_before_any_change(change: dict[str, Any]) -> None:
     assert StoreJournal.load(json.dumps(SOUND | {"old": ["/a//b.parquet"]}).encode(), "note").old == ("/a//b.parquet",)
     with pytest.raises(CorruptFileError, match="the record of an unfinished job is damaged"):
         StoreJournal.load(json.dumps(SOUND | change).encode(), "note")
@@ -372,13 +372,13 @@ def test_a_note_that_no_job_has_written_is_refused_before_anything_is_done(chang
         "gs://me:word-of-secret@bucket/x", "abfss://c:word-of-secret@account.dfs.core.windows.net/x", "s3:///bucket/x",
     ],
 )
-def test_a_url_with_credentials_or_without_a_bucket_is_refused(url: str) -> None:
+def test_url_with_credentials_or_without_a_bucket_is_rejected(url: str) -> None:
     with pytest.raises(ValueError, match=r"pass them as storage_options|has no bucket") as told:
         StoreTarget(url, {"access_key": "a", "secret_key": "b"} if url.startswith("s3") else {})
     assert "word-of-secret" not in str(told.value)
 
 
-def test_errors_of_the_store_show_no_secret(options: dict[str, Any]) -> None:
+def test_store_errors_display_no_secret(options: dict[str, Any]) -> None:
     wrong = multipart.Bucket("s3://no-such-bucket/x", options)
     with pytest.raises(pqext.SourceError, match="s3://no-such-bucket/x/y") as caught:
         wrong.put("x/y", b"")
@@ -386,7 +386,7 @@ def test_errors_of_the_store_show_no_secret(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html/>", b"<R><IsTruncated>true</IsTruncated></R>"])
-def test_what_answers_in_the_place_of_a_store_is_no_empty_folder_and_has_stored_nothing(body: bytes) -> None:
+def test_http_proxy_is_not_mistaken_for_an_empty_store(body: bytes) -> None:
     class Proxy(http.server.BaseHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
             pass
@@ -415,7 +415,7 @@ def test_what_answers_in_the_place_of_a_store_is_no_empty_folder_and_has_stored_
         proxy.shutdown()
 
 
-def test_large_files_go_up_in_parts(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_uploaded_in_parts(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multipart, "_PART_BYTES", 5 << 20)
     bucket = multipart.Bucket(URL, options)
     upload = multipart.PartUpload(bucket, "data/out/x")
@@ -440,7 +440,7 @@ def attempt(target: StoreTarget, part: int, number: int, batch: pa.RecordBatch, 
 
 
 @pytest.mark.spec("spark.store.attempts")
-def test_of_attempts_only_those_that_are_reported_count(options: dict[str, Any]) -> None:
+def test_only_reported_task_attempts_are_committed(options: dict[str, Any]) -> None:
     target = StoreTarget(URL, options)
     attempt(target, 0, 0, pa.record_batch({"x": [1]}))  # a speculative one, which Spark does not report
     first = attempt(target, 0, 1, pa.record_batch({"x": [1]}))
@@ -453,7 +453,7 @@ def test_of_attempts_only_those_that_are_reported_count(options: dict[str, Any])
 
 
 @pytest.mark.spec("spark.store.attempts")
-def test_a_part_that_the_store_refuses_fails_its_attempt_and_leaves_nothing(
+def test_part_rejected_by_the_store_fails_its_attempt_and_leaves_no_file(
     s3: S3, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multipart, "_PART_BYTES", 5 << 20)

@@ -34,7 +34,7 @@ def streamed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "out x"
 
 
-def test_rows_of_batches_that_failed_are_not_read(spark: Any, streamed: Path) -> None:
+def test_rows_of_failed_batches_are_not_read(spark: Any, streamed: Path) -> None:
     assert any(path.name.endswith(".compact") for path in (streamed / "_spark_metadata").iterdir())
     expected = sorted(row[0] for row in spark.read.parquet(str(streamed)).select("id").collect())
     assert expected == list(range(BATCHES))
@@ -42,7 +42,7 @@ def test_rows_of_batches_that_failed_are_not_read(spark: Any, streamed: Path) ->
     assert sorted(pqext.read_table(str(streamed)).column("id").to_pylist()) == expected
 
 
-def test_nothing_is_saved_where_the_log_would_hide_it(spark: Any, streamed: Path) -> None:
+def test_save_below_a_streaming_log_is_rejected(spark: Any, streamed: Path) -> None:
     for mode in ("append", "overwrite"):
         with pytest.raises(Exception, match="a streaming sink of Spark"):
             spark.range(1).write.format("pqext").mode(mode).save(str(streamed))

@@ -52,7 +52,7 @@ def touched(folder: Path, name: str, at: int) -> None:
 
 
 @pytest.mark.spec("spark.stream.files", "spark.stream.order")
-def test_new_files_are_taken_by_their_times_and_none_is_missed_that_appears_late(tmp_path: Path) -> None:
+def test_new_files_are_ordered_by_time_and_late_files_are_included(tmp_path: Path) -> None:
     def stream() -> Files:
         return Files([str(tmp_path)], None, StreamOptions())
 
@@ -74,7 +74,7 @@ def test_new_files_are_taken_by_their_times_and_none_is_missed_that_appears_late
 
 
 @pytest.mark.spec("spark.stream.files")
-def test_a_query_that_takes_what_is_available_ends_with_what_was_there(tmp_path: Path) -> None:
+def test_available_now_query_ends_with_the_existing_files(tmp_path: Path) -> None:
     touched(tmp_path, "a", 1)
     stream = Files([str(tmp_path)], None, StreamOptions())
     stream.prepareForTriggerAvailableNow()
@@ -85,7 +85,7 @@ def test_a_query_that_takes_what_is_available_ends_with_what_was_there(tmp_path:
 
 
 @pytest.mark.spec("spark.stream.files")
-def test_a_file_that_a_save_is_moving_counts_once(tmp_path: Path) -> None:
+def test_file_being_moved_by_a_save_is_counted_once(tmp_path: Path) -> None:
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -102,7 +102,7 @@ def test_a_file_that_a_save_is_moving_counts_once(tmp_path: Path) -> None:
     assert stream.latestOffset(end, None) == end
 
 
-def test_files_that_are_gone_and_offsets_that_are_none_are_told(tmp_path: Path) -> None:
+def test_missing_files_and_invalid_offsets_are_reported(tmp_path: Path) -> None:
     touched(tmp_path, "a", 1)
     stream = Files([str(tmp_path)], None, StreamOptions())
     start, end = stream.initialOffset(), stream.latestOffset(stream.initialOffset(), None)
@@ -148,7 +148,7 @@ def run(options: dict[str, str], number: int, values: list[int], job: str, overw
 
 
 @pytest.mark.spec("spark.stream.once")
-def test_a_batch_that_runs_again_adds_nothing(target: dict[str, str]) -> None:
+def test_repeated_batch_adds_no_rows(target: dict[str, str]) -> None:
     run(target, 0, [1, 2], "a")
     run(target, 0, [1, 2], "b")
     assert rows(target) == [1, 2]
@@ -162,7 +162,7 @@ def test_a_batch_that_runs_again_adds_nothing(target: dict[str, str]) -> None:
 
 
 @pytest.mark.spec("spark.stream.once")
-def test_of_two_runs_of_a_batch_at_once_one_counts(target: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_concurrent_batch_runs_is_committed(target: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     commits = StreamSink.commit
     over = []
 
@@ -178,7 +178,7 @@ def test_of_two_runs_of_a_batch_at_once_one_counts(target: dict[str, str], monke
 
 
 @pytest.mark.spec("spark.stream.once")
-def test_a_note_of_another_run_makes_that_of_a_store_void(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifest_of_another_run_voids_that_of_a_store(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"path": "s3://bucket/out", "storage_options": json.dumps(s3.options)}
     claim = multipart.Bucket.claim
     over = []
@@ -195,7 +195,7 @@ def test_a_note_of_another_run_makes_that_of_a_store_void(s3: S3, monkeypatch: p
     assert [*multipart.Bucket("s3://bucket", s3.options).unfinished("")] == []
 
 
-def test_what_a_dead_run_has_left_is_found(target: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remains_of_a_dead_run_are_cleaned(target: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     storage = json.loads(target.get("storage_options", "null"))
 
     def left() -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def test_what_a_dead_run_has_left_is_found(target: dict[str, str], monkeypatch: 
     assert left() == ()
 
 
-def test_what_does_not_suit_a_stream_is_refused(tmp_path: Path) -> None:
+def test_invalid_stream_options_are_rejected(tmp_path: Path) -> None:
     for option in ("partition_overwrite", "summary_path"):
         with pytest.raises(ValueError, match=f"option {option} is for saves"):
             StreamSink({"path": str(tmp_path), option: "static"}, SCHEMA, False)
@@ -228,7 +228,7 @@ def test_what_does_not_suit_a_stream_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_streams_go_from_json_to_a_folder_and_from_there_to_a_store(spark: Any, s3: S3, tmp_path: Path) -> None:
+def test_streams_copy_json_to_a_folder_and_then_to_a_store(spark: Any, s3: S3, tmp_path: Path) -> None:
     source, folder = tmp_path / "in", tmp_path / "events"
     source.mkdir()
 

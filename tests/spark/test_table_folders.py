@@ -50,7 +50,7 @@ def stream(spark: Any, source: Path, target: Path) -> None:
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_readers_refuse_the_folder_of_a_table_unless_every_file_is_asked_for(
+def test_readers_reject_a_table_folder_unless_all_files_are_requested(
     spark: Any, tables: dict[str, Path]
 ) -> None:
     readers: list[Callable[[str], Any]] = [
@@ -75,7 +75,7 @@ def test_readers_refuse_the_folder_of_a_table_unless_every_file_is_asked_for(
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_writers_refuse_the_folder_of_a_table_and_change_nothing_in_it(
+def test_writers_reject_a_table_folder_and_leave_it_unchanged(
     spark: Any, tables: dict[str, Path], tmp_path: Path
 ) -> None:
     frame = spark.range(3)
@@ -104,7 +104,7 @@ def test_writers_refuse_the_folder_of_a_table_and_change_nothing_in_it(
 
 
 @pytest.mark.spec("spark.tables.refused")
-def test_a_table_in_a_store_is_refused(s3: S3) -> None:
+def test_table_in_a_store_is_rejected(s3: S3) -> None:
     from pqext.dataset.writing.store_target import StoreTarget
     from pqext.spark.writing.sink import append_check
 
@@ -122,7 +122,7 @@ def test_a_table_in_a_store_is_refused(s3: S3) -> None:
 
 
 @pytest.mark.spec("spark.tables.others")
-def test_folders_of_orc_csv_and_json_are_untouched_by_the_guard(spark: Any, tmp_path: Path) -> None:
+def test_guard_ignores_folders_of_orc_csv_and_json(spark: Any, tmp_path: Path) -> None:
     from pqext.spark import read_json
 
     frame = spark.range(3)

@@ -12,7 +12,7 @@ ADVICE = r"UnsupportedError: no path.*Tables of the catalog .* do not work.*CREA
 
 
 @pytest.mark.slow
-def test_tables_are_refused_with_advice_and_those_without_a_schema_are_not_even_made(
+def test_table_statements_are_rejected_with_advice(
     spark: Any, tmp_path: Path
 ) -> None:
     frame, place = spark.range(3), tmp_path / "t"

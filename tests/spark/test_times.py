@@ -29,7 +29,7 @@ def test_time_columns_are_counted_and_filtered_by_default(spark: Any, tmp_path: 
     assert read(spark, path).where("t > time'00:00:00.000001'").count() == 1
 
 
-def test_a_session_without_time_is_a_logged_hint(
+def test_session_without_time_logs_a_hint(
     spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pq.write_table(pa.table({"t": pa.array([1], pa.time64("us"))}), tmp_path / "t.parquet")
@@ -51,7 +51,7 @@ def test_a_session_without_time_is_a_logged_hint(
 
 
 @nanoseconds
-def test_nanoseconds_are_time_of_nine_digits_as_in_spark(spark: Any, tmp_path: Path) -> None:
+def test_nanoseconds_are_nine_digit_time_like_in_spark(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t.parquet")
     pq.write_table(pa.table({"t": pa.array([1, 1_000_000_001], pa.time64("ns"))}), path)
     equal = F.expr("cast(t as time(6)) = time'00:00:00'")
@@ -61,7 +61,7 @@ def test_nanoseconds_are_time_of_nine_digits_as_in_spark(spark: Any, tmp_path: P
     assert found.select(F.col("t").cast("string")).collect() == expected.select(F.col("t").cast("string")).collect()
 
 
-def test_milliseconds_are_time_of_three_digits(spark: Any, tmp_path: Path) -> None:
+def test_milliseconds_are_three_digit_time(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t.parquet")
     pq.write_table(pa.table({"t": pa.array([1], pa.time32("ms"))}), path)
     assert read(spark, path).schema["t"].dataType.simpleString() == "time(3)"
@@ -69,7 +69,7 @@ def test_milliseconds_are_time_of_three_digits(spark: Any, tmp_path: Path) -> No
 
 
 @nanoseconds
-def test_saved_times_are_what_spark_saves(spark: Any, tmp_path: Path) -> None:
+def test_written_times_match_spark(spark: Any, tmp_path: Path) -> None:
     text = F.lit("12:34:56.123456789")
     rows = spark.range(1).select(*(text.cast(f"time({digits})").alias(f"t{digits}") for digits in (0, 3, 6, 7, 9)))
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
@@ -81,7 +81,7 @@ def test_saved_times_are_what_spark_saves(spark: Any, tmp_path: Path) -> None:
     assert spark.read.parquet(ours).select(texts).collect() == spark.read.parquet(theirs).select(texts).collect()
 
 
-def test_advice_for_timestamps_of_nanoseconds_works(spark: Any, tmp_path: Path) -> None:
+def test_advice_for_nanosecond_timestamps_works(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "t.parquet")
     times = {"t": pa.array([1_001], pa.timestamp("ns", "UTC")), "n": pa.array([2_001], pa.timestamp("ns"))}
     pq.write_table(pa.table(times), path)

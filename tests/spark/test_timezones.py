@@ -129,7 +129,7 @@ def oracle(spark: Any, path: Path) -> dict[str, list[Any]]:
 
 @pytest.mark.spec("casts.timezone")
 @pytest.mark.parametrize("name", ["plain", "shredded"])
-def test_selected_casts_are_sparks_in_every_zone(spark: Any, zone: str, folder: Path, name: str) -> None:
+def test_selected_casts_match_spark_in_every_zone(spark: Any, zone: str, folder: Path, name: str) -> None:
     path = folder / f"{name}.parquet"
     expected = oracle(spark, path)
     columns = ["id", *(value.alias(key) for key, value in asked().items())]
@@ -172,7 +172,7 @@ def of_spark(literal: Any) -> Any:
 
 
 @pytest.mark.spec("casts.timezone")
-def test_no_condition_loses_a_row_in_any_zone(spark: Any, zone: str, folder: Path) -> None:
+def test_conditions_lose_no_row_in_any_zone(spark: Any, zone: str, folder: Path) -> None:
     path, values, casts = folder / "shredded.parquet", oracle(spark, folder / "shredded.parquet"), asked()
     skipped = 0
     for key, operator, literal in (conditions := bounds()):
@@ -186,7 +186,7 @@ def test_no_condition_loses_a_row_in_any_zone(spark: Any, zone: str, folder: Pat
 
 
 @pytest.mark.spec("casts.timezone")
-def test_all_routes_of_a_condition_agree_in_every_zone(spark: Any, zone: str, folder: Path) -> None:
+def test_all_code_paths_of_a_condition_agree_in_every_zone(spark: Any, zone: str, folder: Path) -> None:
     path = str(folder / "shredded.parquet")
     for key, literal in (("v.mixed timestamp", datetime(2024, 3, 10, 7, tzinfo=UTC)), ("v.t date", date(2024, 11, 2))):
         condition = asked()[key] >= literal
@@ -206,7 +206,7 @@ def test_all_routes_of_a_condition_agree_in_every_zone(spark: Any, zone: str, fo
 
 
 @pytest.mark.spec("casts.timezone")
-def test_aggregates_are_sparks_in_every_zone(spark: Any, zone: str, folder: Path) -> None:
+def test_aggregates_match_spark_in_every_zone(spark: Any, zone: str, folder: Path) -> None:
     path = str(folder / "shredded.parquet")
     time, day = col("v").variant("$.t", "timestamp_ntz"), col("v").variant("$.t", "date")
     wanted = {"least": ("min", time), "rows": "count"}
@@ -219,7 +219,7 @@ def test_aggregates_are_sparks_in_every_zone(spark: Any, zone: str, folder: Path
 
 
 @pytest.mark.spec("casts.timezone")
-def test_plan_follows_the_zone_of_the_session(spark: Any, folder: Path) -> None:
+def test_plan_follows_the_session_zone(spark: Any, folder: Path) -> None:
     path = str(folder / "shredded.parquet")
     condition = col("v").variant("$.t", "date") == date(2024, 3, 10)
     before = spark.conf.get("spark.sql.session.timeZone")
@@ -234,7 +234,7 @@ def test_plan_follows_the_zone_of_the_session(spark: Any, folder: Path) -> None:
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def test_zone_names_of_three_letters_are_javas(spark: Any) -> None:
+def test_three_letter_zone_names_match_java(spark: Any) -> None:
     from pqext.spark.base.settings import _JAVA_ZONES
 
     names = list(_JAVA_ZONES)

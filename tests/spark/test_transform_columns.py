@@ -20,7 +20,7 @@ ROWS = [
 ]  # fmt: skip
 
 
-def test_each_row_is_transformed_by_its_own_crs(spark: Any) -> None:
+def test_each_row_is_transformed_from_its_own_crs(spark: Any) -> None:
     rows = spark.createDataFrame(ROWS, "id int, x double, y double, source int, target int")
     point = P.st_geomfromwkt(F.format_string("POINT (%.6f %.6f)", "x", "y"))
     moved = P.st_transform(P.st_aswkb(point), F.col("target"), F.col("source"))

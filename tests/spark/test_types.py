@@ -54,11 +54,11 @@ from pqext.variant.types import variant_field, variant_type
         (pa.struct([pa.field("a", pa.bool_(), nullable=False)]), T.StructType([T.StructField("a", T.BooleanType())])),
     ],
 )
-def test_every_arrow_type_has_a_spark_type_that_holds_its_values(arrow: pa.DataType, spark: T.DataType) -> None:
+def test_every_arrow_type_has_a_lossless_spark_type(arrow: pa.DataType, spark: T.DataType) -> None:
     assert spark_schema(pa.schema([pa.field("c", arrow, nullable=False)]))["c"].dataType == spark
 
 
-def test_a_type_that_spark_lacks_is_refused_by_the_name_of_its_column() -> None:
+def test_type_without_a_spark_equivalent_is_rejected_by_column() -> None:
     with pytest.raises(UnsupportedError, match=r"a\.b"):
         spark_schema(pa.schema([pa.field("a", pa.struct([pa.field("b", pa.decimal256(50, 0))]))]))
 
@@ -76,7 +76,7 @@ def test_a_type_that_spark_lacks_is_refused_by_the_name_of_its_column() -> None:
         ("srid:99999", "planar", T.BinaryType()),
     ],
 )
-def test_geometry_is_spark_s_own_type_where_it_knows_the_crs_and_keeps_its_marks_where_not(
+def test_geometry_is_a_spark_type_if_its_crs_is_known_and_else_marked_wkb(
     crs: str | None, edges: geo.types.Edges, expected: T.DataType
 ) -> None:
     field = geo.geometry_field("g", crs, edges)
@@ -89,14 +89,14 @@ def test_geometry_is_spark_s_own_type_where_it_knows_the_crs_and_keeps_its_marks
     assert back == (replace(stated, crs="SRID:0") if crs == "srid:0" else stated)
 
 
-def test_a_variant_is_spark_s_variant_and_back() -> None:
+def test_variant_round_trips_through_the_spark_type() -> None:
     schema = spark_schema(pa.schema([variant_field("v"), pa.field("s", pa.struct([variant_field("inner")]))]))
     assert schema["v"].dataType == T.VariantType()
     assert schema["s"].dataType["inner"].dataType == T.VariantType()
     assert file_schema(schema).field("v").equals(variant_field("v"), check_metadata=True)
 
 
-def test_a_shredded_variant_is_a_marked_struct_and_back_with_the_groups_that_are_never_null() -> None:
+def test_shredded_variant_round_trips_as_a_marked_struct() -> None:
     storage = storage_struct(shredding_schema("a STRUCT<b: INT>, c ARRAY<STRING>"))
     spark = marked_struct(storage)
     assert is_marked_struct(spark)
@@ -104,13 +104,13 @@ def test_a_shredded_variant_is_a_marked_struct_and_back_with_the_groups_that_are
     assert file_schema(T.StructType([T.StructField("v", spark)])).field("v").type.equals(storage)
 
 
-def test_a_shredded_leaf_that_would_lose_its_type_in_spark_is_refused() -> None:
+def test_shredded_leaf_of_a_type_that_spark_would_change_is_rejected() -> None:
     storage = storage_struct(shredding_schema("id UUID"))
     with pytest.raises(UnsupportedError, match="Spark has no type for shredded field 'id'"):
         spark_schema(pa.schema([pa.field("v", storage)]))
 
 
-def test_nested_slices_keep_their_rows_when_they_are_rebuilt() -> None:
+def test_rebuilt_nested_slices_preserve_their_rows() -> None:
     type = pa.struct(
         [pa.field("m", pa.map_(pa.string(), pa.uint64())), pa.field("l", pa.large_list(pa.struct([("x", pa.uint8())])))]
     )
@@ -130,7 +130,7 @@ def test_nested_slices_keep_their_rows_when_they_are_rebuilt() -> None:
         assert batch.to_pydict()["c"] == part.cast(schema.field("c").type).to_pylist()
 
 
-def test_a_column_or_field_that_is_missing_is_refused_and_not_made_of_nulls() -> None:
+def test_missing_column_or_field_is_rejected_and_not_filled_with_nulls() -> None:
     batch = pa.record_batch({"a": [1], "s": [{"x": 1}]})
     with pytest.raises(ValueError, match="column 'b' is missing or ambiguous among a, s"):
         conform_batch(batch, pa.schema([("a", pa.int64()), ("b", pa.int64())]))
@@ -138,7 +138,7 @@ def test_a_column_or_field_that_is_missing_is_refused_and_not_made_of_nulls() ->
         conform_batch(batch, pa.schema([("s", pa.struct([("x", pa.int64()), ("y", pa.int64())]))]))
 
 
-def test_a_variant_passes_in_spark_s_order_of_fields_and_with_its_nulls() -> None:
+def test_variant_is_exchanged_in_spark_field_order_with_nulls() -> None:
     array = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}, None], variant_type())
     exchanged = conform(array, exchange_type(T.VariantType()))
     assert [field.name for field in exchanged.type] == ["value", "metadata"]
@@ -146,7 +146,7 @@ def test_a_variant_passes_in_spark_s_order_of_fields_and_with_its_nulls() -> Non
     assert exchanged.null_count == 1
 
 
-def test_a_group_that_must_not_be_null_gives_its_nulls_to_its_members() -> None:
+def test_required_group_passes_its_nulls_to_its_members() -> None:
     storage = storage_struct(shredding_schema("a INT"))
     loose = pa.struct([pa.field("a", pa.struct([("value", pa.binary()), ("typed_value", pa.int32())]))])
     array = pa.StructArray.from_arrays(
@@ -159,12 +159,12 @@ def test_a_group_that_must_not_be_null_gives_its_nulls_to_its_members() -> None:
     assert normal.to_pylist()[0]["typed_value"] == {"a": {"value": None, "typed_value": None}}
 
 
-def test_what_spark_cannot_hold_exactly_is_refused_and_not_rounded() -> None:
+def test_value_that_spark_cannot_represent_exactly_is_rejected() -> None:
     with pytest.raises(UnsupportedError, match="when"):
         conform(pa.array([1], pa.timestamp("ns")), pa.timestamp("us"), "when")
 
 
-def test_types_are_parsed_by_their_ddl_names() -> None:
+def test_types_are_parsed_by_ddl_name() -> None:
     assert parse_type("Double") == T.DoubleType()
     assert parse_type("bigint") == T.LongType()
     assert parse_type("DECIMAL(9, 2)") == T.DecimalType(9, 2)
@@ -180,7 +180,7 @@ def test_types_are_parsed_by_their_ddl_names() -> None:
             parse_type(wrong)
 
 
-def test_values_of_variants_are_cast_to_the_arrow_type_of_a_spark_type() -> None:
+def test_variant_values_are_cast_to_the_arrow_type_of_a_spark_type() -> None:
     wanted = pa.struct(
         [("v", variant_type()), ("t", pa.list_(pa.time32("ms"))), ("m", pa.map_(pa.string(), pa.date32()))]
     )
@@ -189,14 +189,14 @@ def test_values_of_variants_are_cast_to_the_arrow_type_of_a_spark_type() -> None
         variant_target(T.TimeType(4))
 
 
-def test_wkb_passes_as_spark_s_struct_with_its_srid() -> None:
+def test_wkb_is_exchanged_as_spark_struct_with_srid() -> None:
     wkb = pa.array([b"\x01", None])
     exchanged = conform(wkb, exchange_type(T.GeometryType(3857)))
     assert exchanged.to_pylist() == [{"srid": 3857, "wkb": b"\x01"}, None]
     assert conform(exchanged, pa.binary()).equals(wkb)
 
 
-def test_values_stay_what_they_are() -> None:
+def test_conversions_preserve_values() -> None:
     moment = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)
     array = pa.array([moment], pa.timestamp("ms", "Europe/Paris"))
     assert conform(array, pa.timestamp("us", "UTC")).to_pylist() == [moment]

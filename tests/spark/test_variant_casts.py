@@ -108,7 +108,7 @@ def fails(position: int, type: str) -> bool:
 
 
 @pytest.mark.spec("casts.spark", "casts.null")
-def test_try_variant_get_gives_what_spark_gives(frame: Any) -> None:
+def test_try_variant_get_matches_spark(frame: Any) -> None:
     columns = [F.try_variant_get("v", "$", type).alias(type) for type in TYPES]
     found = frame.select("id", *columns).orderBy("id").toArrow()
     differing = {
@@ -124,7 +124,7 @@ def test_try_variant_get_gives_what_spark_gives(frame: Any) -> None:
 
 
 @pytest.mark.spec("casts.variant-null", "casts.nested")
-def test_variants_within_lists_structs_and_maps_are_what_spark_finds_there(frame: Any) -> None:
+def test_nested_variants_match_spark(frame: Any) -> None:
     wrapped = [F.to_json(F.struct(F.try_variant_get("v", "$", type).alias("x"))).alias(type) for type in WITH_VARIANTS]
     found = frame.select("id", *wrapped).orderBy("id").toArrow()
     for type in WITH_VARIANTS:
@@ -148,7 +148,7 @@ def _json(row: pa.Scalar) -> str:
 
 @pytest.mark.slow
 @pytest.mark.spec("casts.strict")
-def test_variant_get_fails_where_spark_s_fails(frame: Any) -> None:
+def test_variant_get_fails_like_in_spark(frame: Any) -> None:
     """Whatever we cast must pass Spark's function as well; of what we refuse, some values are tried there."""
     passing = {type: [i for i in range(len(KEYS)) if not fails(i, type)] for type in TYPES}
     columns = [
@@ -170,7 +170,7 @@ def test_variant_get_fails_where_spark_s_fails(frame: Any) -> None:
 
 
 @pytest.mark.parametrize("shredded", [False, True], ids=["variant", "shredded"])
-def test_the_functions_for_data_frames_are_spark_s_own(frame: Any, shredded: bool) -> None:
+def test_data_frame_functions_are_those_of_spark(frame: Any, shredded: bool) -> None:
     df = shred_variant(frame, {"v": "a INT, b STRING"}, storage=True) if shredded else frame
     kept = [i for i, key in enumerate(KEYS) if key[0] in "[{" and key != "[mixed]"]
     types = ["string", "array<int>", "struct<a:int,b:string>", "map<string,array<int>>", "struct<a:string,c:boolean>"]
@@ -185,7 +185,7 @@ def test_the_functions_for_data_frames_are_spark_s_own(frame: Any, shredded: boo
     assert variants.collect()[0].x == ["1", "null"]
 
 
-def test_variant_get_fails_the_query_where_a_value_does_not_cast(frame: Any) -> None:
+def test_variant_get_fails_the_query_if_a_value_cannot_be_cast(frame: Any) -> None:
     df = frame.where(F.col("id") == KEYS.index("[1, 'x']"))
     assert df.select(functions.variant_get("v", "$[0]", "int").alias("x")).collect()[0].x == 1
     assert df.select(functions.try_variant_get("v", "$[1]", "int").alias("x")).collect()[0].x is None
@@ -197,7 +197,7 @@ def test_variant_get_fails_the_query_where_a_value_does_not_cast(frame: Any) -> 
 
 
 @pytest.mark.spec("explode.rows", "explode.outer", "explode.order")
-def test_explode_gives_the_rows_that_spark_s_variant_explode_gives(frame: Any, spark: Any) -> None:
+def test_explode_matches_spark_variant_explode(frame: Any, spark: Any) -> None:
     frame.createOrReplaceTempView("casts")
     for outer in (False, True):
         name = "variant_explode_outer" if outer else "variant_explode"
@@ -214,7 +214,7 @@ def test_explode_gives_the_rows_that_spark_s_variant_explode_gives(frame: Any, s
 
 
 @pytest.mark.spec("path.spark")
-def test_paths_lead_where_spark_s_lead(frame: Any) -> None:
+def test_paths_resolve_like_in_spark(frame: Any) -> None:
     paths = ["$", "$.a", "$['a']", '$["x.y"]', "$[1]", "$[00]", "$.a.a", "$.a[1]", "$['']", "$.x y", "$.é", "$.a]"]
     by_spark = [F.try_variant_get("v", path, "string").alias(str(at)) for at, path in enumerate(paths)]
     found = frame.select("id", *by_spark).orderBy("id").toArrow()
@@ -226,17 +226,17 @@ def test_paths_lead_where_spark_s_lead(frame: Any) -> None:
 
 @pytest.mark.parametrize("path", ["a", "$a", "$.", "$..a", "$[-1]", "$[ 1 ]", "$[*]", "$[a]", "$['a'", " $", "$.a[0] "])
 @pytest.mark.spec("path.refused")
-def test_paths_that_spark_refuses_are_none(frame: Any, path: str) -> None:
+def test_paths_rejected_by_spark_are_invalid(frame: Any, path: str) -> None:
     with pytest.raises(Exception, match="INVALID_VARIANT_GET_PATH"):
         frame.select(F.try_variant_get("v", path, "string")).collect()
     with pytest.raises(ValueError, match="path"):
         as_path(path)
 
 
-def test_a_star_is_many_values_here_and_a_name_in_spark() -> None:
+def test_star_is_a_wildcard_but_a_name_in_spark() -> None:
     with pytest.raises(ValueError, match=r"variant\.explode follows it; a field of that name is \['\*'\]"):
         as_path("$.*")
 
 
-def test_every_text_of_the_grid_is_there_once() -> None:
+def test_grid_texts_are_unique() -> None:
     assert len(set(TEXTS)) == len(TEXTS)

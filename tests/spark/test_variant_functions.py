@@ -72,7 +72,7 @@ def asked(column: str) -> dict[str, Any]:
 
 
 @pytest.mark.spec("spark.functions.forms", "spark.functions.equal")
-def test_every_form_of_a_column_gives_what_the_arrays_give(frame: Any) -> None:
+def test_functions_match_the_array_functions_for_every_column_representation(frame: Any) -> None:
     columns = {f"{form}_{name}": column for form in ("pair", "v", "s") for name, column in asked(form).items()}
     found = frame.select(*(column.alias(name) for name, column in columns.items())).toArrow().to_pydict()
     array = of_all_types()
@@ -106,7 +106,7 @@ def test_every_form_of_a_column_gives_what_the_arrays_give(frame: Any) -> None:
 
 
 @pytest.mark.spec("spark.functions.spark")
-def test_spark_s_own_functions_agree(spark: Any) -> None:
+def test_spark_functions_return_equal_values(spark: Any) -> None:
     texts = [(text,) for text in DOCUMENTS if "e300" not in (text or "")]  # of which Spark writes another text
     df = spark.createDataFrame(texts, "text string").coalesce(1)
     df = df.select(F.parse_json("text").alias("v"), "text")
@@ -129,7 +129,7 @@ def test_spark_s_own_functions_agree(spark: Any) -> None:
     assert df.agg(P.schema_of_variant_agg("v")).first() == df.agg(F.schema_of_variant_agg("v")).first()
 
 
-def test_bytes_that_are_no_variant_are_not_valid() -> None:
+def test_invalid_bytes_are_not_a_valid_variant() -> None:
     pairs = pa.array(
         [{"metadata": b"\x01\x00\x00", "value": value} for value in (b"\x00", b"\xff", b"\x0c")], variant_type()
     )
@@ -144,11 +144,11 @@ def test_bytes_that_are_no_variant_are_not_valid() -> None:
      (("DECIMAL", 38, 37), "BIGINT", "DOUBLE"), (("DECIMAL", 3, 1), "DOUBLE", "DOUBLE"),
      (("ARRAY", "BIGINT"), ("ARRAY", "VOID"), ("ARRAY", "BIGINT")), (("ARRAY", "BIGINT"), "STRING", "VARIANT")],
 )  # fmt: skip
-def test_schemas_merge_to_what_holds_both(one: Any, other: Any, both: Any) -> None:
+def test_merged_schema_covers_both(one: Any, other: Any, both: Any) -> None:
     assert merge(one, other) == merge(other, one) == both
 
 
-def test_a_schema_of_what_is_nested_too_deeply_is_refused() -> None:
+def test_schema_of_excessively_nested_values_is_rejected() -> None:
     deep = variant.parse_json(["[" * 900 + "]" * 900])
     with pytest.raises(variant_schemas.VariantLimitError, match="nested"):
         list(variant_schemas._schemas(deep))
@@ -162,7 +162,7 @@ def test_a_schema_of_what_is_nested_too_deeply_is_refused() -> None:
      (lambda: P.variant_set(F.lit(1), "$.a", 1), "is int: parse_json makes VARIANT")],
 )  # fmt: skip
 @pytest.mark.spec("spark.functions.types")
-def test_wrong_types_are_named_when_the_query_is_analysed(spark: Any, make: Any, words: str) -> None:
+def test_wrong_types_are_named_during_query_analysis(spark: Any, make: Any, words: str) -> None:
     df = spark.range(1).select("id", F.lit("x").alias("text"))
     with pytest.raises(AnalysisException) as caught:
         df.select(make())
@@ -170,7 +170,7 @@ def test_wrong_types_are_named_when_the_query_is_analysed(spark: Any, make: Any,
 
 
 @pytest.mark.spec("spark.functions.plans")
-def test_plans_show_paths(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_display_paths(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     df = spark.sql("""SELECT parse_json('{"a": [1]}') v""").repartition(1)
     df.select(P.variant_get("v", "$.a[0]", "int").alias("x"), P.try_variant_get("v", "$.b").alias("y")).explain()
     plan = capsys.readouterr().out
@@ -178,7 +178,7 @@ def test_plans_show_paths(spark: Any, capsys: pytest.CaptureFixture[str]) -> Non
     assert "try_variant_get[$.b](" in plan
 
 
-def test_wrong_arguments_are_told_at_once() -> None:
+def test_invalid_arguments_are_reported_immediately() -> None:
     with pytest.raises(TypeError, match=r"F\.col"):
         P.variant_merge("v", "p")
     with pytest.raises(ValueError, match="path"):
@@ -187,13 +187,13 @@ def test_wrong_arguments_are_told_at_once() -> None:
         P.variant_delete("v", "$")
 
 
-def test_results_of_functions_have_types_that_are_known_at_once(spark: Any) -> None:
+def test_function_result_types_are_known_immediately(spark: Any) -> None:
     with pytest.raises(TypeError, match=r"st_area takes GEOMETRY.*variant_type"):
         P.st_area(P.variant_type("v"))
 
 
 @pytest.mark.slow
-def test_functions_have_names_in_sql(spark: Any) -> None:
+def test_functions_have_sql_names(spark: Any) -> None:
     register(spark)
     spark.range(1).select(P.parse_json(F.lit(json.dumps({"a": [1, None]}))).alias("v")).createOrReplaceTempView(
         "variants"

@@ -35,7 +35,7 @@ def bytes_of(rows: list[Any]) -> pa.Array:
     return pa.array(pairs, variant.variant_type())
 
 
-def test_text_is_that_of_spark(spark: Any) -> None:
+def test_text_matches_spark(spark: Any) -> None:
     from pyspark.sql import functions as F
 
     parsed = spark.createDataFrame([(text,) for text in DOCUMENTS], "text string").select(
@@ -52,7 +52,7 @@ def test_text_is_that_of_spark(spark: Any) -> None:
         assert list(map(json.loads, ours)) == [json.loads(row.text) for row in rows]
 
 
-def test_a_cast_to_text_strips_zeros_as_its_json_does(spark: Any) -> None:
+def test_cast_to_text_strips_zeros_like_json(spark: Any) -> None:
     from pyspark.sql import functions as F
 
     frame = spark.createDataFrame([(text,) for text in DOCUMENTS], "text string").select(
@@ -63,7 +63,7 @@ def test_a_cast_to_text_strips_zeros_as_its_json_does(spark: Any) -> None:
     assert ours == [row.text for row in rows]
 
 
-def test_shredded_columns_give_the_text_that_spark_gives(spark: Any, tmp_path: Path) -> None:
+def test_shredded_columns_have_the_text_of_spark(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 
     documents = [f'{{"a":{i}.50,"b":"t{i}","c":[{i},"x"],"d":{{"e":{i}}}}}' for i in range(50)] + ['{"a":"odd"}', "7"]
@@ -78,7 +78,7 @@ def test_shredded_columns_give_the_text_that_spark_gives(spark: Any, tmp_path: P
 
 
 @pytest.mark.spec("variant.metadata.layout")
-def test_spark_reads_metadata_without_an_offset_where_nothing_has_a_name(spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_metadata_without_offsets_if_there_are_no_names(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 
     array = pa.array([{"metadata": b"\x01\x00", "value": b"\x0c\x05"}], variant.variant_type())

@@ -143,7 +143,7 @@ def computed() -> list[Expression]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shredded", [False, True], ids=["variant", "shredded"])
-def test_conditions_are_true_false_and_null_where_pqext_says(
+def test_three_valued_logic_matches_pqext(
     spark: Any, tokyo: None, table: pa.Table, path: str, shredded: bool
 ) -> None:
     spark.conf.set("spark.sql.ansi.enabled", str(not shredded).lower())
@@ -181,7 +181,7 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("shredded", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_a_read_is_narrowed_to_the_rows_that_any_frame_is_filtered_to(
+def test_read_is_narrowed_to_the_rows_of_a_filtered_frame(
     spark: Any, path: str, tmp_path: Path, shredded: bool
 ) -> None:
     df = read(spark, path, shredded=shredded, metrics_path=str(tmp_path))
@@ -195,7 +195,7 @@ def test_a_read_is_narrowed_to_the_rows_that_any_frame_is_filtered_to(
         assert found[3 * number : 3 * number + 3] == [expected, expected, late], str(question)
 
 
-def test_the_first_read_and_its_options_stay_as_they_are(spark: Any, path: str, tmp_path: Path) -> None:
+def test_original_read_and_its_options_are_unchanged(spark: Any, path: str, tmp_path: Path) -> None:
     first = read(spark, path, columns=["id", "i8"], where=col("id") < 8, metrics_path=str(tmp_path))
     second = where(first, [("id", ">=", 4)])
     assert second.columns == ["id", "i8"]
@@ -222,7 +222,7 @@ def test_the_first_read_and_its_options_stay_as_they_are(spark: Any, path: str, 
         (col("i64").variant("$.x", "uint8") == 5, "column i64 is bigint, not VARIANT"),
     ],
 )
-def test_literals_that_do_not_compare_are_refused_of_every_frame(
+def test_incomparable_literals_are_rejected_for_every_frame(
     spark: Any, path: str, question: Expression, text: str
 ) -> None:
     df = read(spark, path)
@@ -231,7 +231,7 @@ def test_literals_that_do_not_compare_are_refused_of_every_frame(
             where(frame, question)
 
 
-def test_the_option_takes_the_public_text_of_a_filter() -> None:
+def test_option_accepts_the_serialised_filter() -> None:
     question = (col("a") > 1) & col("v").variant("$.x", "int64").is_not_null()
     text = pqext.filters.to_json(question)
     assert encode_options(where=text) == encode_options(where=question) == {"where": text}
@@ -242,7 +242,7 @@ def test_the_option_takes_the_public_text_of_a_filter() -> None:
         encode_options(where="a >")
 
 
-def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Path) -> None:
+def test_options_and_columns_of_other_apis_get_hints(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     pqext.write_table(pa.table({"a": [1], "b": [2]}), path)
     for name, told in (("filter", "use where"), ("filters", "use where")):
@@ -256,7 +256,7 @@ def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Pa
             write_options({name: text})
 
 
-def test_filter_of_spark_on_a_read_says_once_that_it_skips_nothing(
+def test_spark_filter_on_a_read_warns_once_that_it_skips_nothing(
     spark: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     from pqext.spark.frames import methods
@@ -275,7 +275,7 @@ def test_filter_of_spark_on_a_read_says_once_that_it_skips_nothing(
 
 
 @pytest.mark.parametrize("text", ["id = 'x'", "id between 'a' and 3", "cast(id as date) > 1"])
-def test_text_that_spark_rejects_raises_the_error_of_spark_in_reads(spark: Any, tmp_path: Path, text: str) -> None:
+def test_text_rejected_by_spark_raises_the_spark_error_in_reads(spark: Any, tmp_path: Path, text: str) -> None:
     path = str(tmp_path / "ids.parquet")
     pqext.write_table(pa.table({"id": [1, 2, 3]}), path)
     with pytest.raises(PySparkException) as theirs:
@@ -286,7 +286,7 @@ def test_text_that_spark_rejects_raises_the_error_of_spark_in_reads(spark: Any, 
         assert ours.value.getCondition() == theirs.value.getCondition()
 
 
-def test_read_takes_conditions_on_strings_with_a_collation(spark: Any, tmp_path: Path) -> None:
+def test_read_accepts_conditions_on_collated_strings(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "words")
     spark.sql("SELECT 1 AS id, 'A' COLLATE UTF8_LCASE AS word").write.parquet(path)
     for text in ("word = 'a'", "id = 1 and word = 'a'", "word = 'b'"):

@@ -37,7 +37,7 @@ def _run(steps: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", steps], capture_output=True, text=True, check=True)
 
 
-def test_only_closed_pipes_are_not_shown() -> None:
+def test_only_closed_pipe_errors_are_hidden() -> None:
     shown = _run(STEPS).stderr
     assert "BrokenPipe" not in shown
     assert shown.count("ValueError: shown once") == 1

@@ -18,7 +18,7 @@ from pqext.spark.options.skipping_store import StoreReference
 KEY = b"0123456789abcdef"
 
 
-def test_what_a_store_was_opened_with_comes_back(tmp_path: Path) -> None:
+def test_open_store_options_round_trip(tmp_path: Path) -> None:
     opened = open_store(str(tmp_path), decryption={"k1": KEY}, on_foreign="ignore")
     given = StoreReference.from_text(StoreReference.from_argument(opened).as_text())
     assert given == StoreReference.from_argument(opened)
@@ -27,7 +27,7 @@ def test_what_a_store_was_opened_with_comes_back(tmp_path: Path) -> None:
     assert "MDEyMzQ1" not in repr(given)
 
 
-def test_paths_are_those_of_the_process_that_gives_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_resolve_in_the_process_that_passes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert StoreReference.from_argument("store").as_text() == str(tmp_path / "store")
     assert StoreReference.from_argument(Path("store")).as_text() == str(tmp_path / "store")
@@ -35,17 +35,17 @@ def test_paths_are_those_of_the_process_that_gives_them(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"path": 1}', '{"path": "p", "on_foreign": ""}', '{"path": "p", "key": 1}'])
-def test_other_texts_are_refused(text: str) -> None:
+def test_invalid_reference_text_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|on_foreign is"):
         StoreReference.from_text(text)
 
 
-def test_limits_of_their_own_are_refused(tmp_path: Path) -> None:
+def test_store_with_its_own_limits_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="without limits="):
         StoreReference.from_argument(open_store(str(tmp_path), limits=Limits.untrusted()))
 
 
-def test_encrypted_stores_are_built_and_asked_with_their_keys(spark: Any, tmp_path: Path) -> None:
+def test_encrypted_stores_are_built_and_queried_with_their_keys(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for number in range(2):
         pqext.write_table(pa.table({"id": [number]}), tmp_path / "data" / f"{number}.parquet")

@@ -131,7 +131,7 @@ def truth(spark: Any, xskipper: Path, cases: Sequence[Case]) -> dict[tuple[str, 
 
 
 @pytest.mark.spec("skipping.unknown")
-def test_published_stores_skip_what_is_expected_and_nothing_that_matches(spark: Any, xskipper: Path) -> None:
+def test_published_stores_skip_as_expected_without_losing_rows(spark: Any, xskipper: Path) -> None:
     cases = [*version_cases(xskipper)]
     matching = truth(spark, xskipper, cases)
     asked = 0
@@ -158,7 +158,7 @@ def test_published_stores_skip_what_is_expected_and_nothing_that_matches(spark: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "csv", "json", "orc"])
-def test_stores_of_ours_skip_what_is_expected_and_nothing_that_matches(
+def test_our_stores_skip_as_expected_without_losing_rows(
     spark: Any, xskipper: Path, tmp_path: Path, format: str
 ) -> None:
     every = [*api_cases(xskipper)]

@@ -46,7 +46,7 @@ def test_tables_in_object_stores_are_indexed_and_skipped(spark: Any, s3: S3) -> 
     assert plan.files_skipped == 3
 
 
-def test_stores_that_are_not_there_are_errors(spark: Any, s3: S3) -> None:
+def test_missing_stores_are_errors(spark: Any, s3: S3) -> None:
     put(s3, 0, 0)
     with pytest.raises(PySparkException, match="no data-skipping store"):
         read(spark, FOLDER, where=col("id") > 5, skipping=STORE, storage_options=s3.options).count()

@@ -108,7 +108,7 @@ FILTERS = {
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_files_that_the_store_refuses_are_not_opened(
+def test_excluded_files_are_not_opened(
     spark: Any, weather: tuple[Path, Path], tmp_path: Path, name: str
 ) -> None:
     data, store = map(str, weather)
@@ -127,7 +127,7 @@ def test_files_that_the_store_refuses_are_not_opened(
 
 
 @pytest.mark.parametrize("engine", ["python", "native", "auto"])
-def test_every_engine_leaves_refused_files_alone(spark: Any, copied: tuple[Path, Path], engine: Any) -> None:
+def test_every_engine_omits_excluded_files(spark: Any, copied: tuple[Path, Path], engine: Any) -> None:
     data, store = copied
     poison(data, store)
     frame = read(spark, str(data), ["temp"], col("temp") < 25, skipping=str(store), engine=engine)
@@ -138,7 +138,7 @@ def test_every_engine_leaves_refused_files_alone(spark: Any, copied: tuple[Path,
         read(spark, str(data), ["temp"], col("temp") < 25, engine=engine).count()
 
 
-def test_queries_filters_and_options_ask_the_store(spark: Any, copied: tuple[Path, Path]) -> None:
+def test_queries_filters_and_options_use_the_store(spark: Any, copied: tuple[Path, Path]) -> None:
     data, store = copied
     poison(data, store)
     [row] = query(spark, str(data), {"rows": "count"}, where="temp < 20", skipping=str(store)).collect()
@@ -149,7 +149,7 @@ def test_queries_filters_and_options_ask_the_store(spark: Any, copied: tuple[Pat
     assert spark.read.format("pqext").options(**options).load(str(data)).count() == 84
 
 
-def test_files_that_have_changed_and_new_ones_are_read(spark: Any, copied: tuple[Path, Path]) -> None:
+def test_changed_and_new_files_are_read(spark: Any, copied: tuple[Path, Path]) -> None:
     data, store = copied
     changed = data / "year=2022" / "month-1.parquet"
     shutil.copy(data / "year=2022" / "month-3.parquet", changed)
@@ -164,13 +164,13 @@ def test_files_that_have_changed_and_new_ones_are_read(spark: Any, copied: tuple
     assert refresh_skipping(spark, str(data), str(store)).added == 0
 
 
-def test_nothing_is_skipped_by_columns_that_the_store_does_not_know(spark: Any, weather: tuple[Path, Path]) -> None:
+def test_columns_unknown_to_the_store_skip_nothing(spark: Any, weather: tuple[Path, Path]) -> None:
     data, store = map(str, weather)
     assert explain_read(data, where=col("report").is_not_null(), skipping=store).files_skipped == 0
     assert explain_read(data, where=col("temp") > 35, skipping=store, trust_statistics=False).files_skipped == 0
 
 
-def test_stores_of_other_tables_are_refused_or_ignored(
+def test_stores_of_other_tables_are_rejected_or_ignored(
     spark: Any, weather: tuple[Path, Path], copied: tuple[Path, Path]
 ) -> None:
     other = str(copied[1])
@@ -185,7 +185,7 @@ def test_stores_of_other_tables_are_refused_or_ignored(
         read(spark, str(weather[0]), skipping=held)
 
 
-def test_a_job_that_fails_leaves_no_parts(spark: Any, weather: tuple[Path, Path], tmp_path: Path) -> None:
+def test_failed_job_leaves_no_parts(spark: Any, weather: tuple[Path, Path], tmp_path: Path) -> None:
     class Broken(MinMax):
         """An index that fails on some objects."""
 
@@ -210,7 +210,7 @@ def test_a_job_that_fails_leaves_no_parts(spark: Any, weather: tuple[Path, Path]
     assert not [*tmp_path.rglob("*.parquet")]
 
 
-def test_objects_that_cannot_be_indexed_are_told(spark: Any, copied: tuple[Path, Path], tmp_path: Path) -> None:
+def test_objects_that_cannot_be_indexed_are_reported(spark: Any, copied: tuple[Path, Path], tmp_path: Path) -> None:
     data, store = copied
     (data / "year=2022" / "month-2.parquet").write_bytes(b"no Parquet")
     done = build_skipping(spark, str(data), [MinMax("temp")], str(tmp_path / "other"))
@@ -253,7 +253,7 @@ def test_files_of_other_formats_are_indexed_and_skipped(spark: Any, stations: Pa
 
 
 @pytest.mark.spec("skipping.read-as")
-def test_indexes_of_other_values_are_not_asked(spark: Any, stations: Path, tmp_path: Path) -> None:
+def test_indexes_of_other_read_options_are_not_used(spark: Any, stations: Path, tmp_path: Path) -> None:
     store, data = str(tmp_path / "store"), str(stations)
     build_skipping(spark, data, [MinMax("id"), ValueList("name")], store, **CSV)
     as_text = CSV | {"schema": "id string, name string"}
@@ -269,7 +269,7 @@ def test_indexes_of_other_values_are_not_asked(spark: Any, stations: Path, tmp_p
         build_skipping(spark, data, [MinMax("id")], str(tmp_path / "other"), options={"header": True})
 
 
-def test_refreshes_follow_published_updates(spark: Any, xskipper: Path, tmp_path: Path) -> None:
+def test_refreshes_match_published_updates(spark: Any, xskipper: Path, tmp_path: Path) -> None:
     sets, how = xskipper / "input_datasets", {"format": "csv", "options": {"header": True, "inferSchema": True}}
     for name, expected in (("sample1", "10-23-JT"), ("sample1Na", "20-33-HT")):
         data, store = tmp_path / name, str(tmp_path / f"{name}.store")
