@@ -87,7 +87,7 @@ def canonical(array: Any) -> list[Any]:
 
 @fewer
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=6), schemas())
-def test_files_hold_every_value_under_every_schema(
+def test_files_preserve_every_value_under_every_schema(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema
 ) -> None:
     array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant_type())
@@ -122,7 +122,7 @@ def test_marked_columns_are_annotated_without_an_option(field: pa.Field) -> None
     assert canonical(file.read()["v"]) == canonical(column(ROWS))
 
 
-def test_a_bare_struct_is_a_variant_when_the_option_names_it() -> None:
+def test_bare_struct_is_a_variant_if_the_option_names_it() -> None:
     bare = pa.struct([("value", pa.large_binary()), ("metadata", pa.binary())])
     array = column(ROWS)
     loose = pa.StructArray.from_arrays(
@@ -136,7 +136,7 @@ def test_a_bare_struct_is_a_variant_when_the_option_names_it() -> None:
 @pytest.mark.spec(
     "shredding.layout.by-name", "shredding.layout.optional", "shredding.object.required", "shredding.array.list"
 )
-def test_the_shredded_group_has_the_layout_of_the_specification() -> None:
+def test_shredded_group_has_the_layout_of_the_specification() -> None:
     file = ParquetFile(file_of(column(ROWS), shredding={"v": "a INT, c ARRAY<STRING>"}))
     assert str(file.schema).split("\n") == [
         "message schema {",
@@ -183,7 +183,7 @@ PHYSICAL = {
 
 @pytest.mark.parametrize("name", PHYSICAL)
 @pytest.mark.spec("shredding.types")
-def test_leaves_have_the_parquet_types_of_the_table(name: str) -> None:
+def test_leaves_have_the_parquet_types_of_the_specification(name: str) -> None:
     data = file_of(column([b"\0"]), shredding={"v": name})
     leaf = pq.ParquetFile(io.BytesIO(data)).schema.column(2)
     assert leaf.path == "v.typed_value"
@@ -191,12 +191,12 @@ def test_leaves_have_the_parquet_types_of_the_table(name: str) -> None:
     assert str(leaf.logical_type).startswith(PHYSICAL[name][1])
 
 
-def test_the_schema_is_inferred_from_the_first_rows() -> None:
+def test_schema_is_inferred_from_the_first_rows() -> None:
     data = file_of(column(ROWS[:1] * 20), shredding={"v": "infer"})
     assert str(schema_of_storage(read(data, shredded=True)["v"].type)) == "STRUCT<a: BIGINT, b: STRING>"
 
 
-def test_a_shredded_array_is_written_as_it_is_and_shredded_anew_on_demand() -> None:
+def test_shredded_array_is_written_unchanged_and_reshredded_on_request() -> None:
     array = variant.shred(column(ROWS), "a INT")
     field = pa.field("v", array.type)
     assert str(schema_of_storage(read(file_of(array, field), shredded=True)["v"].type)) == "STRUCT<a: INT>"
@@ -224,7 +224,7 @@ def test_a_shredded_array_is_written_as_it_is_and_shredded_anew_on_demand() -> N
         {"value": b"\x18", "typed_value": None},
     ],
 )
-def test_a_shredded_array_that_is_invalid_is_never_written(row: dict[str, Any]) -> None:
+def test_invalid_shredded_array_is_never_written(row: dict[str, Any]) -> None:
     type = storage_struct(shredding_schema("a INT"))
     array = pa.array([None, {"metadata": METADATA, **row}], type)
     sink = io.BytesIO()
@@ -243,7 +243,7 @@ def test_a_shredded_array_that_is_invalid_is_never_written(row: dict[str, Any]) 
         {"value": reference.array_of([prim("int8", 1)]), "typed_value": None},
     ],
 )
-def test_a_shredded_list_that_is_invalid_is_never_written(row: dict[str, Any]) -> None:
+def test_invalid_shredded_list_is_never_written(row: dict[str, Any]) -> None:
     type = storage_struct(shredding_schema("ARRAY<INT>"))
     array = pa.array([None, {"metadata": METADATA, **row}], type)
     with pytest.raises(VariantError) as caught:
@@ -253,7 +253,7 @@ def test_a_shredded_list_that_is_invalid_is_never_written(row: dict[str, Any]) -
 
 @pytest.mark.spec("shredding.types", "shredding.layout.by-name", "shredding.array.members")
 @pytest.mark.parametrize("physical", ["FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"])
-def test_wide_decimals_are_read_from_both_of_their_physical_types(physical: str) -> None:
+def test_wide_decimals_are_read_from_both_physical_types(physical: str) -> None:
     numbers = [0, 1, -1, 10**37, -(10**37), 127, 128, -128, -129]
     if physical == "BYTE_ARRAY":
         typed = pa.array([n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in numbers], pa.binary())
@@ -286,7 +286,7 @@ def test_wide_decimals_are_read_from_both_of_their_physical_types(physical: str)
     ]
 
 
-def test_optional_groups_and_missing_columns_are_brought_into_the_layout() -> None:
+def test_optional_groups_and_missing_columns_are_normalised() -> None:
     member = pa.struct([("typed_value", pa.large_string())])
     loose = pa.struct(
         [
@@ -308,7 +308,7 @@ def test_optional_groups_and_missing_columns_are_brought_into_the_layout() -> No
     assert canonical(read(data)["v"]) == canonical(variant.unshred(array))
 
 
-def test_slices_are_written_as_the_whole_is() -> None:
+def test_slices_are_written_like_complete_arrays() -> None:
     lists = [reference.array_of([prim("int32", n)] * n) for n in range(4)]
     array = variant.shred(column([None, *lists, prim("string", "x")]), "ARRAY<INT>")
     for start, stop in ((0, 6), (1, 3), (3, 6), (5, 5)):
@@ -316,7 +316,7 @@ def test_slices_are_written_as_the_whole_is() -> None:
         assert canonical(read(data)["v"]) == canonical(variant.unshred(array))[start:stop]
 
 
-def test_variants_in_lists_and_structs_are_read_and_written() -> None:
+def test_nested_variants_are_read_and_written() -> None:
     variants_ = column(ROWS)
     nested = pa.StructArray.from_arrays(
         [pa.ListArray.from_arrays(pa.array([0, 2, 2, 6], pa.int32()), variants_)],
@@ -328,7 +328,7 @@ def test_variants_in_lists_and_structs_are_read_and_written() -> None:
     assert back.field("list").offsets.to_pylist() == [0, 2, 2, 6]
 
 
-def test_some_columns_of_a_variant_are_read_as_they_are_stored() -> None:
+def test_partially_selected_variant_columns_are_read_as_stored() -> None:
     data = file_of(column(ROWS), shredding={"v": "a INT, b STRING"})
     table = ParquetFile(data).read(columns=["v.typed_value.a.typed_value"])
     assert [row and row["typed_value"] and row["typed_value"]["a"] for row in table["v"].to_pylist()] == [
@@ -336,7 +336,7 @@ def test_some_columns_of_a_variant_are_read_as_they_are_stored() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_no_variant_is_not_written_as_one() -> None:
+def test_column_that_is_not_a_variant_is_not_written_as_one() -> None:
     with pytest.raises(TypeError, match="'v', which is not a VARIANT but has type int64"):
         file_of(pa.array([1]), pa.field("v", pa.int64()), shredding={"v": "INT"})
 
@@ -357,7 +357,7 @@ def test_what_is_no_variant_is_not_written_as_one() -> None:
     ],
 )
 @pytest.mark.spec("shredding.layout.group", "shredding.types", "variant.group.metadata")
-def test_groups_annotated_by_mistake_are_refused_with_their_column(schema: pa.DataType, rule: str) -> None:
+def test_wrongly_annotated_groups_are_rejected_with_their_column(schema: pa.DataType, rule: str) -> None:
     sink = io.BytesIO()
     write_table(pa.table([pa.array([None], schema)], names=["v"]), sink)
     file = ParquetFile(sink.getvalue())
@@ -380,7 +380,7 @@ def test_groups_annotated_by_mistake_are_refused_with_their_column(schema: pa.Da
     ],
     ids=["a time in UTC", "ENUM", "JSON", "BSON"],
 )
-def test_annotations_that_arrow_does_not_show_are_no_shredded_types(type: pa.DataType, logical: LogicalType) -> None:
+def test_annotations_invisible_in_arrow_are_not_shredded_types(type: pa.DataType, logical: LogicalType) -> None:
     kind = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("typed_value", type)])
     sink, out = io.BytesIO(), io.BytesIO()
     write_table(pa.table([pa.array([{"metadata": METADATA, "typed_value": None}], kind)], names=["v"]), sink)
@@ -400,7 +400,7 @@ def test_annotations_that_arrow_does_not_show_are_no_shredded_types(type: pa.Dat
 
 @pytest.mark.spec("variant.version", "variant.group.annotation")
 @pytest.mark.parametrize("options", [{}, {"shredding": {"v": "a INT"}}])
-def test_the_annotation_names_version_1(options: dict[str, Any]) -> None:
+def test_annotation_states_version_1(options: dict[str, Any]) -> None:
     data = file_of(column(ROWS), **options)
     length = int.from_bytes(data[-8:-4], "little")
     metadata, _ = decode(FileMetaData, data[-8 - length : -8], limits=Limits())
@@ -413,7 +413,7 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize("schema", [None, "id BIGINT, mag DECIMAL(9,2), place STRUCT<name: STRING>", "infer"])
-def test_duckdb_reads_the_documents_that_were_written(schema: str | None, tmp_path: Path) -> None:
+def test_duckdb_reads_the_written_documents(schema: str | None, tmp_path: Path) -> None:
     array = variant.parse_json(pa.array([orjson.dumps(document) for document in DOCUMENTS]))
     path = tmp_path / "v.parquet"
     path.write_bytes(file_of(array, shredding={"v": schema} if schema else {}))
@@ -423,7 +423,7 @@ def test_duckdb_reads_the_documents_that_were_written(schema: str | None, tmp_pa
 
 
 @pytest.mark.spec("shredding.compat.schemas", "shredding.compat.unshredded", "shredding.reconstruct.required")
-def test_files_that_are_shredded_differently_make_one_column(tmp_path: Path) -> None:
+def test_files_with_different_shredding_form_one_column(tmp_path: Path) -> None:
     schemas = [None, "a INT", "a STRING, b INT", "ARRAY<INT>", "b STRING, c STRUCT<d: INT>"]
     for number, schema in enumerate(schemas):
         data = file_of(column(ROWS), shredding={"v": schema} if schema else {})
@@ -433,7 +433,7 @@ def test_files_that_are_shredded_differently_make_one_column(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("shredding.compat.schemas", "shredding.compat.unshredded")
-def test_files_that_duckdb_shredded_are_read(tmp_path: Path) -> None:
+def test_files_shredded_by_duckdb_are_read(tmp_path: Path) -> None:
     source, path = tmp_path / "source.json", tmp_path / "v.parquet"
     source.write_bytes(b"\n".join(map(orjson.dumps, DOCUMENTS)))
     rows = f"SELECT json::VARIANT AS v FROM read_json_objects('{source}')"

@@ -29,7 +29,7 @@ def sample() -> bytes:
     return out.getvalue()
 
 
-def test_annotated_columns_are_noted_without_marks_and_pyarrow_reads_the_rest_in_its_types() -> None:
+def test_pyarrow_reads_the_types_of_columns_next_to_annotated_ones() -> None:
     data = sample()
     theirs, ours = pq.read_table(io.BytesIO(data)), pqext.read_table(data)
     assert theirs.schema.field("d") == ours.schema.field("d") == pa.field("d", pa.duration("s"))
@@ -39,7 +39,7 @@ def test_annotated_columns_are_noted_without_marks_and_pyarrow_reads_the_rest_in
     assert variant.get(ours["v"], "$.a", "int64").to_pylist() == [1, None]
 
 
-def test_a_file_that_is_shredded_anew_keeps_the_types() -> None:
+def test_reshredded_file_preserves_arrow_types() -> None:
     out = io.BytesIO()
     variant.reshred_file(sample(), out, {"v": "STRUCT<a: STRING>"})
     found = pqext.read_table(out.getvalue())

@@ -61,7 +61,7 @@ def expected(case: dict[str, Any]) -> list[tuple[bytes, bytes] | None]:
 
 @pytest.mark.parametrize("case", VALID)
 @pytest.mark.spec("shredding.reconstruct.required", "shredding.reconstruct.algorithm", "shredding.nesting")
-def test_the_case_reconstructs_to_its_value(case: dict[str, Any]) -> None:
+def test_case_reconstructs_to_its_value(case: dict[str, Any]) -> None:
     rebuilt = variant.unshred(column(case)).to_pylist()
     wanted = expected(case)
     assert [row and (row["metadata"], row["value"]) for row in rebuilt] == wanted
@@ -72,7 +72,7 @@ CONSISTENT = numbered({case["case_number"] for case in CASES} - REFUSED - LABELL
 
 @pytest.mark.parametrize("case", numbered(LABELLED))
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_case_that_may_be_refused_is_refused_or_gives_its_value(case: dict[str, Any], strict: bool) -> None:
+def test_optional_case_is_rejected_or_returns_its_value(case: dict[str, Any], strict: bool) -> None:
     try:
         rebuilt = read(case, strict=strict).to_pylist()
     except VariantError:
@@ -81,7 +81,7 @@ def test_a_case_that_may_be_refused_is_refused_or_gives_its_value(case: dict[str
 
 
 @pytest.mark.parametrize("case", CONSISTENT)
-def test_the_case_shreds_into_its_own_columns_again(case: dict[str, Any]) -> None:
+def test_case_shreds_into_its_own_columns(case: dict[str, Any]) -> None:
     stored = column(case)
     schema = schema_of_storage(stored.type)
     again = variant.shred(variant.unshred(stored), schema)
@@ -98,14 +98,14 @@ def test_the_case_shreds_into_its_own_columns_again(case: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("case", numbered(CONTRADICTORY))
 @pytest.mark.spec("shredding.object.conflict")
-def test_a_case_that_contradicts_itself_is_refused_on_demand(case: dict[str, Any]) -> None:
+def test_inconsistent_case_is_rejected_on_request(case: dict[str, Any]) -> None:
     with pytest.raises(VariantError) as caught:
         variant.unshred(column(case), strict=True)
     assert caught.value.rule == CONTRADICTORY[case["case_number"]]
 
 
 @pytest.mark.parametrize("case", numbered(REFUSED))
-def test_an_invalid_case_is_refused(case: dict[str, Any]) -> None:
+def test_invalid_case_is_rejected(case: dict[str, Any]) -> None:
     with pytest.raises(VariantError) as caught:
         variant.unshred(column(case))
     assert caught.value.rule == INVALID.get(case["case_number"], caught.value.rule)
@@ -117,7 +117,7 @@ def read(case: dict[str, Any], **options: Any) -> pa.ChunkedArray:
 
 @pytest.mark.parametrize("case", VALID)
 @pytest.mark.spec("variant.group.annotation")
-def test_the_file_is_read_as_its_value(case: dict[str, Any]) -> None:
+def test_file_is_read_as_its_value(case: dict[str, Any]) -> None:
     strict = case["case_number"] not in CONTRADICTORY
     assert [row and (row["metadata"], row["value"]) for row in read(case, strict=strict).to_pylist()] == expected(case)
     kept = read(case, strict=strict, shredded=True)
@@ -127,7 +127,7 @@ def test_the_file_is_read_as_its_value(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("shredded", [False, True])
 @pytest.mark.parametrize("case", numbered(CONTRADICTORY))
 @pytest.mark.spec("shredding.object.conflict")
-def test_a_file_that_contradicts_itself_is_refused_by_strict_reads(case: dict[str, Any], shredded: bool) -> None:
+def test_inconsistent_file_is_rejected_by_strict_reading(case: dict[str, Any], shredded: bool) -> None:
     with pytest.raises(VariantError) as caught:
         read(case, strict=True, shredded=shredded)
     assert caught.value.rule == CONTRADICTORY[case["case_number"]]
@@ -135,20 +135,20 @@ def test_a_file_that_contradicts_itself_is_refused_by_strict_reads(case: dict[st
 
 
 @pytest.mark.parametrize("case", numbered(REFUSED))
-def test_the_file_of_an_invalid_case_is_never_read(case: dict[str, Any]) -> None:
+def test_file_of_an_invalid_case_is_never_read(case: dict[str, Any]) -> None:
     with pytest.raises(VariantError) as caught:
         read(case)
     assert (caught.value.rule, caught.value.column) == (INVALID.get(case["case_number"], caught.value.rule), "var")
 
 
-def test_what_is_known_of_cases_is_what_cases_json_says_of_them() -> None:
+def test_expectations_agree_with_cases_json() -> None:
     there = {case["case_number"] for case in CASES}
     assert set(INVALID) & there <= REFUSED
     assert set(CONTRADICTORY) & there <= LABELLED
     assert {number for number in REFUSED if number in KNOWN} <= set(INVALID)
 
 
-def test_every_file_and_every_case_is_judged() -> None:
+def test_every_file_and_every_case_is_checked() -> None:
     judged = {name for case in CASES if not must_fail(case) for name in files_of(case) if name is not None}
     judged |= {case["parquet_file"] for case in CASES}
     assert {path.name for path in FOLDER.iterdir() if path.suffix in (".parquet", ".bin")} - judged == set()

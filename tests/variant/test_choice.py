@@ -43,13 +43,13 @@ def stored(choice: Any) -> pa.Array:
         ({"coerce": "exact", "max_fields": 1}, "STRUCT<a: TINYINT>"),
     ],
 )
-def test_every_form_gives_the_schema_it_says(choice: Any, schema: str) -> None:
+def test_every_shredding_choice_produces_its_schema(choice: Any, schema: str) -> None:
     array = stored(choice)
     assert str(schema_of_storage(array.type)) == schema
     assert [orjson.loads(text) for text in variant.to_json(array).to_pylist()] == DOCUMENTS
 
 
-def test_the_writer_coerces_as_it_is_told() -> None:
+def test_writer_uses_the_requested_coercion() -> None:
     def typed(choice: Any, name: str) -> list[Any]:
         return [row["typed_value"][name]["typed_value"] for row in stored(choice).to_pylist()]
 
@@ -76,7 +76,7 @@ def test_the_writer_coerces_as_it_is_told() -> None:
         ('{"a":' * 100_000, "are not JSON"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_any_work(choice: Any, message: str) -> None:
+def test_invalid_choice_is_rejected_before_any_work(choice: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         shredding(choice)
     sink = io.BytesIO()
@@ -85,5 +85,5 @@ def test_what_makes_no_sense_is_refused_before_any_work(choice: Any, message: st
     assert sink.getvalue() == b""
 
 
-def test_without_a_sample_nothing_is_typed() -> None:
+def test_empty_sample_types_nothing() -> None:
     assert shredding("infer").schema_for(None) == Untyped()

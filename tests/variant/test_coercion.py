@@ -53,25 +53,25 @@ class OnlyStream:
     ],
     ids=lambda texts: type(texts).__name__,
 )
-def test_texts_are_parsed_in_every_form(texts: Any) -> None:
+def test_text_is_parsed_in_every_representation(texts: Any) -> None:
     parsed = variant.parse_json(texts)
     assert variant.to_json(parsed).to_pylist() == TEXTS
     assert isinstance(parsed, pa.StructArray | pa.ChunkedArray)
 
 
-def test_empty_and_null_lists_of_texts() -> None:
+def test_empty_and_null_text_lists_are_parsed() -> None:
     assert len(variant.parse_json([])) == 0
     assert variant.parse_json([None]).null_count == 1
     assert variant.parse_json(pa.nulls(2)).null_count == 2
 
 
 @pytest.mark.parametrize("bad", ['{"a":1}', b"1", 5, None, [1], [["1"]], {"a": 1}])
-def test_other_objects_are_no_texts(bad: Any) -> None:
+def test_other_objects_are_not_text(bad: Any) -> None:
     with pytest.raises(TypeError, match=r"expected an array of JSON texts|expected a binary or string"):
         variant.parse_json(bad)
 
 
-def test_surrogates_in_a_list_are_a_fault_of_their_row() -> None:
+def test_surrogates_in_a_list_are_an_error_of_their_row() -> None:
     with pytest.raises(VariantError, match="row 1"):
         variant.parse_json(["1", '"\ud800"'])
     assert variant.parse_json(['"\ud800"'], on_error="null").null_count == 1
@@ -88,7 +88,7 @@ FORMS: list[Any] = [
 
 
 @pytest.mark.parametrize("array", FORMS, ids=lambda form: type(form).__name__)
-def test_variants_are_taken_in_every_form(array: Any) -> None:
+def test_variants_are_accepted_in_every_representation(array: Any) -> None:
     assert variant.to_json(array).to_pylist() == TEXTS
     assert variant.get(array, "$.a", int).to_pylist() == [1, None, None]
     assert variant.explode(array)["row"].to_pylist() == [0]
@@ -103,7 +103,7 @@ def test_variants_are_taken_in_every_form(array: Any) -> None:
     assert variant.to_table(array, "a INT")["a"].to_pylist() == [1, None, None]
 
 
-def test_python_objects_are_no_variants_until_they_are_made_some() -> None:
+def test_python_objects_are_not_implicitly_variants() -> None:
     with pytest.raises(TypeError, match=r"expected a variant array, but item 0 is a dict; use variant\.from_python"):
         variant.get([{"a": 1}], "$.a")
     with pytest.raises(TypeError, match="expected a variant array"):
@@ -116,11 +116,11 @@ def test_python_objects_are_no_variants_until_they_are_made_some() -> None:
     ("type", "wanted"),
     [(int, [1, 2]), (float, [1.0, 2.5]), (str, ["1", "2.5"]), (bool, [True, True]), (bytes, [None, None])],
 )
-def test_get_takes_pythons_types(type: Any, wanted: list[Any]) -> None:
+def test_get_accepts_python_types(type: Any, wanted: list[Any]) -> None:
     assert variant.get(variant.parse_json(["1", "2.5"]), "$", type).to_pylist() == wanted
 
 
-def test_get_without_a_type_gives_variants_and_refuses_other_types() -> None:
+def test_get_returns_variants_by_default_and_rejects_other_types() -> None:
     array = variant.parse_json(['{"a":{"b":1}}'])
     assert variant.to_json(variant.get(array, "$.a")).to_pylist() == ['{"b":1}']
     with pytest.raises(TypeError, match="bool, int, float, str or bytes"):

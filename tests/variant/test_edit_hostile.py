@@ -74,7 +74,7 @@ BROKEN = [
     ("value", "metadata", "rule"), BROKEN, ids=[f"{rule} {i}" for i, (_, _, rule) in enumerate(BROKEN)]
 )
 @pytest.mark.parametrize("use", USES)
-def test_a_broken_rule_is_named_with_its_row(value: bytes, metadata: bytes, rule: str, use: str) -> None:
+def test_violated_rule_is_named_with_its_row(value: bytes, metadata: bytes, rule: str, use: str) -> None:
     if use.startswith("merge") and value[:1] == b"\x03":
         pytest.skip("a patch replaces an array without reading it")
     with pytest.raises(VariantError, match="row 3: ") as caught:
@@ -82,7 +82,7 @@ def test_a_broken_rule_is_named_with_its_row(value: bytes, metadata: bytes, rule
     assert (caught.value.rule, caught.value.row) == (rule, 3)
 
 
-def test_the_byte_is_that_of_the_value_that_is_broken() -> None:
+def test_reported_byte_is_that_of_the_invalid_value() -> None:
     for use in ("to_python", "canonical", "set", "patch", "value"):
         with pytest.raises(VariantError) as caught:
             USES[use](column(inside(b"\x05\xff")))
@@ -90,7 +90,7 @@ def test_the_byte_is_that_of_the_value_that_is_broken() -> None:
 
 
 @pytest.mark.parametrize("use", [name for name in USES if name != "to_python"])
-def test_fields_out_of_order_are_refused(use: str) -> None:
+def test_unordered_fields_are_rejected(use: str) -> None:
     with pytest.raises(VariantError, match=r"row 3: .*order of their names"):
         USES[use](column(b"\x02\x02\x01\x00\x00\x01\x02\x00\x00"))
 
@@ -103,7 +103,7 @@ def test_types_added_later_are_not_supported(use: str) -> None:
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("kind", ["depth", "laughs", "names"])
-def test_values_made_to_hurt_take_bounded_time(use: str, kind: str) -> None:
+def test_adversarial_values_take_bounded_time(use: str, kind: str) -> None:
     metadata = NAMES
     if use.startswith("merge") and kind != "names":
         pytest.skip("a patch replaces an array without reading it")
@@ -128,7 +128,7 @@ def test_values_made_to_hurt_take_bounded_time(use: str, kind: str) -> None:
 
 @given(variants(), variants(), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), min_size=1, max_size=4))
 @fewer
-def test_any_bytes_are_read_or_refused(one: Any, other: Any, changes: Any) -> None:
+def test_arbitrary_bytes_are_read_or_rejected(one: Any, other: Any, changes: Any) -> None:
     parts = [bytearray(part) for part in one]
     for at, byte in changes:
         part = parts[at % 2]
@@ -143,7 +143,7 @@ def test_any_bytes_are_read_or_refused(one: Any, other: Any, changes: Any) -> No
         assert variant.equals(array, array).to_pylist() == [True]
 
 
-def test_an_array_that_contradicts_itself_is_refused() -> None:
+def test_inconsistent_array_is_rejected() -> None:
     offsets = pa.py_buffer(b"".join(offset.to_bytes(4, "little") for offset in (0, 99, 1)))
     value = pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"\0")])
     array = pa.StructArray.from_arrays([pa.array([NAMES] * 2), value], fields=list(variant_type()))

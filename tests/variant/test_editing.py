@@ -64,7 +64,7 @@ SECTION_3 = '{"author":{"familyName":"Doe","givenName":"John"},"title":"Goodbye!
     ("original", "patch", "result"), [*RFC_7396, (*SECTION_3, '{"author":{"givenName":"John"},"title":"Goodbye!"}')]
 )
 @pytest.mark.spec("merge.replace", "merge.object", "merge.null", "merge.keep")
-def test_a_merge_patch_gives_what_the_appendix_of_rfc_7396_says(original: str, patch: str, result: str) -> None:
+def test_merge_patch_matches_the_appendix_of_rfc_7396(original: str, patch: str, result: str) -> None:
     array = rows_of([original])
     assert texts(variant.merge(array, Variant.from_json(patch))) == [result]
     assert texts(variant.merge(array, rows_of([patch]))) == [result]
@@ -74,7 +74,7 @@ def test_a_merge_patch_gives_what_the_appendix_of_rfc_7396_says(original: str, p
 
 @given(st.lists(st.tuples(variants(), variants()), min_size=1, max_size=3))
 @fewer
-def test_a_merge_patch_is_that_of_python_values(pairs: list[Any]) -> None:
+def test_merge_patch_matches_python_values(pairs: list[Any]) -> None:
     targets, patches = (column([pair[i] for pair in pairs]) for i in (0, 1))
     merged = variant.merge(targets, patches)
     assert variant.validate(merged) is None
@@ -87,7 +87,7 @@ def test_a_merge_patch_is_that_of_python_values(pairs: list[Any]) -> None:
 
 @given(st.lists(variants(), min_size=1, max_size=3), STEPS, variants(), st.booleans())
 @fewer
-def test_set_and_delete_are_those_of_python_values(values: list[Any], path: Any, new: Any, create: bool) -> None:
+def test_set_and_delete_match_python_values(values: list[Any], path: Any, new: Any, create: bool) -> None:
     array = column(values)
     value = decoded(column([new]))[0]
     changed = variant.set(array, path, value, create=create)
@@ -103,7 +103,7 @@ def test_set_and_delete_are_those_of_python_values(values: list[Any], path: Any,
 
 @given(st.lists(variants(), min_size=1, max_size=3), schemas(), STEPS)
 @fewer
-def test_shredded_columns_are_changed_as_whole_ones(values: list[Any], schema: Any, path: Any) -> None:
+def test_shredded_columns_are_edited_like_unshredded_ones(values: list[Any], schema: Any, path: Any) -> None:
     array = column(values)
     shredded = variant.shred(array, schema, coerce="exact")
     changed = variant.set(shredded, path, 1)
@@ -121,17 +121,17 @@ def test_shredded_columns_are_changed_as_whole_ones(values: list[Any], schema: A
         ("$", ["9", "9", "9", None, "9", "9"]),
     ],
 )
-def test_a_value_is_set_where_the_path_can_be_followed(path: str, wanted: list[str | None]) -> None:
+def test_value_is_set_if_the_path_can_be_followed(path: str, wanted: list[str | None]) -> None:
     assert texts(variant.set(rows_of(), path, 9)) == wanted
 
 
-def test_without_create_only_present_values_are_replaced() -> None:
+def test_only_existing_values_are_replaced_without_create() -> None:
     assert texts(variant.set(rows_of(), "$.b[0]", 9, create=False)) == [
         '{"a":1,"b":[9,2]}', '{"a":{"c":1}}', "null", None, "[1]", '{"b":[]}',
     ]  # fmt: skip
 
 
-def test_values_come_a_row_each_from_any_array_and_their_nulls_are_set() -> None:
+def test_values_may_be_an_array_with_one_row_each_including_nulls() -> None:
     array = rows_of(['{"a":1}', "{}", None])
     assert texts(variant.set(array, "$.p", pa.array([1.5, None, 2]))) == ['{"a":1,"p":1.5}', '{"p":null}', None]
     assert texts(variant.set(array, "$.p", pa.array([{"q": 1}, {"q": None}, None]))) == [
@@ -140,16 +140,16 @@ def test_values_come_a_row_each_from_any_array_and_their_nulls_are_set() -> None
     assert texts(variant.set(array, "$.p", rows_of(["[]", None, None]))) == ['{"a":1,"p":[]}', '{"p":null}', None]
 
 
-def test_a_patch_as_text_does_not_replace_every_value_by_that_text() -> None:
+def test_text_patch_does_not_replace_every_value() -> None:
     with pytest.raises(TypeError, match=r"Variant\.from_json"):
         variant.merge(rows_of(['{"a":1}']), '{"a":2}')
 
 
-def test_null_rows_of_a_patch_change_nothing() -> None:
+def test_null_patch_rows_change_nothing() -> None:
     assert texts(variant.merge(rows_of(["1", '{"a":1}']), rows_of([None, '{"a":null}']))) == ["1", "{}"]
 
 
-def test_chunks_and_slices_are_rows_like_others() -> None:
+def test_chunks_and_slices_are_edited_by_row() -> None:
     array = pa.chunked_array([rows_of().slice(1, 2), rows_of().slice(4), rows_of([])])
     patch = pa.chunked_array([rows_of(['{"n":0}'] * 3), rows_of(['{"n":1}'])])
     merged = variant.merge(array, patch)
@@ -157,20 +157,20 @@ def test_chunks_and_slices_are_rows_like_others() -> None:
     assert texts(merged) == ['{"a":{"c":1},"n":0}', '{"n":0}', '{"n":0}', '{"b":[],"n":1}']
 
 
-def test_the_dictionary_holds_exactly_the_names_of_the_row() -> None:
+def test_dictionary_contains_exactly_the_names_of_the_row() -> None:
     array = rows_of(['{"a":1,"b":2}', '{"c":3}'])
     names = [row.dictionary for row in decoded(variant.delete(array, "$.a"))]
     assert [(part.names, part.is_sorted) for part in names] == [(("b",), True), (("c",), True)]
 
 
-def test_strict_names_the_first_row_that_the_path_does_not_fit() -> None:
+def test_strict_names_the_first_row_that_does_not_match_the_path() -> None:
     with pytest.raises(VariantError, match=r"row 1: no value at \$\.b\[0\]"):
         variant.set(rows_of(['{"b":[1]}', '{"b":{}}', "1"]), "$.b[0]", 1, strict=True)
     with pytest.raises(VariantError, match=r"row 2: no value at \$\.a"):
         variant.delete(pa.chunked_array([rows_of(['{"a":1}'] * 2), rows_of(["1"])]), "$.a", strict=True)
 
 
-def test_what_cannot_be_done_is_refused() -> None:
+def test_invalid_edits_are_rejected() -> None:
     with pytest.raises(ValueError, match="root value cannot be deleted"):
         variant.delete(rows_of(), "$")
     with pytest.raises(ValueError, match=r"variant\.explode"):
@@ -200,7 +200,7 @@ JSON = st.recursive(
 
 
 @given(values=st.lists(JSON, max_size=5), arrays=st.booleans(), shredded=st.booleans())
-def test_null_fields_and_elements_go_and_their_names_with_them(values: list[Any], arrays: bool, shredded: bool) -> None:
+def test_null_fields_and_elements_are_removed_with_their_names(values: list[Any], arrays: bool, shredded: bool) -> None:
     rows = variant.parse_json(pa.array([None, *map(json.dumps, values)], pa.string()))
     given = variant.shred(rows, "STRUCT<a: STRUCT<b: INT>, b: ARRAY<INT>>") if shredded else rows
     expected = variant.parse_json(

@@ -82,7 +82,7 @@ def ordered(value: reference.Value) -> reference.Value:
     "variant.metadata.reserved",
 )
 @given(reference.VALUES, reference.LAYOUTS)
-def test_every_type_in_every_layout_is_read_as_the_reference_reads_it(
+def test_every_type_and_layout_matches_the_reference(
     value: reference.Value, layout: reference.Layout
 ) -> None:
     metadata, data = reference.encode(value, layout)
@@ -91,14 +91,14 @@ def test_every_type_in_every_layout_is_read_as_the_reference_reads_it(
 
 
 @pytest.mark.spec("variant.primitive.uuid")
-def test_a_uuid_is_written_and_read_big_endian() -> None:
+def test_uuid_is_big_endian() -> None:
     identifier, data = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"), bytes(range(0, 256, 17))
     assert Variant.from_python(identifier).value == b"\x50" + data
     assert Variant(b"\x50" + data, b"\x11\0\0").to_python() == identifier
 
 
 @pytest.mark.spec("variant.primitive.times")
-def test_days_and_microseconds_count_from_1970_and_from_midnight() -> None:
+def test_dates_and_times_count_from_1970_and_midnight() -> None:
     for moment, kind, number in (
         (datetime.date(1970, 1, 3), 11, struct.pack("<i", 2)), (datetime.date(1969, 12, 31), 11, struct.pack("<i", -1)),
         (datetime.time(0, 0, 1, 2), 17, struct.pack("<q", 1_000_002)),
@@ -145,7 +145,7 @@ def test_every_published_file_is_read() -> None:
 
 
 @pytest.mark.spec("variant.primitive.ids")
-def test_each_primitive_has_its_number_and_size() -> None:
+def test_each_primitive_has_its_type_id_and_size() -> None:
     examples = {
         "null": ("00", None), "true": ("04", True), "false": ("08", False), "int8": ("0cff", -1),
         "int16": ("100100", 1), "int32": ("14feffffff", -2), "int64": ("180000000000000080", -(2**63)),
@@ -172,7 +172,7 @@ def test_each_primitive_has_its_number_and_size() -> None:
 
 @pytest.mark.spec("variant.short-string.length", "variant.short-string.same")
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 1000])
-def test_strings_are_short_up_to_63_bytes_and_mean_the_same_in_both_forms(length: int) -> None:
+def test_strings_up_to_63_bytes_are_short_and_equal_in_both_encodings(length: int) -> None:
     text = "x" * length
     short = Variant.from_python(text)
     assert (
@@ -188,7 +188,7 @@ def test_strings_are_short_up_to_63_bytes_and_mean_the_same_in_both_forms(length
 
 @pytest.mark.spec("variant.container.count")
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 1000])
-def test_containers_of_more_than_255_children_are_large(count: int) -> None:
+def test_containers_over_255_children_are_large(count: int) -> None:
     array = Variant.from_python([None] * count)
     assert bool(array.value[0] & 0x10) == (count > 255)
     object = Variant.from_python({f"{i:04}": None for i in range(count)})
@@ -200,7 +200,7 @@ def test_containers_of_more_than_255_children_are_large(count: int) -> None:
 
 @pytest.mark.spec("variant.metadata.version")
 @pytest.mark.parametrize("version", [0, 2, 15])
-def test_other_versions_are_refused(version: int) -> None:
+def test_other_versions_are_rejected(version: int) -> None:
     with pytest.raises(VariantError, match="version") as caught:
         Variant(b"\x00", bytes([version, 0, 0]))
     assert caught.value.rule == "variant.metadata.version"
@@ -223,14 +223,14 @@ def test_other_versions_are_refused(version: int) -> None:
         ("c1ffffffff", "variant.metadata.layout", 5),
     ],
 )
-def test_broken_metadata_is_refused_with_its_rule_and_place(data: str, rule: str, offset: int) -> None:
+def test_invalid_metadata_is_rejected_with_rule_and_offset(data: str, rule: str, offset: int) -> None:
     with pytest.raises(VariantError) as caught:
         Metadata(bytes.fromhex(data))
     assert (caught.value.rule, caught.value.offset) == (rule, offset)
 
 
 @pytest.mark.spec("variant.metadata.sorted")
-def test_a_dictionary_that_is_not_sorted_is_not_relied_on() -> None:
+def test_unsorted_dictionary_is_not_binary_searched() -> None:
     value = ("object", {"a": ("int8", 1), "b": ("int8", 2)})
     metadata, data = reference.encode(value, reference.Layout(sorted_dictionary=False))
     assert not Metadata(metadata).is_sorted
@@ -242,7 +242,7 @@ def test_a_dictionary_that_is_not_sorted_is_not_relied_on() -> None:
 
 @pytest.mark.spec("variant.metadata.sorted", "variant.metadata.offset-size", "variant.utf8")
 @pytest.mark.parametrize(("count", "size"), [(0, 1), (1, 1), (255, 2), (256, 2), (22_000, 3)])
-def test_written_metadata_is_sorted_by_bytes_and_as_narrow_as_can_be(count: int, size: int) -> None:
+def test_written_metadata_is_sorted_and_minimal(count: int, size: int) -> None:
     names = [f"é{i}" for i in range(count)]
     data = encode_metadata([*names, *names])
     assert data == reference.encode_metadata(sorted(names, key=str.encode), True)
@@ -251,14 +251,14 @@ def test_written_metadata_is_sorted_by_bytes_and_as_narrow_as_can_be(count: int,
 
 
 @pytest.mark.spec("variant.object.case")
-def test_field_names_differ_by_case() -> None:
+def test_field_names_are_case_sensitive() -> None:
     given = Variant.from_python({"A": 1, "a": 2})
     assert given["A"].to_python() == 1
     assert given["a"].to_python() == 2
 
 
 @pytest.mark.spec("variant.value.nested")
-def test_a_nested_value_with_the_whole_metadata_is_a_variant() -> None:
+def test_nested_value_with_the_full_metadata_is_a_variant() -> None:
     given = Variant.from_python({"x": [{"y": [1, {"z": "deep"}]}]})
     inner = given["x"][0]["y"][1]
     assert inner.metadata == given.metadata
@@ -266,7 +266,7 @@ def test_a_nested_value_with_the_whole_metadata_is_a_variant() -> None:
 
 
 @pytest.mark.spec("variant.version.new-types")
-def test_a_type_added_later_leaves_the_rest_readable() -> None:
+def test_unknown_type_leaves_other_values_readable() -> None:
     unknown = bytes([21 << 2]) + b"later"
     metadata = encode_metadata(["a", "b", "c"])
     fields = [(0, b"\x0c\x01"), (1, unknown), (2, b"\x0c\x03")]
@@ -290,7 +290,7 @@ def pa_array(given: Variant) -> Any:
 
 
 @pytest.mark.spec("variant.decimal.scale", "variant.decimal.precision")
-def test_decimals_take_the_narrowest_type_that_holds_digits_and_scale() -> None:
+def test_decimals_use_the_narrowest_type_for_their_digits_and_scale() -> None:
     assert encoding.encode_decimal(Scaled(10**9 - 1, 9))[0] >> 2 == PrimitiveType.DECIMAL4
     assert encoding.encode_decimal(Scaled(10**9, 0))[0] >> 2 == PrimitiveType.DECIMAL8
     assert encoding.encode_decimal(Scaled(1, 10))[0] >> 2 == PrimitiveType.DECIMAL8
@@ -313,6 +313,6 @@ def test_decimals_take_the_narrowest_type_that_holds_digits_and_scale() -> None:
         (PrimitiveType.DECIMAL4, Scaled(10**9, 0)),
     ],
 )
-def test_data_that_does_not_fit_its_type_is_refused(kind: PrimitiveType, data: Any) -> None:
+def test_data_out_of_range_of_its_type_is_rejected(kind: PrimitiveType, data: Any) -> None:
     with pytest.raises(ValueError, match="fit"):
         encoding.encode_primitive(kind, data)

@@ -33,7 +33,7 @@ def decoded(array: pa.StructArray) -> list[Variant]:
 @given(st.lists(PAIRS, min_size=1, max_size=4))
 @fewer
 @pytest.mark.spec("variant.equivalence")
-def test_rows_are_equal_when_single_values_are(pairs: list[Any]) -> None:
+def test_row_equality_matches_single_values(pairs: list[Any]) -> None:
     left, right = (column([pair[i] for pair in pairs]) for i in (0, 1))
     wanted = [a == b for a, b in zip(decoded(left), decoded(right), strict=True)]
     assert variant.equals(left, right).to_pylist() == wanted
@@ -43,7 +43,7 @@ def test_rows_are_equal_when_single_values_are(pairs: list[Any]) -> None:
 
 @given(st.lists(valid_variants(), min_size=1, max_size=3), schemas())
 @fewer
-def test_the_canonical_form_equals_the_value_and_is_its_own(values: list[Any], schema: Any) -> None:
+def test_canonical_form_equals_the_value_and_is_idempotent(values: list[Any], schema: Any) -> None:
     array = column(values)
     canonical = variant.canonical(array)
     assert variant.validate(canonical) is None
@@ -72,20 +72,20 @@ def test_the_canonical_form_equals_the_value_and_is_its_own(values: list[Any], s
     ],
 )
 @pytest.mark.spec("variant.equivalence")
-def test_values_are_equal_within_their_class_only(one: Any, other: Any, equal: bool) -> None:
+def test_values_are_equal_only_within_their_equivalence_class(one: Any, other: Any, equal: bool) -> None:
     left, right = variant.from_python([one]), variant.from_python([other])
     assert variant.equals(left, right).to_pylist() == [equal]
     assert variant.equals(left, other).to_pylist() == [equal]
     assert (variant.hash(left)[0] == variant.hash(right)[0]) == equal
 
 
-def test_a_long_string_form_equals_the_short_one() -> None:
+def test_long_string_encoding_equals_the_short_one() -> None:
     long = column([(EMPTY, b"\x40\x01\0\0\0a")])
     assert variant.equals(long, "a").to_pylist() == [True]
     assert variant.canonical(long).field("value").to_pylist() == [b"\x05a"]
 
 
-def test_null_rows_are_neither_equal_nor_different() -> None:
+def test_null_rows_compare_as_null() -> None:
     left = variant.parse_json(["1", None, "null", None])
     right = variant.parse_json(["1", "1", "null", None])
     assert variant.equals(left, right).to_pylist() == [True, None, True, None]
@@ -93,7 +93,7 @@ def test_null_rows_are_neither_equal_nor_different() -> None:
     assert variant.canonical(left).is_valid().to_pylist() == [True, False, True, False]
 
 
-def test_chunks_of_other_lengths_compare() -> None:
+def test_chunks_of_different_lengths_compare() -> None:
     array = variant.parse_json([str(i) for i in range(6)])
     left = pa.chunked_array([array.slice(0, 1), array.slice(1)])
     right = pa.chunked_array([array.slice(0, 4), array.slice(4)])
@@ -102,7 +102,7 @@ def test_chunks_of_other_lengths_compare() -> None:
         variant.equals(left, array.slice(1))
 
 
-def test_variants_are_grouped_by_their_hash_and_by_their_canonical_bytes() -> None:
+def test_variants_are_grouped_by_hash_and_by_canonical_bytes() -> None:
     array = variant.parse_json(['{"a":1,"b":"x"}', '{"b":"x","a":1.0}', "2", '{"a":1}', "2.0"])
     table = pa.table({"key": variant.hash(array), "n": [1] * 5})
     assert sorted(table.group_by("key").aggregate([("n", "sum")])["n_sum"].to_pylist()) == [1, 2, 2]
@@ -112,7 +112,7 @@ def test_variants_are_grouped_by_their_hash_and_by_their_canonical_bytes() -> No
     assert sorted(groups["n_sum"].to_pylist()) == [1, 2, 2]
 
 
-def test_hashes_of_many_values_do_not_meet() -> None:
+def test_hashes_do_not_collide() -> None:
     array = variant.from_python([{"i": i, "s": str(i % 7)} for i in range(20_000)])
     hashes = variant.hash(array).to_numpy()
     assert len(np.unique(hashes)) == 20_000

@@ -68,7 +68,7 @@ def tuples(table: pa.Table) -> list[tuple[Any, ...]]:
     ],
 )
 @pytest.mark.spec("explode.rows", "explode.order", "explode.wildcards")
-def test_elements_and_fields_have_rows_of_their_own(path: Any, wanted: list[Any], schema: str | None) -> None:
+def test_elements_and_fields_are_separate_rows(path: Any, wanted: list[Any], schema: str | None) -> None:
     array = rows_of(schema)
     table = variant.explode(array, path, "string")
     table.validate(full=True)
@@ -84,7 +84,7 @@ def test_elements_and_fields_have_rows_of_their_own(path: Any, wanted: list[Any]
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.spec("explode.outer")
-def test_outer_keeps_the_rows_that_have_nothing_to_explode(schema: str | None) -> None:
+def test_outer_preserves_rows_without_elements(schema: str | None) -> None:
     table = variant.explode(rows_of(schema), "$[*]", "string", outer=True)
     found = [(0, 0, None, "1"), (0, 1, None, None), (0, 2, None, '{"a":2}')]
     assert tuples(table) == [*found, *((row, None, None, None) for row in range(1, 7))]
@@ -94,21 +94,21 @@ def test_outer_keeps_the_rows_that_have_nothing_to_explode(schema: str | None) -
     assert value.is_valid().to_pylist() == [True] * 5 + [False] * 3 + [True] * 2 + [False]
 
 
-def test_a_table_of_nothing_has_the_same_columns() -> None:
+def test_empty_table_has_the_same_columns() -> None:
     for empty in (rows_of().slice(0, 0), pa.chunked_array([], variant_type()), rows_of().slice(2, 1)):
         table = variant.explode(empty, "$", "int")
         assert (table.num_rows, table.schema.field("value").type) == (0, pa.int32())
     assert variant.explode(rows_of().slice(2, 1)).schema.field("value").metadata  # marked as a variant
 
 
-def test_strict_refuses_values_that_do_not_cast() -> None:
+def test_strict_rejects_values_that_cannot_be_cast() -> None:
     with pytest.raises(VariantError, match=r"row 0: the value at \$\[\*\] does not cast to int32"):
         variant.explode(rows_of(), "$[*]", "int", strict=True)
     assert variant.explode(rows_of(), "$.o[*].p", "int", strict=True).column("value").to_pylist() == [1, 2, None]
 
 
 @pytest.mark.parametrize("path", ["$[*", "$.a[**]", "$[-1]", "[*]"])
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_invalid_path_is_rejected(path: str) -> None:
     with pytest.raises(ValueError, match="path"):
         variant.explode(rows_of(), path)
 
@@ -144,7 +144,7 @@ def twin(value: reference.Value, path: list[Any]) -> list[tuple[int, str | None,
 @fewer
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4), st.one_of(st.none(), schemas()), steps)
 @pytest.mark.spec("explode.rows", "explode.order")
-def test_explode_finds_what_walking_the_values_finds(
+def test_explode_matches_walking_the_values(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema | None, path: list[Any]
 ) -> None:
     array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant_type())

@@ -80,7 +80,7 @@ def test_strict_reading_rejects_optional_metadata(optional: Path) -> None:
 
 
 @pytest.mark.spec("variant.metadata.sorted")
-def test_paths_are_found_in_dictionaries_that_are_flagged_as_sorted_but_are_not(unsorted: Path) -> None:
+def test_paths_are_found_in_dictionaries_wrongly_flagged_as_sorted(unsorted: Path) -> None:
     assert as_json(pqext.read_table(unsorted)) == by_duckdb(unsorted)
     for name in ("a", "b", "c"):
         found = pqext.scan(unsorted).select({"x": col("v").variant(f"$.{name}", "bigint")}).to_table()["x"].to_pylist()
@@ -112,7 +112,7 @@ def test_shredded_variants_are_reconstructed_with_an_unsorted_dictionary() -> No
     lambda array: variant.shred(array, "a BIGINT"),
     lambda array: pqext.write_table(pa.table({"v": array}), io.BytesIO(), shredding={"v": "a BIGINT"}),
 ])  # fmt: skip
-def test_an_unsorted_dictionary_is_not_written_with_a_sorted_flag(write: Callable[[pa.Array], object]) -> None:
+def test_unsorted_dictionary_is_not_written_with_a_sorted_flag(write: Callable[[pa.Array], object]) -> None:
     array = pa.array([{"metadata": UNSORTED, "value": A_AND_B}], REQUIRED)
     with pytest.raises(pqext.VariantError, match="not sorted"):
         write(array)

@@ -73,7 +73,7 @@ MOMENT = datetime(2024, 2, 29, 12, 0, 1, tzinfo=UTC)
     ],
     ids=str,
 )
-def test_each_arrow_type_has_its_variant_type(array: pa.Array, kind: str, value: Any) -> None:
+def test_each_arrow_type_has_a_variant_type(array: pa.Array, kind: str, value: Any) -> None:
     made = variant.from_arrow(pa.concat_arrays([array, array]).slice(1) if array.type.id != 45 else array)
     assert variant.validate(made) is None
     row = made.to_pylist()[0]
@@ -111,7 +111,7 @@ def _present(value: Any, name: str = "") -> Any:
 
 @given(st.lists(st.one_of(st.none(), _VALUES), max_size=5), st.integers(0, 2))
 @fewer
-def test_rows_are_those_of_pyarrows_own_objects(rows: list[Any], skipped: int) -> None:
+def test_rows_match_the_objects_of_pyarrow(rows: list[Any], skipped: int) -> None:
     array = pa.array(rows, _TYPE).slice(skipped)
     made = variant.from_arrow(array)
     assert variant.validate(made) is None
@@ -123,7 +123,7 @@ def test_rows_are_those_of_pyarrows_own_objects(rows: list[Any], skipped: int) -
     ]
 
 
-def test_tables_batches_streams_and_frames_are_rows_of_objects() -> None:
+def test_tables_batches_streams_and_frames_become_rows_of_objects() -> None:
     table = pa.table({"b": [1, 2, None], "a": ["x", None, "z"]})
     wanted = [{"a": "x", "b": 1}, {"b": 2}, {"a": "z"}]
     chunked = pa.concat_tables([table.slice(0, 1), table.slice(1)])
@@ -136,7 +136,7 @@ def test_tables_batches_streams_and_frames_are_rows_of_objects() -> None:
     assert len(variant.from_arrow(table.slice(0, 0))) == 0
 
 
-def test_variants_within_columns_stay_what_they_are_shredded_or_not() -> None:
+def test_nested_variants_are_unchanged_shredded_or_not() -> None:
     inner = variant.parse_json(['{"z":1,"a":[2.50]}', None, '"x"'])
     for column in (inner, variant.shred(inner, "a ARRAY<DECIMAL(9,2)>")):
         table = pa.table([pa.array([1, 2, 3]), column], ["id", "v"])
@@ -145,7 +145,7 @@ def test_variants_within_columns_stay_what_they_are_shredded_or_not() -> None:
         ]  # fmt: skip
 
 
-def test_nulls_are_absent_or_kept() -> None:
+def test_nulls_are_omitted_or_preserved() -> None:
     array = pa.array(
         [{"a": None, "m": [("k", None)]}, None], pa.struct([("a", pa.int8()), ("m", pa.map_(pa.string(), pa.int8()))])
     )
@@ -169,7 +169,7 @@ def test_nulls_are_absent_or_kept() -> None:
     ],
     ids=str,
 )
-def test_what_variants_lack_is_refused_with_the_column(array: pa.Array, error: type[Exception], message: str) -> None:
+def test_unsupported_types_are_rejected_by_column(array: pa.Array, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         variant.from_arrow(array)
 
@@ -186,7 +186,7 @@ def test_what_variants_lack_is_refused_with_the_column(array: pa.Array, error: t
     ],
     ids=str,
 )
-def test_run_ends_of_any_values_are_decoded_in_slices_too(kind: pa.DataType, values: list[Any]) -> None:
+def test_run_ends_of_any_values_are_decoded_in_slices(kind: pa.DataType, values: list[Any]) -> None:
     array = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 6], pa.int32()), pa.array(values, kind))
     expected = [values[0], values[0], values[1], *[values[2]] * 3]
     for start, stop in ((0, 6), (1, 4), (3, 3), (5, 6)):
@@ -194,7 +194,7 @@ def test_run_ends_of_any_values_are_decoded_in_slices_too(kind: pa.DataType, val
         assert variant.to_python(found) == expected[start:stop]
 
 
-def test_a_dictionary_of_views_is_decoded() -> None:
+def test_dictionary_of_views_is_decoded() -> None:
     array = pa.DictionaryArray.from_arrays(
         pa.array([1, None, 0], pa.int8()), pa.array(["a", "b" * 20], pa.string_view())
     )

@@ -14,7 +14,7 @@ FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
 
 
 @pytest.mark.parametrize("target", ["variant", "shredded"])
-def test_seeds_and_changes_of_them_find_nothing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzz_seeds_and_mutations_raise_no_unexpected_error(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = sys.getrecursionlimit()
     monkeypatch.syspath_prepend(FUZZ)
     import mutate

@@ -96,12 +96,12 @@ def text(string: str) -> bytes:
     ],
 )
 @pytest.mark.spec("casts.try", "casts.strict", "casts.null")
-def test_values_cast(value: bytes, type: str, result: Any) -> None:
+def test_values_are_cast(value: bytes, type: str, result: Any) -> None:
     assert cast(value, type) == result
 
 
 @pytest.mark.spec("casts.strict", "casts.try")
-def test_the_row_of_a_value_that_does_not_cast_is_counted_over_all_chunks() -> None:
+def test_row_of_a_failed_cast_is_counted_over_all_chunks() -> None:
     good, bad = column([prim("int8", 1), None]), column([prim("int8", 2), text("x")])
     array = pa.chunked_array([good, good, bad])
     with pytest.raises(VariantError) as caught:
@@ -138,7 +138,7 @@ def test_the_row_of_a_value_that_does_not_cast_is_counted_over_all_chunks() -> N
         (prim("time", 3_723_000_001), "01:02:03.000001"),
     ],
 )
-def test_scalars_have_one_text_for_equal_values(value: bytes, result: str) -> None:
+def test_equal_scalars_have_the_same_text(value: bytes, result: str) -> None:
     assert cast(value, "string") == result
 
 
@@ -221,12 +221,12 @@ def test_text_is_parsed(string: str, type: str, result: Any) -> None:
         (prim("time", 5), "timestamp", None),
     ],
 )
-def test_dates_and_times_cast_among_each_other(value: bytes, type: str, result: Any) -> None:
+def test_dates_and_times_cast_to_each_other(value: bytes, type: str, result: Any) -> None:
     assert cast(value, type) == result
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38))
-def test_exact_numbers_cast_as_decimal_arithmetic_has_it(unscaled: int, scale: int) -> None:
+def test_exact_numbers_cast_like_decimal_arithmetic(unscaled: int, scale: int) -> None:
     number = Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
     value = prim("decimal16", (unscaled, scale))
     assert cast(value, "double") == float(number)
@@ -238,7 +238,7 @@ def test_exact_numbers_cast_as_decimal_arithmetic_has_it(unscaled: int, scale: i
 
 
 @given(st.one_of(st.floats(), st.floats(width=32)))
-def test_doubles_keep_their_value_through_text(number: float) -> None:
+def test_doubles_round_trip_through_text(number: float) -> None:
     shown = cast(prim("double", number), "string")
     assert struct.pack("<d", float(shown)) == struct.pack("<d", number) or math.isnan(number)
     back = cast(text(shown), "double")
@@ -246,7 +246,7 @@ def test_doubles_keep_their_value_through_text(number: float) -> None:
 
 
 @given(st.floats(width=32))
-def test_floats_have_the_shortest_text_that_keeps_them(number: float) -> None:
+def test_floats_have_the_shortest_exact_text(number: float) -> None:
     shown = cast(prim("float", number), "string")
     assert np.float32(shown) == np.float32(number) or math.isnan(number)
     # The very smallest have two digits, as Java gives them.
@@ -254,7 +254,7 @@ def test_floats_have_the_shortest_text_that_keeps_them(number: float) -> None:
 
 
 @given(st.text(alphabet="0123456789.+-eE \t", max_size=60))
-def test_numbers_in_text_parse_as_python_parses_them(string: str) -> None:
+def test_numbers_in_text_parse_like_in_python(string: str) -> None:
     try:
         wanted = float(string)
     except ValueError:
@@ -263,7 +263,7 @@ def test_numbers_in_text_parse_as_python_parses_them(string: str) -> None:
 
 
 @given(st.dates(), st.times())
-def test_dates_and_clocks_print_as_python_prints_them(date: Any, clock: Any) -> None:
+def test_dates_and_times_print_like_in_python(date: Any, clock: Any) -> None:
     days = (date - type(date)(1970, 1, 1)).days
     micros = ((clock.hour * 60 + clock.minute) * 60 + clock.second) * 10**6 + clock.microsecond
     shown = cast(prim("timestamp_ntz", days * 86_400 * 10**6 + micros), "string")
@@ -298,7 +298,7 @@ def nested() -> pa.StructArray:
     ],
 )
 @pytest.mark.spec("path.missing")
-def test_a_path_that_leads_nowhere_gives_null(path: str, type: str, result: list[Any]) -> None:
+def test_path_without_a_value_returns_null(path: str, type: str, result: list[Any]) -> None:
     array = nested()
     assert variant.get(array, path, type).to_pylist() == result
     assert variant.get(array.slice(1), path, type).to_pylist() == result[1:]
@@ -306,7 +306,7 @@ def test_a_path_that_leads_nowhere_gives_null(path: str, type: str, result: list
     assert variant.get(chunked, path, type).to_pylist() == result
 
 
-def test_objects_and_arrays_are_json_as_text_and_themselves_as_variants() -> None:
+def test_objects_and_arrays_cast_to_json_text_or_variants() -> None:
     array = nested()
     texts = variant.get(array, "$.a.b", "string", strict=True).to_pylist()
     assert json.loads(texts[0]) == [1, {"x.y": "deep"}]
@@ -320,7 +320,7 @@ def test_objects_and_arrays_are_json_as_text_and_themselves_as_variants() -> Non
         variant.get(chunks, "$", "bigint", strict=True)
 
 
-def test_broken_values_are_refused_with_their_row() -> None:
+def test_invalid_values_are_rejected_with_their_row() -> None:
     good, bad = reference.array_of([b"\0"]), reference.array_of([prim("time", -5)])
     chunks = pa.chunked_array([column([good, good]), column([good, bad])])
     for path, type in (("$", "string"), ("$[0]", "time"), ("$[0]", "string")):
@@ -335,7 +335,7 @@ steps = st.lists(st.one_of(st.sampled_from(NAMES), st.integers(0, 2)), max_size=
 
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=5), schemas(), steps, st.sampled_from(TARGETS))
 @pytest.mark.spec("casts.shredded")
-def test_shredded_variants_give_what_whole_ones_give(
+def test_shredded_variants_match_unshredded_ones(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, path: list[str | int], type: str
 ) -> None:
     array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant_type())
@@ -414,14 +414,14 @@ def test_types_have_arrow_and_ddl_names(name: str | pa.DataType, type: pa.DataTy
     ],
     ids=str,
 )
-def test_types_that_are_none_are_refused(name: Any) -> None:
+def test_unknown_types_are_rejected(name: Any) -> None:
     with pytest.raises(ValueError, match=r"type|casts? to|keys of a map|same name|digits|single values|precision"):
         variant.get(column([b"\0"]), "$", name)
 
 
 @fewer
 @given(variants(), steps, st.sampled_from(TARGETS), st.data())
-def test_damaged_bytes_raise_a_typed_error_or_pass(
+def test_corrupt_bytes_raise_a_typed_error_or_pass(
     row: tuple[bytes, bytes], path: list[str | int], type: str, data: st.DataObject
 ) -> None:
     parts = [bytearray(part) for part in row]

@@ -50,7 +50,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 @pytest.mark.spec("casts.arrow")
-def test_unsigned_integers_are_the_signed_ones_within_their_range(bits: int) -> None:
+def test_unsigned_integers_match_signed_ones_within_range(bits: int) -> None:
     exact = variant.get(column(NUMBERS), "$", "decimal(38,0)")
     floating = {15: 255, 16: 0, 17: 2**64}  # towards zero, which a decimal does not go
     wanted = [floating.get(i, number) for i, number in enumerate(exact.to_pylist())]
@@ -63,7 +63,7 @@ def test_unsigned_integers_are_the_signed_ones_within_their_range(bits: int) -> 
 
 @given(st.lists(st.one_of(st.floats(), st.floats(width=16), st.integers(0, 2**11).map(lambda n: n * 2.0**-25))))
 @pytest.mark.spec("casts.arrow")
-def test_half_floats_are_the_nearest(numbers: list[float]) -> None:
+def test_half_floats_are_the_nearest_values(numbers: list[float]) -> None:
     result = variant.get(column([prim("double", number) for number in numbers]), "$", pa.float16())
     with np.errstate(over="ignore"):
         wanted = np.array(numbers, np.float64).astype(np.float16)
@@ -71,7 +71,7 @@ def test_half_floats_are_the_nearest(numbers: list[float]) -> None:
 
 
 @given(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(2**24, 2**26)))
-def test_integers_and_texts_are_rounded_once_on_their_way_to_a_float(number: int) -> None:
+def test_integers_and_text_are_rounded_once_when_cast_to_float(number: int) -> None:
     nearest = pa.scalar(number).cast(pa.float32(), safe=False).as_py()
     assert cast(prim("int64", number), "float") == nearest
     assert cast(prim("string", str(number)), "float") == nearest
@@ -95,7 +95,7 @@ def test_integers_and_texts_are_rounded_once_on_their_way_to_a_float(number: int
         ("1e5dd", None),
     ],
 )
-def test_floating_point_is_read_as_java_reads_it(text: str, number: float | None) -> None:
+def test_floating_point_text_is_read_like_in_java(text: str, number: float | None) -> None:
     assert repr(cast(prim("string", text), "double")) == repr(number)
     assert repr(cast(prim("string", text), "float")) == repr(number)
 
@@ -115,7 +115,7 @@ def test_floating_point_is_read_as_java_reads_it(text: str, number: float | None
         (1234567.5, "1234567.5"),
     ],
 )
-def test_doubles_are_written_as_java_writes_them(number: float, text: str) -> None:
+def test_doubles_are_written_like_in_java(number: float, text: str) -> None:
     assert cast(prim("double", number), "string") == text
 
 
@@ -147,7 +147,7 @@ def test_decimals_of_every_width_are_rounded_half_up(
 
 
 @given(st.integers(-(10**90), 10**90), st.integers(-100, 30), st.integers(0, 76))
-def test_texts_of_any_length_become_decimals_exactly(digits: int, exponent: int, scale: int) -> None:
+def test_text_of_any_length_is_cast_to_decimal_exactly(digits: int, exponent: int, scale: int) -> None:
     with localcontext(prec=300):
         number = Decimal(digits).scaleb(exponent).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
         wanted = number if abs(number) < Decimal(10) ** (76 - scale) else None
@@ -161,7 +161,7 @@ INSTANTS = [-(10**18) - 1, -1, 0, 1, 999, 1_000_000_007, 1_700_000_000_123_456_7
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris", "+05:30"])
 @pytest.mark.spec("casts.arrow")
-def test_timestamps_have_any_unit_and_keep_their_instant_in_any_zone(unit: str, zone: str | None) -> None:
+def test_timestamps_of_any_unit_preserve_their_instant_in_any_zone(unit: str, zone: str | None) -> None:
     ticks = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
     for name in ("timestamp_nanos", "timestamp_ntz_nanos"):
         array = column([prim(name, nanos) for nanos in INSTANTS])
@@ -180,7 +180,7 @@ def test_timestamps_have_any_unit_and_keep_their_instant_in_any_zone(unit: str, 
     [(pa.time32("s"), 10**9), (pa.time32("ms"), 10**6), (pa.time64("us"), 1000), (pa.time64("ns"), 1)],
 )
 @pytest.mark.spec("casts.arrow")
-def test_times_of_day_have_any_unit(type: pa.DataType, ticks: int) -> None:
+def test_times_of_day_support_any_unit(type: pa.DataType, ticks: int) -> None:
     nanos = 45_296_123_456_000
     values = [prim("time", nanos // 1000), prim("timestamp_ntz", nanos // 1000 - 86_400_000_000)]
     texts = [prim("string", text) for text in ("12:34:56.123456", "T12:34:56.123456", "12:34:56.123456 pm")]
@@ -202,7 +202,7 @@ def test_dates_are_days_or_milliseconds() -> None:
 
 
 @pytest.mark.spec("casts.arrow")
-def test_texts_and_bytes_have_any_layout() -> None:
+def test_text_and_bytes_support_any_layout() -> None:
     array = column([prim("string", "a" * 20), prim("binary", b"b"), None, b"\0", reference.array_of([b"\0"])])
     texts = ["a" * 20, "b", None, None, "[null]"]
     for type in (pa.string(), pa.large_string(), pa.string_view()):
@@ -217,7 +217,7 @@ def test_texts_and_bytes_have_any_layout() -> None:
 
 
 @pytest.mark.spec("casts.arrow")
-def test_a_dictionary_holds_the_values_that_occur() -> None:
+def test_dictionary_contains_only_occurring_values() -> None:
     array = column([prim("string", "x"), prim("string", "y"), None, prim("string", "x")])
     type = pa.dictionary(pa.int8(), pa.large_string())
     result = variant.get(array, "$", type)
@@ -239,7 +239,7 @@ def test_only_a_json_null_casts_to_the_null_type() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=6))
-def test_views_and_large_layouts_hold_what_the_plain_ones_do(rows: list[tuple[bytes, bytes] | None]) -> None:
+def test_views_and_large_layouts_match_the_plain_ones(rows: list[tuple[bytes, bytes] | None]) -> None:
     array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant_type())
     for plain, others in (("string", ("large_string", "string_view")), ("binary", ("large_binary", "binary_view"))):
         wanted = variant.get(array, "$", plain)
@@ -247,7 +247,7 @@ def test_views_and_large_layouts_hold_what_the_plain_ones_do(rows: list[tuple[by
             assert variant.get(array, "$", other).cast(wanted.type).equals(wanted)
 
 
-def test_metadata_that_elements_would_repeat_beyond_an_array_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_metadata_of_elements_beyond_an_array_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nested, "MOST_BYTES", 1000)
     inner = reference.object_of([(0, b"\0")])
     metadata = reference.encode_metadata(["a" * 200])
@@ -258,7 +258,7 @@ def test_metadata_that_elements_would_repeat_beyond_an_array_is_refused(monkeypa
     assert pc.list_value_length(variant.get(simple, "$", "array<variant>")).to_pylist() == [10]
 
 
-def test_texts_beyond_one_array_are_made_in_parts_where_the_type_can_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_larger_than_one_array_is_returned_in_chunks_if_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     from pqext.variant.access import cast as module
 
     whole = module.cast_group
@@ -286,7 +286,7 @@ VIEWS = [
 
 @pytest.mark.parametrize("type", VIEWS, ids=str)
 @pytest.mark.spec("casts.arrow")
-def test_views_and_their_dictionaries_come_from_columns_and_residuals_alike(type: pa.DataType) -> None:
+def test_views_are_returned_from_columns_and_residuals(type: pa.DataType) -> None:
     texts = ['{"a": "1", "b": ["x"]}', None, '{"a": 2, "b": ["y", 3]}', '{"a": {"a": "4"}, "b": [{"a": 5}]}']
     array = variant.parse_json(pa.array(texts))
     shredded = variant.shred(array, "a STRING, b ARRAY<STRING>")
@@ -301,12 +301,12 @@ def test_views_and_their_dictionaries_come_from_columns_and_residuals_alike(type
 
 
 @pytest.mark.parametrize("type", [pa.binary_view(), pa.list_view(pa.int8()), pa.large_binary()])
-def test_an_error_names_the_type_that_was_asked_for(type: pa.DataType) -> None:
+def test_error_names_the_requested_type(type: pa.DataType) -> None:
     with pytest.raises(VariantError, match=rf"\$ does not cast to {re.escape(str(type))}$"):
         variant.get(variant.parse_json(pa.array(["5"])), "$", type, strict=True)
 
 
-def test_elements_are_taken_from_columns_of_views() -> None:
+def test_elements_are_read_from_view_columns() -> None:
     shredded = variant.shred(variant.parse_json(pa.array(['{"b": ["x", 2]}', None, '{"b": [3]}'])), "b ARRAY<STRING>")
     elements = pa.struct([("value", pa.binary_view()), ("typed_value", pa.string_view())])
     fields = pa.struct([("b", pa.struct([("value", pa.binary_view()), ("typed_value", pa.list_(elements))]))])

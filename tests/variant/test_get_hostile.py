@@ -55,7 +55,7 @@ def inside(value: bytes) -> bytes:
 )
 @pytest.mark.parametrize("type", ["string", "struct<a: string>", "map<string, string>"])
 @pytest.mark.spec("casts.hostile")
-def test_a_broken_rule_is_named_with_its_row_and_byte(
+def test_violated_rule_is_named_with_row_and_byte(
     value: bytes, metadata: bytes, rule: str, offset: int | None, type: str
 ) -> None:
     path = "$.a" if type == "string" else "$"
@@ -77,7 +77,7 @@ def test_a_broken_rule_is_named_with_its_row_and_byte(
     ],
 )
 @pytest.mark.spec("casts.hostile")
-def test_elements_fill_the_array_they_stand_in(value: bytes, rule: str) -> None:
+def test_array_elements_must_fill_their_array(value: bytes, rule: str) -> None:
     for function in (
         lambda array: variant.get(array, "$", "array<int>"),
         lambda array: variant.get(array, "$", pa.list_(pa.int8(), 1)),
@@ -93,7 +93,7 @@ def test_elements_fill_the_array_they_stand_in(value: bytes, rule: str) -> None:
     [((1, 0), "variant.object.order"), ((0, 0), "variant.object.unique"), ((0, 7), "variant.object.field-id")],
 )
 @pytest.mark.spec("casts.hostile")
-def test_the_names_of_a_map_stand_once_and_in_order(ids: tuple[int, int], rule: str) -> None:
+def test_map_keys_must_be_unique_and_ordered(ids: tuple[int, int], rule: str) -> None:
     value = reference.object_of([(i, prim("int8", 1)) for i in ids])
     for function in (lambda array: variant.get(array, "$", "map<string, int>"), lambda array: variant.explode(array)):
         with pytest.raises(VariantError, match=r"^row 3: ") as caught:
@@ -105,7 +105,7 @@ def test_the_names_of_a_map_stand_once_and_in_order(ids: tuple[int, int], rule: 
 
 
 @pytest.mark.spec("casts.hostile")
-def test_a_primitive_of_a_later_type_is_passed_over_and_kept_but_not_cast() -> None:
+def test_primitive_of_a_later_type_is_preserved_but_not_cast() -> None:
     later = b"\x58\x01\x02"
     array = column(reference.array_of([prim("int8", 1), later, prim("int8", 3)])).chunk(1).slice(1)
     assert variant.get(array, "$[2]", "int").to_pylist() == [3]
@@ -119,7 +119,7 @@ def test_a_primitive_of_a_later_type_is_passed_over_and_kept_but_not_cast() -> N
 
 
 @pytest.mark.spec("casts.hostile")
-def test_a_value_of_ten_thousand_levels_is_followed_and_its_lists_are_not() -> None:
+def test_deeply_nested_value_is_traversed_but_its_lists_are_rejected() -> None:
     value = b"\0"
     for _ in range(10_000):
         size = 1 if len(value) < 256 else 2 if len(value) < 65536 else 3
@@ -139,7 +139,7 @@ def test_a_value_of_ten_thousand_levels_is_followed_and_its_lists_are_not() -> N
 
 
 @pytest.mark.spec("casts.hostile")
-def test_offsets_that_all_name_one_large_element_cost_no_more_than_their_bytes() -> None:
+def test_offsets_that_share_a_large_element_cost_no_more_than_their_bytes() -> None:
     count = 200_000
     element = prim("string", "x" * 200_000)
     value = b"\x1f" + struct.pack("<I", count) + bytes(4 * count) + struct.pack("<I", len(element))
@@ -164,7 +164,7 @@ def test_offsets_that_all_name_one_large_element_cost_no_more_than_their_bytes()
     st.data(),
 )
 @pytest.mark.spec("casts.hostile")
-def test_damaged_bytes_raise_a_typed_error_or_pass(
+def test_corrupt_bytes_raise_a_typed_error_or_pass(
     row: tuple[bytes, bytes], path: list[str | int], type: str, data: st.DataObject
 ) -> None:
     parts = [bytearray(part) for part in row]

@@ -49,7 +49,7 @@ def parsed(rows: list[str | None] = ROWS) -> pa.StructArray:
 )
 @pytest.mark.parametrize("schema", [None, "a ARRAY<INT>", "a ARRAY<STRUCT<b: INT>>, c STRUCT<x: DOUBLE>", "a STRING"])
 @pytest.mark.spec("casts.nested", "casts.try", "casts.shredded")
-def test_arrays_become_lists_and_objects_structs_and_maps(type: str, wanted: list[Any], schema: str | None) -> None:
+def test_arrays_and_objects_cast_to_lists_structs_and_maps(type: str, wanted: list[Any], schema: str | None) -> None:
     array = parsed() if schema is None else variant.shred(parsed(), schema)
     result = variant.get(array, "$", type)
     result.validate(full=True)
@@ -62,7 +62,7 @@ def test_arrays_become_lists_and_objects_structs_and_maps(type: str, wanted: lis
 
 @pytest.mark.spec("casts.nested", "casts.shredded")
 @pytest.mark.parametrize("schema", [None, "A INT", "a INT", "b INT"])
-def test_fields_of_a_struct_are_those_of_their_very_name(schema: str | None) -> None:
+def test_struct_fields_match_names_exactly(schema: str | None) -> None:
     array = parsed(['{"A": 1, "a": 2}', '{"a": 3}', '{"A": 4}'])
     shredded = array if schema is None else variant.shred(array, schema)
     kind = pa.struct([("A", pa.int64()), ("a", pa.int64())])
@@ -81,7 +81,7 @@ def test_fields_of_a_struct_are_those_of_their_very_name(schema: str | None) -> 
     ],
 )
 @pytest.mark.spec("casts.strict")
-def test_strict_casts_name_the_first_row_and_the_place_below_the_path(
+def test_strict_casts_name_the_first_row_and_the_nested_path(
     type: str, fault: str, schema: str | None
 ) -> None:
     array = parsed() if schema is None else variant.shred(parsed(), schema)
@@ -95,7 +95,7 @@ def test_strict_casts_name_the_first_row_and_the_place_below_the_path(
 
 
 @pytest.mark.spec("casts.variant-null")
-def test_variants_within_keep_a_json_null_apart_from_nothing() -> None:
+def test_nested_variants_distinguish_json_null_from_missing() -> None:
     array = parsed(['{"a":null}', "{}", '{"a":{"b":1}}'])
     for given_array in (array, variant.shred(array, "a STRUCT<b: INT>")):
         result = variant.get(given_array, "$", "struct<a: variant>").field("a")
@@ -105,7 +105,7 @@ def test_variants_within_keep_a_json_null_apart_from_nothing() -> None:
 
 
 @pytest.mark.parametrize("schema", [None, "ARRAY<INT>"])
-def test_lists_have_any_layout_and_of_a_fixed_size_only_that(schema: str | None) -> None:
+def test_lists_support_any_layout_and_an_exact_fixed_size(schema: str | None) -> None:
     array = parsed(["[1,2]", "[3]", None, "[]", "[4,5]", "7"])
     array = array if schema is None else variant.shred(array, schema)
     plain = [[1, 2], [3], None, [], [4, 5], None]
@@ -126,7 +126,7 @@ def test_lists_have_any_layout_and_of_a_fixed_size_only_that(schema: str | None)
     assert variant.get(inner, "$.l", pa.list_(pa.list_(pa.int32(), 2))).to_pylist() == [[None, [2, 3]], [[4, 5]]]
 
 
-def test_fields_of_the_result_may_always_be_null_and_keep_their_marks() -> None:
+def test_result_fields_are_nullable_and_preserve_their_metadata() -> None:
     field = pa.field("a", pa.int32(), nullable=False, metadata={"k": "v"})
     result = variant.get(parsed(["{}"]), "$", pa.struct([field]))
     assert result.type.field("a").nullable
@@ -172,7 +172,7 @@ def plain(result: Any) -> Any:
 @fewer
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4), schemas(), steps, st.sampled_from(TYPES))
 @pytest.mark.spec("casts.shredded")
-def test_shredded_variants_give_what_whole_ones_give(
+def test_shredded_variants_match_unshredded_ones(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, path: list[str | int], type: str
 ) -> None:
     array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant_type())
@@ -208,7 +208,7 @@ FAR_DATES = [
 
 @given(st.lists(variants(), min_size=1, max_size=4), st.sampled_from(["string", "double", "bigint", "date"]))
 @example(FAR_DATES, "date")
-def test_what_a_list_holds_is_what_the_same_paths_hold(rows: list[tuple[bytes, bytes]], type: str) -> None:
+def test_list_elements_match_their_single_paths(rows: list[tuple[bytes, bytes]], type: str) -> None:
     array = pa.array([{"metadata": row[0], "value": row[1]} for row in rows], variant_type())
     lists = variant.get(array, "$", f"array<{type}>")
     structs = variant.get(array, "$", f"struct<a: {type}, `x.y`: {type}>")
@@ -233,7 +233,7 @@ def test_what_a_list_holds_is_what_the_same_paths_hold(rows: list[tuple[bytes, b
         ("$.l", "array<struct<p: int>>"),
     ],
 )
-def test_only_the_columns_on_the_path_are_touched(path: str, type: str) -> None:
+def test_only_columns_on_the_path_are_accessed(path: str, type: str) -> None:
     rows = parsed(['{"a":1,"b":"x","l":[{"p":1,"q":2}]}', '{"a":"no","b":5,"l":[{"p":"3","q":true}]}', "7"])
     shredded = variant.shred(rows, "a INT, b STRING, l ARRAY<STRUCT<p: INT, q: INT>>")
     wanted = variant.get(rows, path, type)
@@ -265,7 +265,7 @@ def replaced(array: pa.Array, names: set[str]) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
 
 
-def test_a_typed_column_of_the_type_asked_for_is_passed_on_as_it_is() -> None:
+def test_typed_column_of_the_requested_type_is_returned_without_copying() -> None:
     shredded = variant.shred(parsed(['{"a":1,"t":"x"}', '{"a":2,"t":"y"}']), "a BIGINT, t STRING")
     group = shredded.field("typed_value").field("a").field("typed_value")
     result = variant.get(shredded, "$.a", "bigint")

@@ -80,7 +80,7 @@ READERS: dict[str, Callable[[pa.Array], Any]] = {
         (shredded(NUMBERS), (2,), 2),
     ],
 )
-def test_children_that_are_too_short_are_refused(
+def test_short_children_are_rejected(
     reader: str, array: pa.StructArray, path: tuple[int, ...], length: int
 ) -> None:
     for cut in (0, 4):
@@ -101,7 +101,7 @@ def views(width: type, make: Callable[[pa.Field], pa.DataType]) -> pa.Array:
 
 
 @pytest.mark.parametrize(("width", "make"), [(np.int32, pa.list_view), (np.int64, pa.large_list_view)])
-def test_list_views_come_in_their_own_order(width: type, make: Callable[[pa.Field], pa.DataType]) -> None:
+def test_list_views_preserve_their_order(width: type, make: Callable[[pa.Field], pa.DataType]) -> None:
     array = shredded(views(width, make))
     expected = ["[9]", "null", "[7,8]", "[6,7]", "[]"]
     for given, wanted in ((array, expected), (array[1:], expected[1:])):
@@ -116,7 +116,7 @@ def test_list_views_come_in_their_own_order(width: type, make: Callable[[pa.Fiel
     assert [None if item is None else len(item) for item in plain.to_pylist()] == [1, None, 2, 2, 0]
 
 
-def test_an_empty_array_of_lists_needs_no_offsets() -> None:
+def test_empty_array_of_lists_needs_no_offsets() -> None:
     lists = pa.Array.from_buffers(pa.list_(ELEMENT), 0, [None, None], 0, children=[ELEMENTS])
     for path in ("$", "$[*]", "$[*][*]"):
         assert variant.explode(shredded(lists), path).num_rows == 0
@@ -125,7 +125,7 @@ def test_an_empty_array_of_lists_needs_no_offsets() -> None:
 
 @pytest.mark.spec("shredding.layout.member")
 @pytest.mark.parametrize("kind", [pa.list_(pa.null()), pa.list_(pa.int64()), pa.struct([("a", pa.int64())])])
-def test_what_is_no_group_is_refused_on_every_path(kind: pa.DataType) -> None:
+def test_invalid_group_is_rejected_on_every_path(kind: pa.DataType) -> None:
     array = shredded(pa.nulls(2, kind))
     for path in ("$[0]", "$.a", "$[0].b"):
         if path[1] == "[" or pa.types.is_struct(kind):

@@ -74,11 +74,11 @@ def inferred(array: Any, **options: Any) -> str:
         ([reference.array_of([prim("int8", 1), prim("string", "x")])], "VARIANT"),
     ],
 )
-def test_values_of_one_class_have_the_type_that_holds_them_all(values: list[bytes | None], schema: str) -> None:
+def test_values_of_one_class_have_the_smallest_common_type(values: list[bytes | None], schema: str) -> None:
     assert inferred(column(values)) == schema
 
 
-def test_the_majority_of_mixed_values_decides_or_nobody_does() -> None:
+def test_mixed_values_use_the_type_of_the_majority_or_none() -> None:
     mixed = column([prim("int8", 1)] * 3 + [prim("string", "x")])
     assert inferred(mixed) == "BIGINT"
     assert inferred(mixed, mixed="uniform") == "VARIANT"
@@ -86,19 +86,19 @@ def test_the_majority_of_mixed_values_decides_or_nobody_does() -> None:
     assert "exact number 75.0%, string 25.0%" in variant.infer_schema(mixed).explain()
 
 
-def test_objects_and_arrays_at_one_place_are_kept_apart() -> None:
+def test_objects_and_arrays_at_one_path_are_counted_separately() -> None:
     array = column([reference.object_of([(0, prim("true"))])] * 2 + [reference.array_of([prim("int8", 1)])])
     assert inferred(array) == "STRUCT<a: BOOLEAN>"
 
 
-def test_rare_fields_stay_in_the_residual() -> None:
+def test_rare_fields_stay_residual() -> None:
     array = objects(*[{"a": prim("int8", 1)}] * 19, {"a": prim("int8", 1), "b": prim("int8", 2)})
     assert inferred(array) == "STRUCT<a: BIGINT>"
     assert inferred(array, min_frequency=0.05) == "STRUCT<a: BIGINT, b: BIGINT>"
     assert "object; in the residual: b (rare: in 5.0%)" in variant.infer_schema(array).explain()
 
 
-def test_the_most_frequent_fields_are_kept_when_there_are_too_many() -> None:
+def test_most_frequent_fields_are_chosen_if_there_are_too_many() -> None:
     array = objects({"a": prim("int8", 1), "b": prim("int8", 1)}, {"b": prim("int8", 1)}, {"c": prim("int8", 1)})
     assert inferred(array, max_fields=1) == "STRUCT<b: BIGINT>"
 
@@ -111,13 +111,13 @@ def test_depth_is_bounded() -> None:
     assert inferred(column([deep]), max_depth=40).count("STRUCT") == 30
 
 
-def test_the_sample_is_spread_over_rows_and_chunks() -> None:
+def test_sample_is_spread_over_rows_and_chunks() -> None:
     first, last = objects(*[{"a": prim("int8", 1)}] * 500), objects(*[{"b": prim("int8", 1)}] * 500)
     assert inferred(pa.concat_arrays([first, last]), sample_rows=10) == "STRUCT<a: BIGINT, b: BIGINT>"
     assert inferred(pa.chunked_array([first, last]), sample_rows=10) == "STRUCT<a: BIGINT, b: BIGINT>"
 
 
-def test_shredded_columns_are_inferred_anew() -> None:
+def test_shredded_columns_are_inferred_again() -> None:
     array = objects({"a": prim("int8", 1), "b": prim("string", "x")})
     assert inferred(variant.shred(array, "a INT")) == inferred(array) == "STRUCT<a: BIGINT, b: STRING>"
 
@@ -138,7 +138,7 @@ def test_shredded_columns_are_inferred_anew() -> None:
         ([prim("timestamp", 2**62), prim("timestamp_nanos", 1)], {}, "VARIANT"),
     ],
 )
-def test_mixed_values_are_widened_to_a_type_that_stores_all_or_to_none(
+def test_mixed_values_are_widened_to_a_common_type_or_none(
     values: list[bytes], options: dict[str, Any], schema: str
 ) -> None:
     assert inferred(column(values), mixed="widen", **options) == schema
@@ -146,7 +146,7 @@ def test_mixed_values_are_widened_to_a_type_that_stores_all_or_to_none(
 
 @fewer
 @given(st.lists(primitives(), min_size=1, max_size=6))
-def test_a_widened_type_leaves_nothing_but_nulls_in_the_residual(values: list[bytes]) -> None:
+def test_widened_type_leaves_only_nulls_in_the_residual(values: list[bytes]) -> None:
     schema = variant.infer_schema(column(values), mixed="widen")
     if not isinstance(schema, Untyped):
         for value in values:
@@ -155,14 +155,14 @@ def test_a_widened_type_leaves_nothing_but_nulls_in_the_residual(values: list[by
 
 @fewer
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5))
-def test_the_narrowest_integer_type_holds_the_sample_and_none_below_it_does(numbers: list[int]) -> None:
+def test_narrowest_integer_type_is_the_smallest_that_fits_the_sample(numbers: list[int]) -> None:
     array = column([prim("int64", number) for number in numbers])
     bits = next(bits for bits in (8, 16, 32, 64) if all(-(2 ** (bits - 1)) <= n < 2 ** (bits - 1) for n in numbers))
     assert inferred(array, integers="narrowest") == {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[bits]
     assert inferred(array) == "BIGINT"
 
 
-def test_digits_of_decimals_are_chosen() -> None:
+def test_decimal_digits_are_inferred() -> None:
     array = column([prim("decimal4", (12345, 2)), prim("int8", 1)])
     assert inferred(array) == "DECIMAL(18,2)"
     assert inferred(array, decimals="narrowest") == "DECIMAL(9,2)"
@@ -182,7 +182,7 @@ def test_digits_of_decimals_are_chosen() -> None:
         ([prim("timestamp", 1), prim("timestamp", 1), prim("timestamp_nanos", 1)], "TIMESTAMP"),
     ],
 )
-def test_under_exact_coercion_the_leaf_has_the_type_of_most_values(values: list[bytes], schema: str) -> None:
+def test_exact_coercion_infers_the_most_frequent_leaf_type(values: list[bytes], schema: str) -> None:
     assert inferred(column(values), coerce="exact") == schema
 
 
@@ -206,7 +206,7 @@ NUMBERS: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
-def test_json_numbers_become_doubles_unless_they_are_short_and_exact(kind: str, tmp_path: Path) -> None:
+def test_json_numbers_are_doubles_unless_short_and_exact(kind: str, tmp_path: Path) -> None:
     numbers, expected = NUMBERS[kind]
     texts = [orjson.dumps({"x": number}) for number in numbers]
     (tmp_path / "numbers.json").write_bytes(b"\n".join(texts))
@@ -219,7 +219,7 @@ def test_json_numbers_become_doubles_unless_they_are_short_and_exact(kind: str, 
     assert list(map(float, typed.to_pylist())) == numbers
 
 
-def test_integers_among_doubles_stay_in_the_residual_and_the_reason_says_how_many() -> None:
+def test_integers_among_doubles_stay_residual_and_are_counted_in_the_reason() -> None:
     texts = [f'{{"x": {i if i % 10 == 0 else i / 7}}}' for i in range(10_000)]
     schema = variant.infer_schema(variant.parse_json(texts), coerce="json")
     assert str(schema) == "STRUCT<x: DOUBLE>"
@@ -231,13 +231,13 @@ def test_integers_among_doubles_stay_in_the_residual_and_the_reason_says_how_man
     assert "DOUBLE" not in str(variant.infer_schema(variant.parse_json(texts), coerce="json"))
 
 
-def test_long_numbers_of_variants_stay_decimals_and_the_reason_names_the_option() -> None:
+def test_long_numbers_stay_decimals_and_the_reason_names_the_option() -> None:
     explained = variant.infer_schema(variant.parse_json([f'{{"x": {i / 7}}}' for i in range(1, 100)])).explain()
     assert "x: DECIMAL(38,17)" in explained
     assert "coerce='json' makes it DOUBLE" in explained
 
 
-def test_shares_in_the_residual_of_a_file_are_those_that_pyarrow_counts(tmp_path: Path) -> None:
+def test_residual_shares_of_a_file_match_pyarrow(tmp_path: Path) -> None:
     texts = ['{"a": [1, "x", 2, null], "o": {"b.c": 1}}', '{"a": 5, "o": {"b.c": "y"}}', "null", "7", '{"o": {}}']
     table = pa.table({"v": pa.array(variant.parse_json(texts * 20))})
     schema = {"schema": "a ARRAY<BIGINT>, o STRUCT<`b.c`: BIGINT>"}
@@ -255,7 +255,7 @@ def test_shares_in_the_residual_of_a_file_are_those_that_pyarrow_counts(tmp_path
     assert residual_shares([counts, {"v: $.a[*]": (0, 80)}]) == {"v: $.a[*]": 0.25, "v: $.o['b.c']": 0.5}
 
 
-def test_decimals_that_no_double_holds_stay_exact() -> None:
+def test_decimals_without_an_exact_double_stay_exact() -> None:
     texts = [f'{{"x": {i}.{i * 7919 % 10**18:018}1}}' for i in range(1, 1000)]
     shredded = variant.parse_json(texts, shredding="infer")
     assert str(variant.shredding_schema(shredded.type)) == "STRUCT<x: DECIMAL(38,19)>"
@@ -264,7 +264,7 @@ def test_decimals_that_no_double_holds_stay_exact() -> None:
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000, 100_000])
 @pytest.mark.parametrize("period", [2, 10, 16, 100])
-def test_samples_are_not_in_step_with_the_data(rows: int, period: int) -> None:
+def test_samples_are_not_in_phase_with_the_data(rows: int, period: int) -> None:
     count = min(rows, 1000)
     sample = sampled_rows(rows, count).to_numpy()
     assert len(set(sample.tolist())) == count
@@ -275,7 +275,7 @@ def test_samples_are_not_in_step_with_the_data(rows: int, period: int) -> None:
         assert (abs(shares * period - 1) < 0.25).all()
 
 
-def test_the_reasons_name_what_stays_in_the_residual() -> None:
+def test_reasons_name_the_residual_values() -> None:
     array = objects(*[{"a": prim("int8", 1), "b": prim("int8", 1)}] * 10, {"a": prim("int8", 1), "c": prim("int8", 1)})
     text = variant.infer_schema(array, max_fields=1).explain()
     assert "a: BIGINT  -- in 100% of the rows, integers" in text
@@ -288,7 +288,7 @@ def test_the_reasons_name_what_stays_in_the_residual() -> None:
 
 @fewer
 @given(st.lists(variants(), min_size=1, max_size=6))
-def test_any_values_give_a_schema_that_shreds_them(rows: list[tuple[bytes, bytes]]) -> None:
+def test_arbitrary_values_are_shredded_by_their_inferred_schema(rows: list[tuple[bytes, bytes]]) -> None:
     array = pa.array([{"metadata": row[0], "value": row[1]} for row in rows], variant_type())
     schema = variant.infer_schema(array, min_frequency=0)
     check_size(schema)
@@ -299,14 +299,14 @@ def test_any_values_give_a_schema_that_shreds_them(rows: list[tuple[bytes, bytes
 
 @fewer
 @given(variants(), st.data())
-def test_damaged_values_raise_a_typed_error_or_pass(row: tuple[bytes, bytes], data: st.DataObject) -> None:
+def test_corrupt_values_raise_a_typed_error_or_pass(row: tuple[bytes, bytes], data: st.DataObject) -> None:
     damaged = bytearray(row[1])
     damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with suppress(ValueError):
         variant.infer_schema(pa.array([{"metadata": row[0], "value": bytes(damaged)}], variant_type()))
 
 
-def test_broken_values_are_refused_with_their_row() -> None:
+def test_invalid_values_are_rejected_with_their_row() -> None:
     with pytest.raises(VariantError) as caught:
         variant.infer_schema(column([b"\0", b"\x18"]))
     assert caught.value.row == 1
@@ -326,7 +326,7 @@ def test_broken_values_are_refused_with_their_row() -> None:
         ("coerce", "same"),
     ],
 )
-def test_options_out_of_range_are_refused(name: str, option: Any) -> None:
+def test_options_out_of_range_are_rejected(name: str, option: Any) -> None:
     with pytest.raises(ValueError, match=name):
         variant.infer_schema(column([b"\0"]), **{name: option})
 
@@ -335,7 +335,7 @@ REAL = Path(os.environ.get("PARQUET_TEST_DATA", "")).parent / "real"
 
 
 @pytest.mark.skipif(not (REAL / "movies.json").exists(), reason="PARQUET_TEST_DATA is not set")
-def test_movies_have_titles_of_two_types_and_ratings_of_one() -> None:
+def test_movies_have_mixed_titles_and_uniform_ratings() -> None:
     records = orjson.loads((REAL / "movies.json").read_bytes())
     schema = variant.infer_schema(variant.parse_json(pa.array([orjson.dumps(record) for record in records])))
     assert "Title: STRING" in str(schema)
@@ -343,7 +343,7 @@ def test_movies_have_titles_of_two_types_and_ratings_of_one() -> None:
     assert "mostly string" in schema.explain()
 
 
-def test_columns_of_views_are_sampled() -> None:
+def test_view_columns_are_sampled() -> None:
     texts = pa.array([f'{{"a": {i}}}' for i in range(9)], pa.string_view())
     array = variant.parse_json(texts)
     views = pa.StructArray.from_arrays([array.field(i).cast(pa.binary_view()) for i in range(2)], ["metadata", "value"])

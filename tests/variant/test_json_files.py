@@ -33,7 +33,7 @@ LINES = st.lists(st.sampled_from([b"", b"1", b"[2]", b'"some longer line"', b"\r
 
 @settings(max_examples=share(0.5))
 @given(LINES, st.booleans(), st.integers(1, 40), st.integers(1, 3))
-def test_batches_of_any_size_give_the_whole_file_once(
+def test_batches_of_any_size_cover_the_file_once(
     lines: list[bytes], ends: bool, batch_bytes: int, threads: int
 ) -> None:
     content = b"\n".join(lines) + (b"\n" if ends else b"")
@@ -43,7 +43,7 @@ def test_batches_of_any_size_give_the_whole_file_once(
 
 @settings(max_examples=share(0.5))
 @given(LINES, st.booleans(), st.integers(1, 40), st.integers(1, 30))
-def test_ranges_of_any_length_give_the_whole_file_once_and_in_whole_lines(
+def test_ranges_of_any_length_cover_the_file_once_in_complete_lines(
     lines: list[bytes], ends: bool, step: int, piece: int
 ) -> None:
     content = b"\n".join(lines) + (b"\n" if ends else b"")
@@ -59,7 +59,7 @@ def test_ranges_of_any_length_give_the_whole_file_once_and_in_whole_lines(
 
 
 @given(LINES, st.integers(0, 60), st.integers(1, 30))
-def test_open_range_gives_all_lines_from_its_start(lines: list[bytes], start: int, piece: int) -> None:
+def test_open_range_returns_all_lines_from_its_start(lines: list[bytes], start: int, piece: int) -> None:
     content = b"\n".join(lines)
     first = start if start == 0 or content[start - 1 : start] == b"\n" else content.find(b"\n", start) + 1
     expected = content[first:] if first or not start else b""
@@ -69,7 +69,7 @@ def test_open_range_gives_all_lines_from_its_start(lines: list[bytes], start: in
 
 
 @given(LINES, st.integers(1, 9), st.integers(1, 20))
-def test_text_in_memory_is_split_into_whole_lines(lines: list[bytes], parts: int, smallest: int) -> None:
+def test_text_in_memory_is_split_into_complete_lines(lines: list[bytes], parts: int, smallest: int) -> None:
     content = b"\n".join(lines)
     pieces = [bytes(piece) for piece in split_lines(memoryview(content), parts, smallest)]
     assert b"".join(pieces) == content
@@ -80,7 +80,7 @@ def test_text_in_memory_is_split_into_whole_lines(lines: list[bytes], parts: int
     assert start == content or (start.endswith(b"\n") and len(start) >= smallest)
 
 
-def test_several_files_compressed_or_not_are_read_in_order(tmp_path: Path) -> None:
+def test_several_files_are_read_in_order_compressed_or_not(tmp_path: Path) -> None:
     text = b'\xef\xbb\xbf{"a":1}\n2\n'
     for name, data in (("1.ndjson", text), ("2.json.gz", gzip.compress(text, mtime=0)), ("3.BZ2", bz2.compress(text))):
         (tmp_path / name).write_bytes(data)
@@ -94,7 +94,7 @@ def test_several_files_compressed_or_not_are_read_in_order(tmp_path: Path) -> No
         assert texts(file) == ['{"a":1}', "2"]
 
 
-def test_a_fault_names_file_line_and_byte_wherever_the_batch_begins(tmp_path: Path) -> None:
+def test_error_names_file_line_and_byte_for_any_batch_start(tmp_path: Path) -> None:
     good, bad = tmp_path / "good", tmp_path / "bad"
     good.write_bytes(b"1\n\n2\n")
     bad.write_bytes(b"1\n\n" * 100 + b"[1 2]\n3\n")
@@ -105,7 +105,7 @@ def test_a_fault_names_file_line_and_byte_wherever_the_batch_begins(tmp_path: Pa
             assert (caught.value.path, caught.value.offset) == (str(bad), 3)
 
 
-def test_faulty_lines_are_null_rows_and_told_of_batch_by_batch(tmp_path: Path) -> None:
+def test_invalid_lines_are_null_rows_and_reported_by_batch(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"1\nx\n\nnull\n" * 5)
     for shredding in (None, "a INT"):
@@ -120,7 +120,7 @@ def test_faulty_lines_are_null_rows_and_told_of_batch_by_batch(tmp_path: Path) -
         assert [fault.line for fault in reader.faults] == list(range(2, 21, 4))
 
 
-def test_the_table_and_the_stream_are_those_of_parsing_the_lines(tmp_path: Path) -> None:
+def test_table_and_stream_match_parsing_the_lines(tmp_path: Path) -> None:
     lines = [json.dumps({"id": i, "name": f"n{i}", "rest": [i]}) for i in range(3000)]
     path = tmp_path / "lines.ndjson"
     path.write_text("\n".join(lines))
@@ -143,7 +143,7 @@ def test_the_table_and_the_stream_are_those_of_parsing_the_lines(tmp_path: Path)
         assert table["value"].combine_chunks().equals(expected)
 
 
-def test_batches_go_to_shredded_parquet(tmp_path: Path) -> None:
+def test_batches_are_written_to_shredded_parquet(tmp_path: Path) -> None:
     lines = [json.dumps({"id": i, "name": f"n{i}", "rest": [i]}) for i in range(3000)]
     source, target = tmp_path / "lines.ndjson", tmp_path / "events.parquet"
     source.write_text("\n".join(lines))
@@ -164,7 +164,7 @@ def test_fields_that_begin_later_in_the_sample_are_inferred(form: Any, tmp_path:
     assert [field.name for field in batch.column(0).type.field("typed_value").type] == ["id", "late"]
 
 
-def test_a_file_without_documents_gives_no_batch() -> None:
+def test_file_without_documents_returns_no_batch() -> None:
     for content in (b"", b"\n \n", b"\xef\xbb\xbf", b"\xef\xbb"):
         for shredding in (None, "infer", "a INT"):
             reader = variant.read_json(io.BytesIO(content[:3]), shredding=shredding, on_error="null")
@@ -185,14 +185,14 @@ class Endless(io.RawIOBase):
         return b"x" * size
 
 
-def test_a_line_without_end_is_refused_at_the_limit() -> None:
+def test_endless_line_is_rejected_at_the_limit() -> None:
     file = Endless()
     with pytest.raises(VariantLimitError, match="longer than 100000 bytes"):
         texts(file, max_bytes=100_000, batch_bytes=10_000)
     assert file.taken < 200_000
 
 
-def test_no_more_is_read_ahead_than_the_threads_need() -> None:
+def test_read_ahead_is_limited_by_the_thread_count() -> None:
     class Counted(io.BytesIO):
         taken = 0
 
@@ -218,12 +218,12 @@ def test_no_more_is_read_ahead_than_the_threads_need() -> None:
         ({"shredding": "no DDL("}, ValueError),
     ],
 )
-def test_bad_arguments_are_refused_before_the_file_is_opened(options: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_arguments_are_rejected_before_opening_files(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         variant.read_json("/no/such/file", **options)
 
 
-def test_what_is_no_source_is_refused() -> None:
+def test_invalid_source_is_rejected() -> None:
     for source in (5, None, [5], b"1\n"):
         with pytest.raises(TypeError, match="source is a path"):
             variant.read_json(source)  # type: ignore[arg-type]
@@ -231,7 +231,7 @@ def test_what_is_no_source_is_refused() -> None:
         texts("/no/such/file")
 
 
-def test_a_document_too_large_for_one_column_is_refused_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_document_too_large_for_one_column_is_rejected_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     # 2^31 bytes are too many for a test: the kernel's answer is given for it.
     from pqext.variant.json import parser
 
@@ -262,7 +262,7 @@ class CountingFile(io.BytesIO):
 
 
 @pytest.mark.parametrize("step", [None, 100_000, 7_000])
-def test_a_line_over_many_pieces_and_ranges_is_read_once_and_copied_once(step: int | None) -> None:
+def test_line_across_chunks_and_ranges_is_read_and_copied_once(step: int | None) -> None:
     content = b'1\n"' + b"x" * 1_000_000 + b'"\n2\n'
     file = CountingFile(content)
     starts = range(0, len(content), step) if step else [0]

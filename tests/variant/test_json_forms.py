@@ -34,7 +34,7 @@ def read(content: bytes, **options: Any) -> list[Any]:
 
 @given(st.lists(_CONTAINERS, min_size=1, max_size=4), st.sampled_from([None, 0, 2]), st.integers(1, 30), st.booleans())
 @fewer
-def test_documents_one_after_another_are_read_whatever_the_pieces(
+def test_consecutive_documents_are_read_for_any_chunk_size(
     documents: list[Any], indent: int | None, batch_bytes: int, spaced: bool
 ) -> None:
     content = ("\n" if spaced else "").join(json.dumps(doc, indent=indent, ensure_ascii=False) for doc in documents)
@@ -48,7 +48,7 @@ def test_documents_one_after_another_are_read_whatever_the_pieces(
 
 @given(st.lists(_JSON, max_size=4), st.sampled_from([None, 0, 2]), st.integers(1, 30))
 @fewer
-def test_the_elements_of_an_array_are_documents(documents: list[Any], indent: int | None, batch_bytes: int) -> None:
+def test_array_elements_are_documents(documents: list[Any], indent: int | None, batch_bytes: int) -> None:
     content = b" \n" + json.dumps(documents, indent=indent).encode() + b"\n "
     assert read(content, format="array", batch_bytes=batch_bytes) == documents
     assert read(content, batch_bytes=batch_bytes) == documents
@@ -56,7 +56,7 @@ def test_the_elements_of_an_array_are_documents(documents: list[Any], indent: in
 
 @given(st.lists(_CONTAINERS, min_size=2, max_size=4).filter(lambda some: some[0]), st.sampled_from([None, 2]))
 @fewer
-def test_the_form_is_seen_at_the_first_document(documents: list[Any], indent: int | None) -> None:
+def test_json_format_is_detected_at_the_first_document(documents: list[Any], indent: int | None) -> None:
     content = "\n".join(json.dumps(doc, indent=indent) for doc in documents).encode()
     assert read(content) == documents
 
@@ -81,12 +81,12 @@ def test_the_form_is_seen_at_the_first_document(documents: list[Any], indent: in
         (b'[{"a":1}, {"b', False, "array"),
     ],
 )
-def test_forms(head: bytes, whole: bool, form: str) -> None:
+def test_json_formats_are_detected(head: bytes, whole: bool, form: str) -> None:
     assert detect_layout(head, whole) == form
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 1 << 20])
-def test_backslashes_count_across_pieces(length: int) -> None:
+def test_backslashes_are_counted_across_chunks(length: int) -> None:
     text = b'{"a\\\\":"\\"}","b":"\\\\\\""}{"c":"\\\\"}'
     splitter, ends = Splitter(0), []
     for at in range(0, len(text), length):
@@ -108,19 +108,19 @@ def test_backslashes_count_across_pieces(length: int) -> None:
     ],
 )
 @pytest.mark.parametrize("batch_bytes", [1, 1000])
-def test_a_fault_names_its_line(content: bytes, form: Any, line: int, message: str, batch_bytes: int) -> None:
+def test_error_names_its_line(content: bytes, form: Any, line: int, message: str, batch_bytes: int) -> None:
     with pytest.raises(VariantError, match=f"line {line}: .*({message})"):
         read(content, format=form, batch_bytes=batch_bytes)
 
 
-def test_faulty_documents_are_null_rows() -> None:
+def test_invalid_documents_become_null_rows() -> None:
     content = b'{"a":\n1}\n{"a": x}\n{"a":\n3}'
     reader = variant.read_json(io.BytesIO(content), format="documents", on_error="null")
     assert variant.to_python(reader.read_all()["value"]) == [{"a": 1}, None, {"a": 3}]
     assert [(fault.line, fault.offset) for fault in reader.faults] == [(3, 6)]
 
 
-def test_a_document_over_the_limit_is_refused_before_it_is_read_whole() -> None:
+def test_document_over_the_limit_is_rejected_before_reading_it_completely() -> None:
     class Endless(io.RawIOBase):
         given = 0
 
@@ -134,7 +134,7 @@ def test_a_document_over_the_limit_is_refused_before_it_is_read_whole() -> None:
     assert file.given < 400_000
 
 
-def test_folders_patterns_and_compressed_files(tmp_path: Path) -> None:
+def test_folders_patterns_and_compressed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "_hidden").mkdir()
     (tmp_path / "_hidden" / "no.json").write_text("0")
@@ -156,7 +156,7 @@ def test_folders_patterns_and_compressed_files(tmp_path: Path) -> None:
             variant.read_json(nowhere)
 
 
-def test_files_are_read_again_and_file_objects_say_that_they_are_not(tmp_path: Path) -> None:
+def test_files_can_be_read_again_but_file_objects_cannot(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"a": 1}\n{"a": 2}\n')
     reader = variant.read_json(path, shredding="infer", batch_bytes=4)
@@ -171,7 +171,7 @@ def test_files_are_read_again_and_file_objects_say_that_they_are_not(tmp_path: P
         once.read_all()
 
 
-def test_a_reader_shows_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_repr_lists_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = ["a.json", "b.json", "<c>.json", "d.json"]
     for name in names:
@@ -182,32 +182,32 @@ def test_a_reader_shows_what_it_reads(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "BytesIO" in repr(variant.read_json(io.BytesIO(b"")))
 
 
-def test_an_unknown_form_is_refused() -> None:
+def test_unknown_json_format_is_rejected() -> None:
     with pytest.raises(ValueError, match="format must be one of 'auto', 'lines', 'documents', 'array', not 'ndjson'"):
         variant.read_json("a", format="ndjson")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 2, 3, 4, 5, 1000])
 @pytest.mark.parametrize("text", ["[1,2,]", "[1,2}", "[1}", "[}", "[1,\n]", "[,]"])
-def test_a_broken_array_is_refused_whatever_the_pieces(text: str, batch_bytes: int) -> None:
+def test_invalid_array_is_rejected_for_any_chunk_size(text: str, batch_bytes: int) -> None:
     for form in ("auto", "array"):
         with pytest.raises(VariantError, match=r"line [12]: (a brace ends the array|no JSON value)"):
             read(text.encode(), format=form, batch_bytes=batch_bytes)
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 7, 1000])
-def test_a_bracket_that_closes_nothing_is_one_fault(batch_bytes: int) -> None:
+def test_unmatched_closing_bracket_is_one_error(batch_bytes: int) -> None:
     text = b'{"a": 1} ]} {"a": {"b": [1]}} {"a": {"b": 2}}'
     found = read(text, format="documents", on_error="null", batch_bytes=batch_bytes)
     assert found == [{"a": 1}, None, None, {"a": {"b": [1]}}, {"a": {"b": 2}}]
 
 
-def test_spaces_before_an_array_have_a_limit() -> None:
+def test_whitespace_before_an_array_is_limited() -> None:
     with pytest.raises(VariantLimitError, match="100 bytes hold no document"):
         read(b" " * 300 + b"[1]", format="array", max_bytes=100, batch_bytes=64)
 
 
-def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
+def test_corrupt_compressed_file_is_named(tmp_path: Path) -> None:
     whole = gzip.compress(b"\n".join(b'{"a": %d}' % i for i in range(1000)))
     for name, content in (("cut.ndjson.gz", whole[: len(whole) // 2]), ("junk.ndjson.gz", b"\x1f\x8bjunkjunk")):
         (tmp_path / name).write_bytes(content)
@@ -216,7 +216,7 @@ def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["documents", "array"])
-def test_a_document_of_many_pieces_is_read_in_few_steps(form: Any) -> None:
+def test_document_of_many_chunks_is_read_in_linear_time(form: Any) -> None:
     class Counting(io.BytesIO):
         reads = 0
 

@@ -62,19 +62,19 @@ def refused(text: str | bytes, **options: Any) -> list[VariantError]:
         ("[" + "1," * LONG, 2 * LONG + 1, "ends within a value"),
     ],
 )
-def test_hostile_text_is_refused_with_row_byte_and_reason(text: str | bytes, offset: int, reason: str) -> None:
+def test_hostile_text_is_rejected_with_row_byte_and_reason(text: str | bytes, offset: int, reason: str) -> None:
     for error in refused(text):
         assert error.offset == offset
         assert reason in str(error)
 
 
-def test_limits_on_depth_and_length_are_limits() -> None:
+def test_depth_and_length_limits_are_exact() -> None:
     for error in refused("[" * 10_000, max_depth=9_999) + refused('"' + "x" * 2000 + '"', max_bytes=2001):
         assert isinstance(error, VariantLimitError)
     assert variant.parse_json(pa.array(['"' + "x" * 2000 + '"']), max_bytes=2002).null_count == 0
 
 
-def test_what_is_deep_but_allowed_is_shredded_as_deep_as_the_schema() -> None:
+def test_deep_documents_within_the_limit_are_shredded_to_the_schema_depth() -> None:
     deep = "[" * 20_000 + "]" * 20_000
     array = variant.parse_json(pa.array([deep]), max_depth=20_000, shredding="ARRAY<ARRAY<INT>>")
     assert variant.to_json(array).to_pylist() == [deep]
@@ -98,7 +98,7 @@ def test_numbers_of_a_million_digits_are_rounded_once() -> None:
 
 
 @pytest.mark.slow
-def test_a_document_of_16_million_elements_is_taken_in_bounded_memory() -> None:
+def test_document_of_16_million_elements_uses_bounded_memory() -> None:
     text = "[" + "0," * (1 << 24) + "0]"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
@@ -111,7 +111,7 @@ def test_a_document_of_16_million_elements_is_taken_in_bounded_memory() -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 3 << 20  # KiB
 
 
-def test_keys_made_to_collide_or_to_differ_cost_no_more_than_others() -> None:
+def test_colliding_keys_cost_no_more_than_others() -> None:
     wide = "{" + ",".join(f'"{i}":0' for i in range(200_000)) + "}"
     many = [f'{{"{i}":{{"{i + 1}":[{{"{i + 2}":0}}]}}}}' for i in range(20_000)]
     start = time.process_time()
@@ -120,7 +120,7 @@ def test_keys_made_to_collide_or_to_differ_cost_no_more_than_others() -> None:
     assert time.process_time() - start < 3 * SLOWER
 
 
-def test_a_shape_that_occurs_at_every_node_of_the_schema_is_found_at_each() -> None:
+def test_shape_repeated_at_every_schema_node_is_shredded_at_each() -> None:
     schema = "STRUCT<" + ", ".join(f"`{i}`: STRUCT<a: INT>" for i in range(1000)) + ">"
     text = "{" + ",".join(f'"{i}":{{"a":{i}}}' for i in range(1000)) + "}"
     array = pa.array([text] * 20)

@@ -34,16 +34,16 @@ def texts(given: Any, **options: Any) -> tuple[list[str | None], list[LineFault]
         (b"null\n", ["null"]),
     ],
 )
-def test_each_line_that_is_not_blank_is_a_document(given: bytes, expected: list[str]) -> None:
+def test_each_nonblank_line_is_a_document(given: bytes, expected: list[str]) -> None:
     assert texts(given) == (expected, [])
 
 
-def test_any_buffer_is_taken() -> None:
+def test_any_buffer_is_accepted() -> None:
     for buffer in (bytearray(b"1\n2"), memoryview(b"1\n2"), pa.py_buffer(b"1\n2"), np.frombuffer(b"1\n2", np.uint8)):
         assert texts(buffer)[0] == ["1", "2"]
 
 
-def test_a_fault_names_line_byte_and_reason() -> None:
+def test_error_names_line_byte_and_reason() -> None:
     with pytest.raises(VariantError, match="line 4: a comma or the closing bracket") as caught:
         variant.parse_json_lines(b"1\n\n2\n[1 2]\nnot read")
     assert caught.value.offset == 3
@@ -51,7 +51,7 @@ def test_a_fault_names_line_byte_and_reason() -> None:
         variant.parse_json_lines(b"1\n\n2\n[1 2]", base_line=100)
 
 
-def test_faulty_lines_become_null_rows_and_are_reported() -> None:
+def test_invalid_lines_become_null_rows_and_are_reported() -> None:
     found, faults = texts(b'1\nx\n\n{"a":1,"a":2}\r\n"\xff"\n2\n', on_error="null", base_line=11)
     assert found == ["1", None, None, None, "2"]
     assert [(fault.line, fault.offset) for fault in faults] == [(12, 0), (14, 0), (15, 1)]
@@ -59,7 +59,7 @@ def test_faulty_lines_become_null_rows_and_are_reported() -> None:
     assert texts(b'{"a":1,"a":2}', duplicate_keys="last") == (['{"a":2}'], [])
 
 
-def test_a_line_break_within_a_string_ends_the_line() -> None:
+def test_line_break_in_a_string_ends_the_line() -> None:
     with pytest.raises(VariantError, match="line 1: the text ends within a string"):
         variant.parse_json_lines(b'"a\nb"\n')
 
@@ -69,20 +69,20 @@ def test_a_line_break_within_a_string_ends_the_line() -> None:
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
 )
-def test_lines_are_counted_as_they_stand(lines: list[str], ending: str, last: bool) -> None:
+def test_line_numbers_include_blank_lines(lines: list[str], ending: str, last: bool) -> None:
     text = ending.join(lines) + (ending if last else "")
     found, faults = texts(text.encode(), on_error="null")
     assert found == [None if line == "oops" else line for line in lines if line.strip()]
     assert [fault.line for fault in faults] == [i for i, line in enumerate(lines, 1) if line == "oops"]
 
 
-def test_options_that_do_not_exist_are_refused() -> None:
+def test_unknown_options_are_rejected() -> None:
     with pytest.raises(ValueError, match="on_error"):
         variant.parse_json_lines(b"", on_error="skip")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         variant.parse_json_lines("text")
 
 
-def test_lines_are_a_buffer_and_not_an_array() -> None:
+def test_lines_must_be_a_buffer() -> None:
     with pytest.raises(TypeError, match="contiguous buffer, not StringArray; parse_json parses arrays"):
         variant.parse_json_lines(pa.array(["1"]))

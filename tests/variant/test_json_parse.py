@@ -58,12 +58,12 @@ SPARK = {
 
 
 @pytest.mark.parametrize(("text", "encoded"), SPARK.items())
-def test_scalars_are_encoded_as_spark_encodes_them(text: str, encoded: str) -> None:
+def test_scalars_are_encoded_like_in_spark(text: str, encoded: str) -> None:
     assert Variant.from_json(text).value.hex() == encoded
 
 
 @pytest.mark.parametrize("zeros", [1, 9, 18, 25, 38, 41])
-def test_the_sign_of_zero_is_kept_where_a_number_has_a_point(zeros: int) -> None:
+def test_sign_of_zero_is_preserved_for_numbers_with_a_point(zeros: int) -> None:
     text = "-0." + "0" * zeros  # Spark makes a decimal of it, 0 with a scale; DuckDB keeps the sign
     for numbers in ("decimal", "double"):
         assert Variant.from_json(text, numbers=numbers).value.hex() == "1c0000000000000080"
@@ -138,7 +138,7 @@ def literals(draw: st.DrawFn) -> str:
 
 
 @given(st.lists(documents(), min_size=1, max_size=5), st.sampled_from(["error", "first", "last"]))
-def test_documents_mean_what_they_mean_to_the_standard_library(texts: list[str], duplicate_keys: Any) -> None:
+def test_documents_match_the_standard_library(texts: list[str], duplicate_keys: Any) -> None:
     expected: list[reference.Value | None] = []
     for text in texts:
         try:
@@ -151,7 +151,7 @@ def test_documents_mean_what_they_mean_to_the_standard_library(texts: list[str],
 
 
 @given(documents(), st.data())
-def test_damaged_documents_are_refused_where_the_standard_library_refuses_them(text: str, data: st.DataObject) -> None:
+def test_corrupt_documents_are_rejected_like_in_the_standard_library(text: str, data: st.DataObject) -> None:
     raw = bytearray(text.encode())
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, max(0, len(raw) - 1)))
@@ -213,7 +213,7 @@ def test_damaged_documents_are_refused_where_the_standard_library_refuses_them(t
         ('"\x00"', 1, "control character"),
     ],
 )
-def test_a_fault_names_row_byte_and_reason(text: str, offset: int, reason: str) -> None:
+def test_error_names_row_byte_and_reason(text: str, offset: int, reason: str) -> None:
     with pytest.raises(VariantError, match=reason) as caught:
         variant.parse_json(pa.array(["1", None, text]))
     assert (caught.value.row, caught.value.offset) == (2, offset)
@@ -245,7 +245,7 @@ def test_a_fault_names_row_byte_and_reason(text: str, offset: int, reason: str) 
 )
 @pytest.mark.parametrize("before", [0, 1, 7, 8, 15, 16, 63, 64, 100])
 @pytest.mark.spec("variant.utf8")
-def test_text_that_is_not_utf8_is_refused_where_it_goes_wrong(raw: str, before: int) -> None:
+def test_invalid_utf8_is_rejected_at_its_byte(raw: str, before: int) -> None:
     text = b'"' + b"x" * before + bytes.fromhex(raw) + b'"'
     with pytest.raises(UnicodeDecodeError) as expected:
         text.decode()
@@ -255,11 +255,11 @@ def test_text_that_is_not_utf8_is_refused_where_it_goes_wrong(raw: str, before: 
 
 
 @given(st.text())
-def test_all_text_passes_through(text: str) -> None:
+def test_arbitrary_text_round_trips(text: str) -> None:
     assert one(json.dumps(text, ensure_ascii=False)) == ("string", text)
 
 
-def test_depth_is_bounded_by_the_limit_and_not_by_the_stack() -> None:
+def test_depth_is_bounded_by_the_limit_instead_of_the_stack() -> None:
     assert Variant.from_json("[" * 1000 + "]" * 1000).to_json() == "[" * 1000 + "]" * 1000
     with pytest.raises(VariantError, match="max_depth") as caught:
         one("[" * 1001 + "]" * 1001)
@@ -278,14 +278,14 @@ def test_depth_is_bounded_by_the_limit_and_not_by_the_stack() -> None:
 @pytest.mark.parametrize(
     "options", [{"on_error": "ignore"}, {"duplicate_keys": "all"}, {"max_depth": -1}, {"max_depth": 10**7}]
 )
-def test_options_that_do_not_exist_are_refused(options: dict[str, Any]) -> None:
+def test_unknown_options_are_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         variant.parse_json(pa.array(["1"]), **options)
 
 
 @pytest.mark.parametrize("wide", [3, 30, 300, 3000])
 @pytest.mark.parametrize(("choice", "kept"), [("first", 0), ("last", 2)])
-def test_a_duplicate_choice_keeps_one_value_and_only_its_keys(choice: Any, kept: int, wide: int) -> None:
+def test_duplicate_keys_option_preserves_one_value_and_its_keys(choice: Any, kept: int, wide: int) -> None:
     fields = [f'"k{i}":{i}' for i in range(wide)]
     for i in range(3):
         fields.insert(i * (len(fields) // 2), f'"twice":{{"x{i}":[{i}]}}')
@@ -298,7 +298,7 @@ def test_a_duplicate_choice_keeps_one_value_and_only_its_keys(choice: Any, kept:
 
 
 @pytest.mark.spec("variant.metadata.sorted", "variant.object.order", "variant.utf8")
-def test_each_row_has_exactly_its_own_keys_sorted_by_bytes() -> None:
+def test_metadata_contains_the_keys_of_its_row_sorted_by_bytes() -> None:
     texts = ['{"b":1,"a":{"c":2}}', "[]", '{"\\uD834\\uDD1E":1,"\\uffff":2,"":3}', '{"a":[{"a":1},{"z":[{"b":null}]}]}']
     metadata = variant.parse_json(pa.array(texts)).field("metadata").to_pylist()
     assert [reference.decode_metadata(m) for m in metadata] == [
@@ -327,7 +327,7 @@ def rows_of_large(array: pa.Array) -> list[Any]:
     return [json.loads(text) for text in variant.to_json(array).to_pylist()]
 
 
-def test_many_shapes_and_keys_are_learnt_and_forgotten() -> None:
+def test_shape_cache_evicts_many_shapes_and_keys() -> None:
     generator = np.random.default_rng(1)
     texts, expected = [], []
     for i in range(30_000):
@@ -340,7 +340,7 @@ def test_many_shapes_and_keys_are_learnt_and_forgotten() -> None:
     assert variant.validate(array) is None
 
 
-def test_any_string_layout_is_taken() -> None:
+def test_any_string_layout_is_accepted() -> None:
     texts = ["1", None, '{"a":"é"}']
     expected = rows(variant.parse_json(pa.array(texts)))
     for kind in (pa.binary(), pa.large_string(), pa.large_binary(), pa.string_view(), pa.binary_view()):
@@ -364,7 +364,7 @@ def test_any_string_layout_is_taken() -> None:
             variant.parse_json(runs, shredding=shredding)
 
 
-def test_the_result_is_a_marked_variant_array() -> None:
+def test_result_is_a_marked_variant_array() -> None:
     array = variant.parse_json(pa.array(["1", None]))
     assert array.type == variant.variant_type()
     assert (len(array), array.null_count) == (2, 1)
@@ -372,7 +372,7 @@ def test_the_result_is_a_marked_variant_array() -> None:
     assert variant.parse_json(pa.array([], pa.string())).type == variant.variant_type()
 
 
-def test_real_documents_come_through_whole() -> None:
+def test_real_documents_round_trip() -> None:
     features = json.loads((EXAMPLES / "earthquakes.json").read_bytes())["features"]
     array = variant.parse_json(pa.array([json.dumps(feature) for feature in features]))
     assert rows_of_large(array) == features

@@ -65,7 +65,7 @@ def check(array: Any, shredding: Any, **options: Any) -> Any:
 @given(
     ROWS, schemas(), st.sampled_from(["equivalent", "exact", "json"]), st.booleans(), st.sampled_from(["first", "last"])
 )
-def test_the_columns_are_those_of_shredding_what_was_parsed(
+def test_columns_match_shredding_the_parsed_documents(
     rows: list[str | None], schema: ShreddingSchema, coerce: str, doubles: bool, duplicates: Any
 ) -> None:
     numbers: Any = "double" if doubles else "decimal"
@@ -75,7 +75,7 @@ def test_the_columns_are_those_of_shredding_what_was_parsed(
 @fewer
 @given(ROWS, schemas())
 @pytest.mark.spec("shredding.metadata.names", "shredding.object.disjoint", "shredding.value.partial")
-def test_every_column_is_as_the_twin_has_it(rows: list[str | None], schema: ShreddingSchema) -> None:
+def test_every_column_matches_the_reference(rows: list[str | None], schema: ShreddingSchema) -> None:
     array = pa.array(rows, pa.string())
     columns: list[Any] = []
     for row in variant.parse_json(array, duplicate_keys="last").to_pylist():
@@ -90,12 +90,12 @@ def test_every_column_is_as_the_twin_has_it(rows: list[str | None], schema: Shre
 
 
 @pytest.mark.spec("shredding.metadata.names")
-def test_the_metadata_holds_all_names_of_the_row_and_no_others() -> None:
+def test_metadata_contains_exactly_the_names_of_its_row() -> None:
     found = check(pa.array(['{"b":1,"a":{"c":2}}', "1"]), "a STRUCT<c: INT>, z INT")
     assert [reference.decode_metadata(row) for row in found.field("metadata").to_pylist()] == [["a", "b", "c"], []]
 
 
-def test_one_shape_of_object_may_go_to_several_places_of_the_schema() -> None:
+def test_object_shape_may_occur_at_several_schema_paths() -> None:
     texts = ['{"a":{"a":{"a":1,"x":2},"x":3},"x":4}', '{"x":{"a":1,"x":{"a":2}},"a":[{"a":1},{"a":{"a":2}}]}'] * 50
     check(pa.array(texts), "a STRUCT<a: STRUCT<x: INT>, x: INT>, x STRUCT<a: INT, x: STRUCT<a: INT>>")
     check(pa.array(texts), "a ARRAY<STRUCT<a: STRUCT<a: INT>>>, x STRUCT<x: VARIANT>")
@@ -111,7 +111,7 @@ def test_objects_of_any_width_are_shredded(wide: int) -> None:
     check(pa.array([*texts, repeated]), "k0 INT, inner STRUCT<k1: INT>", duplicate_keys="first")
 
 
-def test_many_shapes_are_learnt_and_forgotten() -> None:
+def test_shape_cache_evicts_many_shapes() -> None:
     generator = np.random.default_rng(1)
     texts = []
     for i in range(7000):
@@ -122,7 +122,7 @@ def test_many_shapes_are_learnt_and_forgotten() -> None:
 
 @pytest.mark.parametrize("coerce", ["json", "equivalent", "exact"])
 @pytest.mark.parametrize("leaf", ["DOUBLE", "FLOAT"])
-def test_decimals_of_any_length_meet_columns_of_floats(leaf: str, coerce: str) -> None:
+def test_decimals_of_any_length_are_stored_in_float_columns(leaf: str, coerce: str) -> None:
     digits = str(3**80)
     cut = [
         f"{digits[: size - scale] or 0}.{digits[size - scale : size]}"
@@ -137,7 +137,7 @@ def test_decimals_of_any_length_meet_columns_of_floats(leaf: str, coerce: str) -
         assert sum(value is not None for value in typed[len(cut) :]) > len(shortest) / 2
 
 
-def test_faults_are_those_of_parsing() -> None:
+def test_errors_match_those_of_parsing() -> None:
     array = pa.array(['{"a":1}', None, "[1 2]", '{"a":"x"}'])
     with pytest.raises(VariantError, match="row 2: a comma or the closing bracket") as caught:
         variant.parse_json(array, shredding="a INT")
@@ -146,7 +146,7 @@ def test_faults_are_those_of_parsing() -> None:
     assert found.is_null().to_pylist() == [False, True, True, False]
 
 
-def test_slices_chunks_and_threads_change_nothing() -> None:
+def test_slices_chunks_and_threads_do_not_change_the_result() -> None:
     texts = [json.dumps({"id": i, "tags": ["x"] * (i % 3), "more": {"n": i / 2}}) for i in range(15_000)]
     array = pa.array(texts)
     schema = "id BIGINT, tags ARRAY<STRING>, more STRUCT<n: DECIMAL(9,1)>"
@@ -165,7 +165,7 @@ def test_slices_chunks_and_threads_change_nothing() -> None:
         variant.parse_json(broken, shredding=schema, threads=3)
 
 
-def test_lines_are_shredded_too() -> None:
+def test_json_lines_are_shredded() -> None:
     text = b'{"a":1}\n\n{"a":"x","b":2}\r\noops\nnull\n' * 20_000
     found, faults = variant.parse_json_lines(text, shredding="a INT", on_error="null", threads=2)
     alone, alike = variant.parse_json_lines(text, shredding="a INT", on_error="null")
@@ -176,7 +176,7 @@ def test_lines_are_shredded_too() -> None:
         variant.parse_json_lines(text, shredding="a INT", threads=2, base_line=50_001)
 
 
-def test_the_schema_may_be_inferred() -> None:
+def test_schema_may_be_inferred() -> None:
     texts = [
         json.dumps({"id": i, "name": f"n{i}", "rare": 1} if i % 97 == 0 else {"id": i, "name": "x"}) for i in range(500)
     ]
@@ -189,7 +189,7 @@ def test_the_schema_may_be_inferred() -> None:
     assert variant.parse_json(pa.array(["1", "x"]), shredding="infer", on_error="null").null_count == 1
 
 
-def test_an_untyped_schema_leaves_variants_whole() -> None:
+def test_untyped_schema_leaves_variants_unshredded() -> None:
     array = pa.array(['{"a":1}', None])
     assert variant.parse_json(array, shredding="VARIANT").equals(variant.parse_json(array))
 
@@ -206,14 +206,14 @@ def test_an_untyped_schema_leaves_variants_whole() -> None:
         ({"shredding": {"schema": "a INT", "coerce": "maybe"}}, ValueError),
     ],
 )
-def test_bad_arguments_are_refused_before_any_work(options: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_arguments_are_rejected_before_any_work(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         variant.parse_json(pa.array(["no JSON"]), **options)
     with pytest.raises(error):
         variant.parse_json_lines(b"no JSON", **options)
 
 
-def test_limits_have_an_error_of_their_own_that_is_both_kinds() -> None:
+def test_limit_error_is_a_variant_error_and_a_limit_error() -> None:
     for options, text in (({"max_depth": 2}, "[[[1]]]"), ({"max_bytes": 5}, "[1,2,3]")):
         for shredding in (None, "ARRAY<INT>"):
             with pytest.raises(VariantLimitError) as caught:
@@ -235,20 +235,20 @@ def test_limits_have_an_error_of_their_own_that_is_both_kinds() -> None:
         ("123456789012345678901234567890", ("decimal16", (123456789012345678901234567890, 0))),
     ],
 )  # fmt: skip
-def test_numbers_with_a_point_become_doubles_on_demand(text: str, value: Any) -> None:
+def test_numbers_with_a_point_are_doubles_on_request(text: str, value: Any) -> None:
     row = variant.parse_json(pa.array([f"[{text}]"]), numbers="double")[0].as_py()
     (element,) = reference.decode(row["value"], []).data
     assert (element.type, repr(element.data)) == (value[0], repr(value[1]))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_doubles_come_back_as_they_were(number: float) -> None:
+def test_doubles_round_trip(number: float) -> None:
     row = variant.parse_json(pa.array([repr(number)]), numbers="double")[0].as_py()
     value = reference.decode(row["value"], [])
     assert repr(float(value.data)) == repr(number)
 
 
-def test_what_is_shredded_from_json_is_written_and_read_as_what_it_was() -> None:
+def test_column_shredded_from_json_round_trips_through_a_file() -> None:
     texts = [json.dumps({"id": i, "place": {"name": f"p{i}", "x": [i]}, "mag": i / 4}) for i in range(1000)]
     array = variant.parse_json(pa.array([*texts, None, "[]"]), shredding="id BIGINT, place STRUCT<name: STRING>")
     out = io.BytesIO()

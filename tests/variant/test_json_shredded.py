@@ -37,7 +37,7 @@ def outcome(function: Callable[[], Any]) -> Any:
 
 @fewer
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=5), schemas(), st.integers(0, 2))
-def test_the_text_is_that_of_the_whole_variants(
+def test_text_matches_that_of_unshredded_variants(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, skipped: int
 ) -> None:
     whole = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant.variant_type())
@@ -50,7 +50,7 @@ def test_the_text_is_that_of_the_whole_variants(
 
 @fewer
 @given(st.data(), schemas(), variants(), variants())
-def test_columns_that_contradict_each_other_give_the_same_text_or_an_error_too(
+def test_contradicting_columns_have_the_same_text_or_error(
     data: st.DataObject, schema: ShreddingSchema, row: tuple[bytes, bytes], other: tuple[bytes, bytes]
 ) -> None:
     names = reference.decode_metadata(row[0])
@@ -62,7 +62,7 @@ def test_columns_that_contradict_each_other_give_the_same_text_or_an_error_too(
 
 @fewer
 @given(st.data(), schemas(), variants())
-def test_damaged_bytes_give_the_same_text_or_an_error_too(
+def test_corrupt_bytes_have_the_same_text_or_error(
     data: st.DataObject, schema: ShreddingSchema, row: tuple[bytes, bytes]
 ) -> None:
     names = reference.decode_metadata(row[0])
@@ -86,7 +86,7 @@ def test_damaged_bytes_give_the_same_text_or_an_error_too(
         ("INT", {"value": b"\x00\x00", "typed_value": None}, "variant.value.layout"),
     ],
 )
-def test_faults_name_their_row_and_rule(schema: str, row: dict[str, Any], rule: str) -> None:
+def test_errors_name_row_and_rule(schema: str, row: dict[str, Any], rule: str) -> None:
     good: dict[str, Any] = {"value": b"\0", "typed_value": None}
     array = pa.chunked_array([stored([good], schema), stored([None, row], schema)])
     with pytest.raises(VariantError) as caught:
@@ -95,7 +95,7 @@ def test_faults_name_their_row_and_rule(schema: str, row: dict[str, Any], rule: 
 
 
 @pytest.mark.spec("variant.version.new-types")
-def test_a_primitive_added_later_is_kept_and_only_its_own_text_is_refused() -> None:
+def test_primitive_of_a_later_type_is_preserved_but_has_no_text() -> None:
     later = b"\x54anything"
     fields = reference.object_of([(0, reference.primitive("int32", 1)), (1, later), (2, b"\x04")])
     elements = reference.array_of([b"\x04", later, b"\x08"])
@@ -112,7 +112,7 @@ def test_a_primitive_added_later_is_kept_and_only_its_own_text_is_refused() -> N
         assert variant.unshred(variant.shred(whole, "ARRAY<BOOLEAN>")) == whole
 
 
-def test_a_container_of_nothing_but_unknown_values_takes_linear_time() -> None:
+def test_container_of_unknown_values_takes_linear_time() -> None:
     count = 100_000
     offsets = b"".join(i.to_bytes(3, "little") for i in reversed(range(count)))
     ids = b"".join(i.to_bytes(3, "little") for i in range(count))
@@ -125,7 +125,7 @@ def test_a_container_of_nothing_but_unknown_values_takes_linear_time() -> None:
 
 
 @pytest.mark.parametrize("indent", [0, 1, 2, 16])
-def test_text_over_several_lines_is_that_of_the_json_module(indent: int) -> None:
+def test_multiline_text_matches_the_json_module(indent: int) -> None:
     documents = [
         {"a": [1, {"b": [], "c": {}}, 'x, "y": [z]{}\\', []], "é": None},
         [],
@@ -148,7 +148,7 @@ def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-def test_indentation_of_deep_values_is_that_of_the_json_module() -> None:
+def test_indentation_of_deep_values_matches_the_json_module() -> None:
     document = json.loads(nested(200))
     array = variant.parse_json([nested(200)] * 3)
     assert variant.to_json(array, indent=2).to_pylist() == [json.dumps(document, indent=2)] * 3
@@ -157,7 +157,7 @@ def test_indentation_of_deep_values_is_that_of_the_json_module() -> None:
 @pytest.mark.parametrize(
     ("texts", "row"), [([nested(20_000)], 0), (["1", nested(500), nested(20_000)], 2), ([nested(400)] * 2000, 2)]
 )
-def test_indentation_does_not_make_much_text_of_few_bytes(texts: list[str], row: int) -> None:
+def test_indentation_is_limited_for_small_values(texts: list[str], row: int) -> None:
     array = variant.parse_json(texts, max_depth=20_000)
     with pytest.raises(LimitError, match=f"row {row}: .* more than 256 times .* use indent=None") as caught:
         variant.to_json(array, indent=4)
@@ -165,14 +165,14 @@ def test_indentation_does_not_make_much_text_of_few_bytes(texts: list[str], row:
 
 
 @pytest.mark.parametrize("shredding", [None, "a BIGINT, b STRING"])
-def test_threads_change_nothing(shredding: str | None) -> None:
+def test_threads_do_not_change_the_result(shredding: str | None) -> None:
     rows = [None if i % 7 == 0 else f'{{"a":{i},"b":"{"x" * 50}"}}' for i in range(40_000)]
     array = variant.parse_json(pa.array(rows), shredding=shredding)
     assert variant.to_json(array, threads=3).to_pylist() == rows
     assert variant.to_json(array.slice(5, 30_000), threads=0).to_pylist() == rows[5:30_005]
 
 
-def test_threads_report_the_row_of_the_whole_array() -> None:
+def test_threads_report_the_row_of_the_full_array() -> None:
     rows = [f'{{"a":"{"x" * 60}"}}' for _ in range(50_000)]
     metadata, value = variant.parse_json(pa.array(rows)).flatten()
     values = value.to_pylist()
@@ -183,7 +183,7 @@ def test_threads_report_the_row_of_the_whole_array() -> None:
     assert caught.value.row == 40_000
 
 
-def test_bad_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     array = variant.parse_json(pa.array(["1"]))
     for indent in (-1, 17):
         with pytest.raises(ValueError, match="indent must be between 0 and 16"):
@@ -195,7 +195,7 @@ def test_bad_arguments_are_refused() -> None:
         variant.to_json(array, threads=-1)
 
 
-def test_a_column_of_value_alone_and_of_typed_value_alone() -> None:
+def test_value_only_and_typed_value_only_columns_are_read() -> None:
     assert isinstance(shredding_schema("VARIANT"), Untyped)
     type = pa.struct([pa.field("metadata", pa.binary()), pa.field("typed_value", pa.int64())])
     array = pa.array(

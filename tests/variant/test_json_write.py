@@ -25,7 +25,7 @@ def column(*pairs: tuple[bytes, bytes] | None) -> pa.Array:
 
 
 @given(st.lists(st.tuples(reference.VALUES, reference.LAYOUTS), max_size=4))
-def test_every_value_is_written_as_the_reference_writes_it(
+def test_every_value_matches_the_reference_writer(
     drawn: list[tuple[reference.Value, reference.Layout]],
 ) -> None:
     array = column(None, *(reference.encode(value, layout) for value, layout in drawn))
@@ -33,7 +33,7 @@ def test_every_value_is_written_as_the_reference_writes_it(
 
 
 @given(reference.VALUES)
-def test_the_text_is_json(value: reference.Value) -> None:
+def test_text_is_valid_json(value: reference.Value) -> None:
     (text,) = variant.to_json(column(reference.encode(value))).to_pylist()
     json.loads(text, parse_constant=lambda name: pytest.fail(name))
 
@@ -63,7 +63,7 @@ def test_the_text_is_json(value: reference.Value) -> None:
         ("string", '\x00\x1f"\\/\n\u2028é', '"\\u0000\\u001f\\"\\\\/\\n\u2028é"'),
     ],
 )  # fmt: skip
-def test_scalars_are_written_like_this(kind: str, data: object, text: str) -> None:
+def test_scalars_have_the_expected_text(kind: str, data: object, text: str) -> None:
     assert variant.to_json(column(reference.encode((kind, data)))).to_pylist() == [text]
 
 
@@ -71,7 +71,7 @@ def test_scalars_are_written_like_this(kind: str, data: object, text: str) -> No
 @example([struct.pack("<d", 2.0**n) for n in range(-1074, 1024)])
 @example([struct.pack("<d", 10.0**n) for n in range(-323, 309)])
 @example([struct.pack("<d", n / 100) for n in range(1000)])
-def test_doubles_are_written_as_python_writes_them(doubles: list[bytes]) -> None:
+def test_doubles_are_written_like_in_python(doubles: list[bytes]) -> None:
     values = [struct.unpack("<d", data)[0] for data in doubles]
     texts = variant.to_json(column(*((b"\x11\0\0", b"\x1c" + data) for data in doubles))).to_pylist()
     assert texts == [variant_json.write(("double", value)) for value in values]
@@ -88,7 +88,7 @@ def test_floats_are_written_with_the_shortest_digits(floats: list[bytes]) -> Non
 
 
 @pytest.mark.spec("variant.group.metadata", "variant.group.value")
-def test_a_missing_value_reads_as_a_variant_null() -> None:
+def test_missing_value_reads_as_a_variant_null() -> None:
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     assert variant.to_json(pa.array([{"metadata": b"\x11\0\0", "value": None}], kind)).to_pylist() == ["null"]
     with pytest.raises(VariantError, match="no metadata") as caught:
@@ -97,7 +97,7 @@ def test_a_missing_value_reads_as_a_variant_null() -> None:
 
 
 @pytest.mark.spec("variant.object.order")
-def test_fields_come_in_the_order_of_their_ids() -> None:
+def test_fields_are_written_in_id_order() -> None:
     assert Variant.from_json('{"b":1,"a":2,"é":3,"Z":4}').to_json() == '{"Z":4,"a":2,"b":1,"é":3}'
 
 
@@ -117,7 +117,7 @@ def test_fields_come_in_the_order_of_their_ids() -> None:
     ],
 )
 @pytest.mark.spec("variant.container.extent", "variant.time.range", "variant.group.metadata", "variant.value.layout")
-def test_broken_bytes_are_refused_with_row_and_rule(
+def test_invalid_bytes_are_rejected_with_row_and_rule(
     metadata: bytes, value: bytes, rule: str, offset: int | None
 ) -> None:
     with pytest.raises(VariantError) as caught:
@@ -126,7 +126,7 @@ def test_broken_bytes_are_refused_with_row_and_rule(
     assert offset is None or caught.value.offset == offset
 
 
-def test_an_unknown_type_is_unsupported_and_not_corrupt() -> None:
+def test_unknown_type_is_unsupported_rather_than_corrupt() -> None:
     with pytest.raises(UnsupportedError, match="row 1"):
         variant.to_json(column((b"\x11\0\0", b"\0"), (b"\x11\0\0", b"\x54")))
 
@@ -143,7 +143,7 @@ def test_values_that_share_bytes_do_not_multiply() -> None:
         Variant(value, b"\x11\0\0").to_python()
 
 
-def test_the_result_is_a_string_array() -> None:
+def test_result_is_a_string_array() -> None:
     array = variant.to_json(column(None, (b"\x11\0\0", b"\0")))
     assert array.type == pa.string()
     array.validate(full=True)

@@ -42,7 +42,7 @@ def decoded(array: pa.Array) -> Any:
     "variant.container.wider", "variant.object.values", "variant.header.reserved", "variant.metadata.reserved",
     "variant.short-string.same", "variant.container.layout", "shredding.reconstruct.algorithm",
 )  # fmt: skip
-def test_a_value_survives_shredding_by_its_own_types_in_every_layout(
+def test_value_survives_shredding_by_its_own_types_in_every_layout(
     value: reference.Value, layout: reference.Layout, schema: ShreddingSchema
 ) -> None:
     array = column(*reference.encode(value, layout))
@@ -56,7 +56,7 @@ def test_a_value_survives_shredding_by_its_own_types_in_every_layout(
 
 @fewer
 @given(reference.VALUES, reference.LAYOUTS, schemas())
-def test_its_json_and_its_schema_do_not_depend_on_the_layout(
+def test_json_and_inferred_schema_do_not_depend_on_the_layout(
     value: reference.Value, layout: reference.Layout, schema: ShreddingSchema
 ) -> None:
     array, usual = column(*reference.encode(value, layout)), column(*reference.encode(value))
@@ -68,7 +68,7 @@ def test_its_json_and_its_schema_do_not_depend_on_the_layout(
 
 @fewer
 @given(reference.VALUES, reference.LAYOUTS, st.sampled_from(reference.NAMES), st.integers(0, 3))
-def test_a_path_leads_to_the_same_place_in_every_layout(
+def test_path_returns_the_same_value_in_every_layout(
     value: reference.Value, layout: reference.Layout, name: str, index: int
 ) -> None:
     metadata, data = reference.encode(value, layout)
@@ -87,7 +87,7 @@ def test_a_path_leads_to_the_same_place_in_every_layout(
 
 
 @pytest.mark.spec("variant.container.layout")
-def test_a_container_is_its_count_its_ids_its_offsets_and_its_values() -> None:
+def test_container_consists_of_count_ids_offsets_and_values() -> None:
     # {"c": 3, "b": 2, "a": 1}: the ids in the order of the names, the values as they come.
     metadata = bytes.fromhex("01 03 00 01 02 03") + b"cba"
     found = Variant(bytes.fromhex("02 03 02 01 00 04 02 00 06 0c03 0c02 0c01"), metadata)
@@ -99,7 +99,7 @@ def test_a_container_is_its_count_its_ids_its_offsets_and_its_values() -> None:
 
 
 @pytest.mark.spec("variant.decimal.implied")
-def test_a_decimal_has_as_many_digits_as_its_number_whatever_its_size() -> None:
+def test_decimal_has_the_digits_of_its_number_at_any_width() -> None:
     forms = [b"\x20\x02" + struct.pack("<i", 150), b"\x24\x02" + struct.pack("<q", 150)]
     forms.append(b"\x28\x02" + (150).to_bytes(16, "little"))
     values = pa.array([{"metadata": b"\x11\0\0", "value": form} for form in forms], variant.variant_type())
@@ -114,7 +114,7 @@ def test_a_decimal_has_as_many_digits_as_its_number_whatever_its_size() -> None:
 
 
 @pytest.mark.spec("shredding.array.residual", "shredding.object.residual")
-def test_what_a_typed_column_cannot_hold_stands_in_the_value_beside_it() -> None:
+def test_value_that_does_not_fit_a_typed_column_is_stored_as_residual() -> None:
     array = variant.parse_json(pa.array(['{"tags": ["x", 1, {"y": 2}], "n": "none"}', '{"n": 5}']))
     shredded = variant.shred(array, "tags ARRAY<STRING>, n INT")
     tags = shredded.field("typed_value").field("tags").field("typed_value")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pqext.variant.metadata import _SHORT, decode_metadata, encode_metadata
 
 
-def test_metadata_that_values_share_is_decoded_once() -> None:
+def test_shared_metadata_is_decoded_once() -> None:
     for names in (["a", "b"], ["x" * _SHORT]):
         data = encode_metadata(names)
         assert decode_metadata(data) is decode_metadata(bytes(bytearray(data)))
         assert decode_metadata(data).names == tuple(names)
 
 
-def test_long_metadata_does_not_stay_in_memory() -> None:
+def test_long_metadata_is_not_cached() -> None:
     long = [encode_metadata([str(number) * _SHORT]) for number in range(4)]
     first = decode_metadata(long[0])
     for data in long[1:]:

@@ -62,7 +62,7 @@ def documents(array: pa.Array) -> list[Any]:
 @pytest.mark.spec("shredding.nesting")
 @pytest.mark.parametrize("choice", [None, SCHEMA, "infer", {"schema": SCHEMA, "coerce": "exact"}])
 @pytest.mark.parametrize("path", COLUMNS)
-def test_variants_below_other_types_make_the_whole_round_trip(path: str, choice: Any) -> None:
+def test_nested_variants_round_trip(path: str, choice: Any) -> None:
     data = write(path, shredding={path: choice} if choice else {})
     whole = pqext.read_table(data).column(0).combine_chunks()
     assert documents(inside(whole, path)) == [*DOCUMENTS, None]
@@ -77,7 +77,7 @@ def test_variants_below_other_types_make_the_whole_round_trip(path: str, choice:
 
 
 @pytest.mark.parametrize("path", COLUMNS)
-def test_shredded_variants_below_other_types_are_written_as_they_are(path: str) -> None:
+def test_nested_shredded_variants_are_written_unchanged(path: str) -> None:
     shredded = pqext.read_table(write(path, shredding={path: SCHEMA}), shredded=True)
     sink = io.BytesIO()
     pqext.write_table(shredded, sink)
@@ -87,14 +87,14 @@ def test_shredded_variants_below_other_types_are_written_as_they_are(path: str) 
 
 
 @pytest.mark.parametrize("path", COLUMNS)
-def test_the_schema_of_a_file_is_taken_for_another(path: str) -> None:
+def test_schema_of_a_file_can_be_reused(path: str) -> None:
     data = write(path, shredding={path: SCHEMA})
     schema = variant.schema_of_file(data, path)
     assert str(schema) == "STRUCT<a: BIGINT, c: ARRAY<INT>>"
     assert variant.shred(VALUES, schema).type == variant.shred(VALUES, SCHEMA).type
 
 
-def test_the_schema_of_a_file_is_of_a_variant_column() -> None:
+def test_schema_of_a_file_requires_a_variant_column() -> None:
     data = write("s.v")
     assert str(variant.schema_of_file(data, "s.v")) == "VARIANT"
     with pytest.raises(TypeError, match=r"column 's\.n' is not a VARIANT"):
@@ -103,14 +103,14 @@ def test_the_schema_of_a_file_is_of_a_variant_column() -> None:
         variant.schema_of_file(data, "s.w")
 
 
-def test_an_option_for_a_column_that_is_not_there_names_those_that_are() -> None:
+def test_option_for_a_missing_column_names_the_existing_ones() -> None:
     with pytest.raises(ValueError, match=r"l\.list\.element"):
         write("l.list.element", shredding={"l.item": SCHEMA})
 
 
 @pytest.mark.parametrize("choice", [None, SCHEMA])
 @pytest.mark.parametrize("path", COLUMNS)
-def test_pyarrow_and_duckdb_read_what_lies_below_other_types(path: str, choice: str | None, tmp_path: Path) -> None:
+def test_pyarrow_and_duckdb_read_nested_variants(path: str, choice: str | None, tmp_path: Path) -> None:
     file = tmp_path / "nested.parquet"
     file.write_bytes(write(path, shredding={path: choice} if choice else {}))
     stored = pq.read_table(file).column(0).combine_chunks()
@@ -125,7 +125,7 @@ def test_pyarrow_and_duckdb_read_what_lies_below_other_types(path: str, choice: 
 
 
 @pytest.mark.parametrize("choice", [None, "int", "infer"])
-def test_variants_that_are_required_below_null_structs(choice: str | None) -> None:
+def test_required_variants_below_null_structs_round_trip(choice: str | None) -> None:
     whole = variant.parse_json(pa.array(["1", "2", "3"]))
     values = pa.array([whole.field(1)[0].as_py(), b"\xff\xff", whole.field(1)[2].as_py()], pa.binary())
     variants = pa.StructArray.from_arrays([whole.field(0), values], fields=list(whole.type))

@@ -34,7 +34,7 @@ mantissas = st.one_of(halves, st.integers(0, 2**64), st.integers(0, 10**38 - 1))
 
 
 @given(st.lists(st.tuples(mantissas, st.integers(0, 38), st.booleans()), max_size=50))
-def test_decimals_and_texts_become_the_nearest_double(numbers: list[tuple[int, int, bool]]) -> None:
+def test_decimals_and_text_are_cast_to_the_nearest_double(numbers: list[tuple[int, int, bool]]) -> None:
     signed = [(-unscaled if negative else unscaled, scale) for unscaled, scale, negative in numbers]
     wanted = [float(Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))) for unscaled, scale in signed]
     values = [reference.primitive("decimal16", number) for number in signed]
@@ -44,7 +44,7 @@ def test_decimals_and_texts_become_the_nearest_double(numbers: list[tuple[int, i
 
 
 @given(st.lists(st.tuples(st.one_of(st.integers(2**24, 2**30), mantissas), st.integers(-20, 30)), max_size=50))
-def test_texts_become_the_nearest_float(numbers: list[tuple[int, int]]) -> None:
+def test_text_is_cast_to_the_nearest_float(numbers: list[tuple[int, int]]) -> None:
     texts = [reference.primitive("string", f"{unscaled}E{exponent}") for unscaled, exponent in numbers]
     found = cast(texts, "float")
     for (unscaled, exponent), number in zip(numbers, found, strict=True):

@@ -35,7 +35,7 @@ from reference.pace import SLOWER
     ],
 )
 @pytest.mark.spec("path.spark")
-def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | int, ...]) -> None:
+def test_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | int, ...]) -> None:
     assert parse(text) == steps
 
 
@@ -65,19 +65,19 @@ def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | in
     ],
 )
 @pytest.mark.spec("path.refused")
-def test_what_is_no_path_is_refused_with_its_position(text: str, position: int, reason: str) -> None:
+def test_invalid_path_is_rejected_with_its_position(text: str, position: int, reason: str) -> None:
     with pytest.raises(ValueError, match=f"position {position}: .*{reason}"):
         parse(text)
 
 
 @pytest.mark.spec("path.refused")
 @pytest.mark.parametrize("steps", [("a", -1), (2**32,), (True,), (1.0,), (None,)])
-def test_a_sequence_of_steps_that_is_no_path_is_refused(steps: Any) -> None:
+def test_invalid_sequence_of_steps_is_rejected(steps: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         as_path(steps)
 
 
-def test_long_paths_take_time_in_proportion_and_are_quoted_in_part() -> None:
+def test_long_paths_take_linear_time_and_are_quoted_partially() -> None:
     started = time.process_time()
     assert parse("$" + ".a" * 100_000) == ("a",) * 100_000
     assert parse("$['" + r"\\\'a" * 200_000 + "']") == ("\\'a" * 200_000,)
@@ -90,7 +90,7 @@ def test_long_paths_take_time_in_proportion_and_are_quoted_in_part() -> None:
 
 
 @given(st.lists(st.one_of(st.text(), st.integers(0, MAX_INDEX))))
-def test_every_path_prints_as_text_that_parses_back(steps: list[str | int]) -> None:
+def test_every_path_prints_as_parseable_text(steps: list[str | int]) -> None:
     assert parse(format_path(steps)) == tuple(steps)
 
 
@@ -98,20 +98,20 @@ many = st.lists(st.one_of(st.text(), st.just("*"), st.integers(0, MAX_INDEX), st
 
 
 @given(many)
-def test_paths_with_wildcards_print_as_text_that_parses_back(steps: list[str | int | Wildcard]) -> None:
+def test_paths_with_wildcards_print_as_parseable_text(steps: list[str | int | Wildcard]) -> None:
     assert parse_many(format_path(steps)) == tuple(steps)
     assert as_many_path(steps) == tuple(steps)
 
 
 @pytest.mark.spec("explode.wildcards")
-def test_wildcards_stand_for_every_element_and_every_field() -> None:
+def test_wildcards_match_every_element_and_field() -> None:
     assert parse_many("$.a[*].b.*") == ("a", Wildcard.ELEMENTS, "b", Wildcard.FIELDS)
     assert parse_many("$['*'].*x[0]") == ("*", "*x", 0)
     with pytest.raises(TypeError, match="path step"):
         as_path(["a", Wildcard.FIELDS])  # type: ignore[list-item]
 
 
-def test_a_path_may_be_given_as_its_steps() -> None:
+def test_path_may_be_a_sequence_of_steps() -> None:
     assert as_path("$.a[1]") == as_path(["a", 1]) == ("a", 1)
     with pytest.raises(ValueError, match="out of range"):
         as_path([-1])
@@ -122,7 +122,7 @@ def test_a_path_may_be_given_as_its_steps() -> None:
             as_path(wrong)  # type: ignore[arg-type]
 
 
-def test_indexes_from_the_end_are_for_those_who_ask_for_them() -> None:
+def test_negative_indexes_are_accepted_on_request() -> None:
     assert parse("$.a[-1]", from_end=True) == ("a", -1) == as_path(["a", -1], from_end=True)
     assert parse(format_path(("a", -3)), from_end=True) == ("a", -3)
     for index in (-MAX_INDEX - 1, MAX_INDEX + 1):

@@ -75,18 +75,18 @@ INTEGERS = [[fields(a=prim("int32", n)) for n in numbers] for numbers in ([1, 2]
         (IsNotNull(), [True, True, True]),
     ],
 )
-def test_bounds_of_a_leaf_whose_residual_is_empty_skip(predicate: Predicate, answers: list[bool]) -> None:
+def test_leaf_with_an_empty_residual_is_pruned_by_bounds(predicate: Predicate, answers: list[bool]) -> None:
     assert kept(written(INTEGERS, "a BIGINT"), "$.a", "bigint", predicate) == answers
 
 
 @pytest.mark.spec("shredding.skipping.own-type", "shredding.skipping.statistics")
-def test_a_value_of_another_type_in_the_leafs_own_residual_keeps_the_row_group() -> None:
+def test_other_type_in_the_residual_of_the_leaf_retains_the_row_group() -> None:
     file = written([[fields(a=prim("int32", 1)), fields(a=prim("string", "7"))], INTEGERS[0]], "a BIGINT")
     assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [True, False]
 
 
 @pytest.mark.spec("shredding.skipping.nan")
-def test_a_question_for_nan_skips_row_groups_without_one() -> None:
+def test_nan_condition_skips_row_groups_without_nan() -> None:
     nan = float("nan")
     numbers = [[1.0, 2.0], [nan, 1.0], [nan, nan]]
     rows = [[fields(a=prim("double", n)) for n in group] for group in numbers]
@@ -95,7 +95,7 @@ def test_a_question_for_nan_skips_row_groups_without_one() -> None:
 
 
 @pytest.mark.spec("shredding.skipping.variant-null")
-def test_variant_nulls_in_the_residual_do_not_keep_it() -> None:
+def test_variant_nulls_in_the_residual_do_not_retain_the_row_group() -> None:
     file = written([[fields(a=prim("int32", 1)), fields(a=b"\0")], [fields(a=b"\0"), fields(a=b"\0")]], "a BIGINT")
     assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [False, False]
     assert kept(file, "$.a", "bigint", Comparison("<", 5)) == [True, False]
@@ -105,7 +105,7 @@ def test_variant_nulls_in_the_residual_do_not_keep_it() -> None:
 
 
 @pytest.mark.spec("shredding.skipping.ancestors")
-def test_residuals_of_ancestors_do_not_keep_it() -> None:
+def test_residuals_of_ancestors_do_not_retain_the_row_group() -> None:
     low = fields(a=fields(b=prim("int8", 1), c=prim("string", "residual of a")), c=prim("string", "residual of $"))
     rows = [[low, low, prim("string", "no object")], [low, fields(a=prim("int8", 100)), None]]
     file = written(rows, "a STRUCT<b: BIGINT>")
@@ -115,13 +115,13 @@ def test_residuals_of_ancestors_do_not_keep_it() -> None:
 
 
 @pytest.mark.parametrize("path", ["$", "$.b", "$.a.c", "$.c[0]", "$[0]", "$.a"])
-def test_a_path_without_a_leaf_of_its_own_is_read(path: str) -> None:
+def test_path_without_a_leaf_is_read(path: str) -> None:
     file = written([[fields(a=fields(b=prim("int8", 1)), c=reference.array_of([prim("int8", 1)]))]],
                    "a STRUCT<b: BIGINT>, c ARRAY<BIGINT>")  # fmt: skip
     assert kept(file, path, "bigint", Comparison(">", 5)) == [True]
 
 
-def test_a_field_that_never_occurs_is_skipped_without_a_typed_column() -> None:
+def test_absent_field_is_skipped_without_a_typed_column() -> None:
     file = written([[fields(b=prim("int8", 1))], [fields(a=prim("int8", 1))]], "a VARIANT, b BIGINT")
     assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [False, True]
     assert kept(file, "$.a", "string", IsNotNull()) == [False, True]
@@ -159,7 +159,7 @@ def test_unshredded_files_and_files_without_statistics_are_read() -> None:
         ("UUID", prim("uuid", b"5" * 16), "uuid", b"6" * 16, b"5" * 16),
     ],
 )
-def test_bounds_are_cast_where_the_cast_keeps_the_order(
+def test_bounds_are_cast_if_the_cast_is_monotone(
     leaf: str, value: bytes, type: str, outside: Any, inside: Any
 ) -> None:
     file = written([[fields(a=value)]], f"a {leaf}")
@@ -180,14 +180,14 @@ def test_bounds_are_cast_where_the_cast_keeps_the_order(
     ],
 )
 @pytest.mark.spec("shredding.skipping.own-type", "shredding.skipping.null")
-def test_other_casts_are_read(leaf: str, value: bytes, type: str, literal: Any) -> None:
+def test_nonmonotone_casts_are_read(leaf: str, value: bytes, type: str, literal: Any) -> None:
     file = written([[fields(a=value)]], f"a {leaf}")
     assert kept(file, "$.a", type, Comparison("==", literal)) == [True]
     assert kept(file, "$.a", type, IsNull()) == [True]
 
 
 @pytest.mark.spec("shredding.skipping.null")
-def test_nulls_of_the_column_itself_answer_is_null() -> None:
+def test_column_nulls_decide_null_conditions() -> None:
     file = written([[None, None], [fields(), None], [fields(), b"\0"]], "a BIGINT")
     node = file.schema.find("v")
     handler = for_logical("VARIANT").load()  # type: ignore[union-attr]
@@ -196,7 +196,7 @@ def test_nulls_of_the_column_itself_answer_is_null() -> None:
     assert all(handler.may_match(node, group, Comparison("==", 1)) for group in file.row_groups)
 
 
-def test_a_path_finds_the_group_of_its_leaf() -> None:
+def test_path_resolves_to_the_group_of_its_leaf() -> None:
     node = written(INTEGERS, "a BIGINT").schema.find("v")
     assert node is not None
     found = find_group(node, ("a",))
@@ -261,7 +261,7 @@ def holds(predicate: Predicate, value: Any) -> bool:
 
 @fewer
 @given(st.data(), st.sampled_from(LEAVES), st.sampled_from(TYPES), st.sampled_from([("a",), ("a", "b")]))
-def test_no_row_of_a_skipped_row_group_matches(data: st.DataObject, leaf: str, type: str, path: Path) -> None:
+def test_skipped_row_groups_contain_no_matching_row(data: st.DataObject, leaf: str, type: str, path: Path) -> None:
     value = st.sampled_from(VALUES)
     field = value if len(path) == 1 else st.one_of(value, value.map(lambda v: fields(b=v)))
     row = st.one_of(st.none(), value, field.map(lambda v: fields(a=v)), value.map(lambda v: fields(c=v)))
@@ -285,7 +285,7 @@ def test_no_row_of_a_skipped_row_group_matches(data: st.DataObject, leaf: str, t
 
 
 @pytest.mark.spec("shredding.skipping.own-type")
-def test_integers_that_duckdb_left_beside_their_column_keep_the_row_group(tmp_path: FilePath) -> None:
+def test_integers_in_the_residual_of_duckdb_retain_the_row_group(tmp_path: FilePath) -> None:
     source, path = tmp_path / "source.json", tmp_path / "v.parquet"
     source.write_bytes(b"\n".join(orjson.dumps({"id": n, "mag": n / 2}) for n in range(5000)))
     shredding = "SHREDDING {v: 'STRUCT(id BIGINT, mag DOUBLE)'}"
@@ -302,7 +302,7 @@ def test_integers_that_duckdb_left_beside_their_column_keep_the_row_group(tmp_pa
 @given(st.floats(allow_nan=False) | st.floats(-1e-37, 1e-37) | st.sampled_from([float.fromhex(text) for text in (
     "0x1.fffffep127", "0x1.ffffffp127", "0x1.fffffefffffffp127", "-0x1.ffffffp127", "0x1p-149", "0x1p-150", "0x1p-126",
 )]))  # fmt: skip
-def test_bounds_cast_to_single_precision_hold_the_value_as_numpy_rounds_it(value: float) -> None:
+def test_bounds_cast_to_single_precision_contain_the_value_rounded_by_numpy(value: float) -> None:
     cast = monotone_cast(pa.float64(), pa.float32())
     assert cast is not None
     low, high = cast.bound(value, False), cast.bound(value, True)

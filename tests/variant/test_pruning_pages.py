@@ -76,7 +76,7 @@ INTEGERS = [at_a(prim("int32", n)) for n in range(12)]
         (IsNotNull(), list(range(12))),
     ],
 )
-def test_pages_of_a_leaf_whose_residual_is_empty_are_left_out(predicate: Predicate, rows: list[int]) -> None:
+def test_pages_of_a_leaf_with_an_empty_residual_are_pruned(predicate: Predicate, rows: list[int]) -> None:
     file = written(INTEGERS, "a BIGINT", page_rows=3)
     assert rows_of(file, "bigint", predicate) == rows
 
@@ -88,7 +88,7 @@ def test_pages_of_a_leaf_whose_residual_is_empty_are_left_out(predicate: Predica
         (-(2**53) - 1, -(2**53)), (7, 8.0),
     ],
 )  # fmt: skip
-def test_bloom_filter_of_integers_rules_out_no_double_that_one_rounds_to(
+def test_integer_bloom_filter_does_not_exclude_doubles_that_integers_round_to(
     value: int, literal: float
 ) -> None:
     sink = io.BytesIO()
@@ -99,7 +99,7 @@ def test_bloom_filter_of_integers_rules_out_no_double_that_one_rounds_to(
     assert found == duckdb.sql(f"select ({value}::bigint)::double = {literal!r}::double").fetchall()[0][0]
 
 
-def test_counts_of_a_page_are_believed_before_those_of_the_chunk() -> None:
+def test_page_counts_take_precedence_over_chunk_counts() -> None:
     page = Bounds(None, None, 2, 4, False)
     chunk = Bounds(1.0, 9.0, 0, 40, None)
     assert _narrowed(page, chunk) == Bounds(1.0, 9.0, 2, 4, False)
@@ -108,7 +108,7 @@ def test_counts_of_a_page_are_believed_before_those_of_the_chunk() -> None:
 
 
 @pytest.mark.spec("shredding.skipping.pages")
-def test_a_residual_keeps_the_rows_of_its_own_pages_and_no_others() -> None:
+def test_residual_retains_only_the_rows_of_its_own_pages() -> None:
     values = [*INTEGERS]
     values[7] = at_a(prim("string", "4"))
     values[1] = at_a(b"\0")
@@ -120,7 +120,7 @@ def test_a_residual_keeps_the_rows_of_its_own_pages_and_no_others() -> None:
 
 
 @pytest.mark.spec("shredding.skipping.pages")
-def test_pages_of_the_two_columns_are_cut_at_rows_of_their_own() -> None:
+def test_pages_of_typed_and_residual_columns_split_independently() -> None:
     long = at_a(prim("string", "x" * 60))
     values = [*INTEGERS[:4], long, long, long, *INTEGERS[:5]]
     file = written(values, "a BIGINT", page_rows=5, page_bytes=64)
@@ -135,7 +135,7 @@ def test_pages_of_the_two_columns_are_cut_at_rows_of_their_own() -> None:
     assert len(kept) < 12
 
 
-def test_ancestors_residuals_and_other_pages_without_an_index_do_not_mislead() -> None:
+def test_ancestor_residuals_and_unindexed_pages_do_not_mislead() -> None:
     values = [reference.object_of([(0, prim("int32", n)), (1, prim("string", "residual"))]) for n in range(6)]
     assert rows_of(written(values, "a BIGINT", page_rows=2), "bigint", Comparison("==", 3)) == [2, 3]
     without = written(values, "a BIGINT", page_rows=2, page_index={"v.typed_value.a.value": False})
@@ -146,7 +146,7 @@ def test_ancestors_residuals_and_other_pages_without_an_index_do_not_mislead() -
 
 
 @pytest.mark.spec("shredding.skipping.bloom")
-def test_bloom_filters_of_leaves_are_named_by_their_path_and_refuse_what_they_do_not_hold() -> None:
+def test_leaf_bloom_filters_are_named_by_path_and_exclude_absent_values() -> None:
     names = [at_a(prim("string", text)) for text in ("ant", "bee", "cow", "dog")]
     file = written(names, "a STRING", bloom_filters={"v.typed_value.a.typed_value": True})
     node = file.schema.find("v")
@@ -184,7 +184,7 @@ def test_bloom_filters_of_leaves_are_named_by_their_path_and_refuse_what_they_do
         ("DATE", prim("date", 1), "timestamp", 86_400 * 10**9),
     ],
 )
-def test_bloom_filters_find_every_form_of_an_equal_value(leaf: str, value: bytes, type: str, literal: Any) -> None:
+def test_bloom_filters_find_every_encoding_of_an_equal_value(leaf: str, value: bytes, type: str, literal: Any) -> None:
     others = [at_a(prim("int8", 100)), at_a(prim("double", 1e9)), at_a(prim("float", 1e9)), at_a(prim("date", 10**6))]
     file = written([at_a(value), *[one for one in others if leaf.split("(")[0] in ("DECIMAL", "BIGINT")][:1]],
                    f"a {leaf}", bloom_filters={"v.typed_value.a.typed_value": True}, statistics=False)  # fmt: skip
@@ -256,7 +256,7 @@ def holds(predicate: Predicate, value: Any) -> bool:
 @settings(max_examples=share(0.05))
 @given(st.data())
 @pytest.mark.parametrize(("leaf", "type"), CASTS)
-def test_no_row_that_is_left_out_matches(leaf: str, type: str, data: st.DataObject) -> None:
+def test_pruned_rows_never_match(leaf: str, type: str, data: st.DataObject) -> None:
     value = st.one_of(OWN[leaf], OWN[leaf], OWN[leaf], st.just(b"\0"), ANYTHING)
     pure = data.draw(st.booleans())
     row = OWN[leaf].map(at_a) if pure else st.one_of(value.map(at_a), value.map(at_a), st.none(), ANYTHING)
@@ -276,7 +276,7 @@ def test_no_row_that_is_left_out_matches(leaf: str, type: str, data: st.DataObje
 
 
 @pytest.mark.spec("shredding.skipping.pages", "shredding.skipping.own-type")
-def test_integers_that_duckdb_leaves_beside_their_column_are_not_lost(tmp_path: Path) -> None:
+def test_integers_in_the_residual_of_duckdb_are_not_lost(tmp_path: Path) -> None:
     source, path = tmp_path / "source.json", tmp_path / "v.parquet"
     source.write_bytes(b"\n".join(orjson.dumps({"id": n, "mag": n / 2}) for n in range(3000)))
     with duckdb.connect() as connection:
@@ -295,7 +295,7 @@ def test_integers_that_duckdb_leaves_beside_their_column_are_not_lost(tmp_path: 
             assert set(expected) <= set(kept)
 
 
-def test_conditions_on_several_columns_combine_their_ranges() -> None:
+def test_conditions_on_several_columns_intersect_their_ranges() -> None:
     sink = io.BytesIO()
     table = pa.Table.from_arrays(
         [column(INTEGERS), pa.array(range(12))], schema=pa.schema([variant_field("v"), pa.field("n", pa.int64())])

@@ -49,7 +49,7 @@ _JSON = st.recursive(
 )
 
 
-def test_each_object_has_the_bytes_that_it_has_alone() -> None:
+def test_objects_in_a_column_have_the_bytes_of_single_values() -> None:
     array = variant.from_python(OBJECTS, none_is_null=False)
     assert variant.validate(array) is None
     for obj, row in zip(OBJECTS, array.to_pylist(), strict=True):
@@ -59,7 +59,7 @@ def test_each_object_has_the_bytes_that_it_has_alone() -> None:
 
 @given(st.lists(_JSON, max_size=4))
 @fewer
-def test_python_values_come_back_and_print_as_pythons_json_prints_them(objects: list[Any]) -> None:
+def test_python_values_round_trip_and_print_like_in_json(objects: list[Any]) -> None:
     array = variant.from_python(objects, none_is_null=False)
     assert variant.validate(array) is None
     assert variant.to_python(array) == objects
@@ -67,7 +67,7 @@ def test_python_values_come_back_and_print_as_pythons_json_prints_them(objects: 
     assert json.dumps(printed, sort_keys=True) == json.dumps(objects, sort_keys=True)
 
 
-def test_json_types_are_what_json_dumps_takes() -> None:
+def test_json_types_are_accepted_by_json_dumps() -> None:
     objects = [Decimal("1.5"), float("nan"), b"\xff", date(2024, 1, 2), uuid.UUID(int=1), {"t": time(1)}]
     printed = variant.to_python(variant.from_python(objects), json_types=True)
     assert printed == [1.5, "NaN", "/w==", "2024-01-02", str(uuid.UUID(int=1)), {"t": "01:00:00"}]
@@ -75,7 +75,7 @@ def test_json_types_are_what_json_dumps_takes() -> None:
 
 @given(st.lists(variants(), min_size=1, max_size=3), schemas())
 @fewer
-def test_objects_are_those_of_single_values_shredded_or_not(values: list[Any], schema: Any) -> None:
+def test_objects_match_single_values_shredded_or_not(values: list[Any], schema: Any) -> None:
     array = pa.array([{"metadata": m, "value": v} for m, v in values], variant_type())
     wanted = [Variant(v, m).to_python() for m, v in values]
     assert [repr(obj) for obj in variant.to_python(array)] == [repr(obj) for obj in wanted]
@@ -84,7 +84,7 @@ def test_objects_are_those_of_single_values_shredded_or_not(values: list[Any], s
     assert variant.from_python(shredded).equals(variant.from_python(wanted))
 
 
-def test_null_rows_are_none_and_none_is_what_is_asked_for() -> None:
+def test_null_rows_are_none_and_none_is_null_on_request() -> None:
     array = variant.from_python([None, 1, [None]])
     assert array.is_null().to_pylist() == [True, False, False]
     assert variant.to_python(array) == [None, 1, [None]]
@@ -96,7 +96,7 @@ def test_null_rows_are_none_and_none_is_what_is_asked_for() -> None:
     ]  # fmt: skip
 
 
-def test_chunks_slices_and_large_offsets_read_alike() -> None:
+def test_chunks_slices_and_large_offsets_are_read_equally() -> None:
     array = variant.from_python([{"a": i} for i in range(5)])
     large = pa.struct([("value", pa.large_binary()), ("metadata", pa.large_binary())])
     turned = pa.StructArray.from_arrays(
@@ -107,7 +107,7 @@ def test_chunks_slices_and_large_offsets_read_alike() -> None:
     assert variant.to_python(chunked) == [{"a": i} for i in range(1, 5)]
 
 
-def test_a_pandas_series_of_dicts_and_a_frame_of_columns() -> None:
+def test_pandas_series_of_dicts_and_frame_columns_are_accepted() -> None:
     array = variant.parse_json(['{"a":1,"b":"x"}', '{"a":2}'])
     series = pd.Series(variant.to_python(array))
     assert series[0] == {"a": 1, "b": "x"}
@@ -127,12 +127,12 @@ def test_a_pandas_series_of_dicts_and_a_frame_of_columns() -> None:
         (time(1, tzinfo=UTC), TypeError, "row 1: a time of day with a time zone"),
     ],
 )
-def test_what_has_no_form_is_refused_with_its_row(obj: Any, error: type[Exception], message: str) -> None:
+def test_object_without_a_variant_form_is_rejected_with_its_row(obj: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         variant.from_python([0, obj])
 
 
-def test_values_that_hold_themselves_are_refused() -> None:
+def test_self_referential_values_are_rejected() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(ValueError, match="row 0: the object is nested more than 1000 levels deep"):
@@ -143,7 +143,7 @@ def test_values_that_hold_themselves_are_refused() -> None:
         variant.from_python([loop])
 
 
-def test_a_thousand_levels_come_back_and_json_says_its_limit() -> None:
+def test_thousand_levels_round_trip_and_json_states_its_limit() -> None:
     deep: Any = 0
     for i in range(1000):
         deep = [deep] if i % 2 else {"a": deep}
@@ -156,13 +156,13 @@ def test_a_thousand_levels_come_back_and_json_says_its_limit() -> None:
         variant.to_python(array, json_types=True)
 
 
-def test_one_text_is_no_list_of_values() -> None:
+def test_single_string_is_not_a_list_of_values() -> None:
     for value in ("abc", b"abc", 5):
         with pytest.raises(TypeError, match="values must be a list or another iterable"):
             variant.from_python(value)  # type: ignore[arg-type]
 
 
-def test_types_added_later_have_no_python_form() -> None:
+def test_types_added_later_have_no_python_value() -> None:
     column = pa.array([{"metadata": reference.encode_metadata([]), "value": b"\xfc"}], variant_type())
     with pytest.raises(UnsupportedError, match="added later"):
         variant.to_python(column)
@@ -170,7 +170,7 @@ def test_types_added_later_have_no_python_form() -> None:
 
 @pytest.mark.parametrize("unit", ["h", "m", "s", "ms", "us", "ns", "25s", "D", "W", "Y", "M"])
 @pytest.mark.parametrize("count", [2**62, -(2**62), 2**55 + 1, 2**40, -(2**33), 1000, -1, 0])
-def test_a_numpy_time_is_exact_or_refused(count: int, unit: str) -> None:
+def test_numpy_time_is_exact_or_rejected(count: int, unit: str) -> None:
     # numpy's own casts to a finer unit wrap around without a word.
     try:
         found = variant.to_python(variant.from_python([np.datetime64(count, unit)]))[0]
@@ -188,7 +188,7 @@ def test_a_numpy_time_is_exact_or_refused(count: int, unit: str) -> None:
         assert (found - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000 == count * step * nanos
 
 
-def test_a_numpy_duration_is_no_number_and_a_masked_element_is_null() -> None:
+def test_numpy_duration_is_not_a_number_and_a_masked_element_is_null() -> None:
     with pytest.raises(TypeError, match="row 1: a timedelta64 has no variant form"):
         variant.from_python([1, np.timedelta64(5, "ns")])
     with pytest.raises(TypeError, match="timedelta64"):
@@ -197,7 +197,7 @@ def test_a_numpy_duration_is_no_number_and_a_masked_element_is_null() -> None:
     assert variant.to_python(variant.from_python([masked, masked[1]], none_is_null=False)) == [[1, None], None]
 
 
-def test_a_key_that_equals_other_texts_keeps_its_own() -> None:
+def test_key_with_custom_equality_is_stored_as_its_own_text() -> None:
     class Caseless(str):
         def __eq__(self, other: object) -> bool:
             return isinstance(other, str) and self.lower() == other.lower()
@@ -208,7 +208,7 @@ def test_a_key_that_equals_other_texts_keeps_its_own() -> None:
     assert variant.to_python(variant.from_python([{"a": 1}, {Caseless("A"): 2}])) == [{"a": 1}, {"A": 2}]
 
 
-def test_an_error_of_an_object_s_own_names_the_row() -> None:
+def test_error_raised_by_an_object_names_the_row() -> None:
     class Broken(dict[str, int]):
         def items(self) -> Any:
             return b"\xff".decode()
@@ -217,13 +217,13 @@ def test_an_error_of_an_object_s_own_names_the_row() -> None:
         variant.from_python([1, Broken(a=1)])
 
 
-def test_decimals_of_any_length_are_refused_in_few_words() -> None:
+def test_overlong_decimals_are_rejected_with_a_short_message() -> None:
     for number in (Decimal("7" * 5000), Decimal("1E+999999"), Decimal("7" * 39)):
         with pytest.raises(ValueError, match=r"row 0: .{1,20} has more than 38 digits"):
             variant.from_python([number])
 
 
-def test_decimals_keep_their_digits_and_scale() -> None:
+def test_decimals_preserve_their_digits_and_scale() -> None:
     numbers = [Decimal((sign, digits, -scale)) for sign in (0, 1) for scale in (0, 1, 2, 37, 38) for digits in (
         (0,), (5,), (9,) * 9, (1, *(0,) * 17), (9,) * 18, (9,) * 38
     )]
@@ -233,7 +233,7 @@ def test_decimals_keep_their_digits_and_scale() -> None:
 
 
 @pytest.mark.parametrize("limit", [date.min, date.max])
-def test_dates_that_python_cannot_hold_come_back_as_numpy_dates(limit: date) -> None:
+def test_dates_out_of_python_range_are_returned_as_numpy_dates(limit: date) -> None:
     days = [(limit - date(1970, 1, 1)).days + step for step in (-1, 0, 1)]
     found = variant.to_python(reference_dates(days))
     for day, value in zip(days, found, strict=True):

@@ -31,7 +31,7 @@ VALUES: list[tuple[Any, reference.Value]] = [
     "variant.container.offsets", "variant.short-string.length",
 )  # fmt: skip
 @pytest.mark.parametrize(("given", "expected"), VALUES, ids=[str(given)[:20] for given, _ in VALUES])
-def test_python_objects_become_values_that_the_reference_reads(given: Any, expected: reference.Value) -> None:
+def test_python_objects_match_the_reference(given: Any, expected: reference.Value) -> None:
     written = Variant.from_python(given)
     assert reference.decode(written.metadata, written.value) == expected
 
@@ -51,27 +51,27 @@ BROKEN = [
     "variant.value.layout", "variant.container.offsets", "variant.container.extent", "variant.object.unique"
 )
 @pytest.mark.parametrize(("rule", "value", "offset"), BROKEN)
-def test_broken_values_are_refused_in_python(rule: str, value: bytes, offset: int) -> None:
+def test_invalid_values_are_rejected_in_python(rule: str, value: bytes, offset: int) -> None:
     with pytest.raises(VariantError) as caught:
         Variant(value, NAMES).to_python()
     assert (caught.value.rule, caught.value.offset) == (rule, offset)
 
 
 @pytest.mark.spec("variant.container.offsets")
-def test_children_that_end_beyond_the_value_are_refused_before_one_is_taken() -> None:
+def test_children_beyond_the_value_are_rejected_before_access() -> None:
     with pytest.raises(VariantError) as caught:
         Variant(b"\x03\x01\x00\x05\x0c\x01", NAMES)[0]
     assert caught.value.rule == "variant.value.layout"
 
 
 @pytest.mark.parametrize("array", [TEXT["an offset far beyond the data"], pa.chunked_array([[1]]), pa.array([])])
-def test_arrow_arrays_are_no_python_objects(array: Any) -> None:
+def test_arrow_arrays_are_not_python_objects(array: Any) -> None:
     with pytest.raises(TypeError, match=r"not an Arrow \w+Array: use variant\.from_arrow"):
         from_python(array)
 
 
 @pytest.mark.spec("variant.depth")
-def test_python_follows_a_thousand_containers_and_no_more() -> None:
+def test_python_nesting_is_limited_to_a_thousand_containers() -> None:
     value: bytes = b"\0"
     nested: Any = None
     for _ in range(1000):

@@ -49,7 +49,7 @@ def values(array: pa.StructArray, *, strict: bool = False) -> list[bytes | None]
 
 @fewer
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=5), schemas())
-def test_every_value_is_as_the_twin_rebuilds_it(
+def test_every_value_matches_the_reference_reconstruction(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema
 ) -> None:
     columns: list[Any] = []
@@ -67,7 +67,7 @@ def test_every_value_is_as_the_twin_rebuilds_it(
 
 
 @pytest.mark.spec("shredding.layout.by-name", "shredding.array.members", "shredding.object.omitted")
-def test_columns_are_found_by_name_and_value_or_typed_value_may_be_left_out() -> None:
+def test_columns_are_found_by_name_and_may_be_omitted() -> None:
     typed = pa.struct(
         [
             pa.field("b", pa.struct([pa.field("typed_value", pa.int32())]), nullable=False),
@@ -111,7 +111,7 @@ def test_columns_are_found_by_name_and_value_or_typed_value_may_be_left_out() ->
     ],
 )
 @pytest.mark.spec("shredding.types")
-def test_typed_values_of_every_arrow_layout_become_their_variant_type(
+def test_typed_values_of_every_arrow_layout_become_variant_types(
     arrow: pa.DataType, value: Any, encoded: bytes
 ) -> None:
     column = pa.array([value, None], arrow)
@@ -124,7 +124,7 @@ def test_typed_values_of_every_arrow_layout_become_their_variant_type(
 
 
 @pytest.mark.spec("shredding.value.required-missing", "shredding.value.missing")
-def test_a_required_value_that_is_missing_is_a_variant_null() -> None:
+def test_missing_required_value_is_a_variant_null() -> None:
     assert values(stored([{"value": None, "typed_value": None}, None], "INT")) == [b"\0", None]
     missing = {"value": None, "typed_value": None}
     array = stored([{"value": None, "typed_value": [missing]}], "ARRAY<INT>")
@@ -135,7 +135,7 @@ def test_a_required_value_that_is_missing_is_a_variant_null() -> None:
 
 
 @pytest.mark.spec("shredding.compat.unshredded")
-def test_unshredded_groups_read_as_they_are() -> None:
+def test_unshredded_groups_are_read_unchanged() -> None:
     loose = pa.array(
         [{"value": integer(1), "metadata": METADATA}, None, {"value": None, "metadata": METADATA}],
         pa.struct([("value", pa.binary()), ("metadata", pa.large_binary())]),
@@ -148,7 +148,7 @@ def test_unshredded_groups_read_as_they_are() -> None:
 @pytest.mark.spec(
     "shredding.object.returned", "shredding.value.partial", "shredding.object.missing", "shredding.value.missing"
 )
-def test_shredded_and_other_fields_are_united_in_the_order_of_their_names() -> None:
+def test_shredded_and_residual_fields_are_merged_in_name_order() -> None:
     array = stored(
         [
             {"value": fields(a=text("x"), c=text("z")), "typed_value": {"b": {"typed_value": 1}}},
@@ -168,7 +168,7 @@ def test_shredded_and_other_fields_are_united_in_the_order_of_their_names() -> N
 
 @pytest.mark.spec("shredding.metadata.names")
 @pytest.mark.parametrize("sorted_before", [True, False])
-def test_names_that_the_metadata_lacks_are_added_to_it(sorted_before: bool) -> None:
+def test_names_missing_from_the_metadata_are_added(sorted_before: bool) -> None:
     metadata = reference.encode_metadata(["b", "d"] if sorted_before else ["d", "b"])
     ids = {"b": 0, "d": 1} if sorted_before else {"d": 0, "b": 1}
     residual = reference.object_of([(ids["d"], reference.object_of([(ids["b"], integer(2))]))])
@@ -191,7 +191,7 @@ def test_names_that_the_metadata_lacks_are_added_to_it(sorted_before: bool) -> N
     assert rebuilt[2] is None
 
 
-def test_an_extended_dictionary_is_flagged_sorted_only_when_it_is() -> None:
+def test_extended_dictionary_is_flagged_sorted_only_if_it_is() -> None:
     for schema, flag in (("a INT", 1), ("a INT, b INT", 1)):
         typed = {name: {"typed_value": 1} for name in ("a", "b")[: len(schema.split(","))]}
         array = stored([{"value": None, "typed_value": typed}], schema, reference.encode_metadata([]))
@@ -238,7 +238,7 @@ CONTRADICTIONS = [
     "shredding.object.conflict", "shredding.object.typed", "shredding.value.exclusive", "shredding.array.typed"
 )
 @pytest.mark.parametrize(("schema", "row", "read", "rule"), CONTRADICTIONS)
-def test_where_value_contradicts_typed_value_the_latter_is_right(
+def test_typed_value_takes_precedence_over_a_contradicting_value(
     schema: str, row: dict[str, Any], read: bytes, rule: str
 ) -> None:
     array = stored([{"value": b"\0", "typed_value": None}, row], schema)
@@ -249,7 +249,7 @@ def test_where_value_contradicts_typed_value_the_latter_is_right(
 
 
 @pytest.mark.spec("shredding.object.residual-kind")
-def test_a_value_that_is_no_object_beside_a_shredded_object_is_refused() -> None:
+def test_residual_that_is_not_an_object_next_to_a_shredded_object_is_rejected() -> None:
     array = stored([{"value": text("a"), "typed_value": {"a": {"typed_value": 1}}}], "a INT")
     with pytest.raises(VariantError) as caught:
         values(array)
@@ -257,7 +257,7 @@ def test_a_value_that_is_no_object_beside_a_shredded_object_is_refused() -> None
 
 
 @pytest.mark.spec("shredding.layout.required")
-def test_an_optional_field_group_reads_as_missing_and_is_refused_on_demand() -> None:
+def test_optional_field_group_is_missing_and_rejected_on_request() -> None:
     typed = pa.struct([("a", pa.struct([("value", pa.binary()), ("typed_value", pa.int32())]))])
     type = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", typed)])
     array = pa.array([{"metadata": METADATA, "value": None, "typed_value": {"a": None}}], type)
@@ -268,7 +268,7 @@ def test_an_optional_field_group_reads_as_missing_and_is_refused_on_demand() -> 
 
 
 @pytest.mark.spec("shredding.compat.schemas")
-def test_chunks_of_one_schema_come_back_as_chunks() -> None:
+def test_chunks_of_one_schema_are_returned_as_chunks() -> None:
     array = stored([{"value": None, "typed_value": 1}, {"value": text("x"), "typed_value": None}], "INT")
     chunked = pa.chunked_array([array.slice(0, 1), array.slice(1), array.slice(2)])
     rebuilt = variant.unshred(chunked)
@@ -286,14 +286,14 @@ def test_chunks_of_one_schema_come_back_as_chunks() -> None:
         (b"\x02\x02\x02\x01\x00\x01\x02\x00\x00", {"a": {}}, "variant.object.order"),
     ],
 )
-def test_broken_residuals_are_refused(value: bytes, typed: Any, rule: str) -> None:
+def test_invalid_residuals_are_rejected(value: bytes, typed: Any, rule: str) -> None:
     array = stored([{"value": value, "typed_value": typed}], "a INT")
     with pytest.raises(VariantError) as caught:
         variant.unshred(array)
     assert caught.value.rule == rule
 
 
-def test_residual_fields_that_overlap_cannot_multiply_the_output() -> None:
+def test_overlapping_residual_fields_cannot_multiply_the_output() -> None:
     inner = reference.primitive("binary", b"x" * 200)
     names = [f"n{i:03}" for i in range(100)]
     ids = bytes(range(100))
@@ -307,7 +307,7 @@ def test_residual_fields_that_overlap_cannot_multiply_the_output() -> None:
 
 @fewer
 @given(st.data(), schemas(), variants())
-def test_damaged_residuals_raise_a_typed_error_or_pass(
+def test_corrupt_residuals_raise_a_typed_error_or_pass(
     data: st.DataObject, schema: ShreddingSchema, row: tuple[bytes, bytes]
 ) -> None:
     if isinstance(schema, Untyped):

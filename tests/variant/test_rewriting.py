@@ -72,7 +72,7 @@ def plain(tmp_path: Path) -> Path:
     return path
 
 
-def test_values_survive_every_schema_and_come_back_whole(plain: Path, tmp_path: Path) -> None:
+def test_values_survive_every_schema_and_unshredding(plain: Path, tmp_path: Path) -> None:
     shredded, whole = tmp_path / "shredded.parquet", tmp_path / "whole.parquet"
     done = variant.reshred_file(plain, shredded, {"v": "a BIGINT, b STRING", "w": "infer"})
     assert (done.rows, done.row_groups, done.invalid) == (200, 3, 0)
@@ -88,7 +88,7 @@ def test_values_survive_every_schema_and_come_back_whole(plain: Path, tmp_path: 
         assert pqext.verify(path).ok
 
 
-def test_other_columns_metadata_row_groups_and_codecs_stay(plain: Path, tmp_path: Path) -> None:
+def test_other_columns_metadata_row_groups_and_codecs_are_preserved(plain: Path, tmp_path: Path) -> None:
     dest = tmp_path / "dest.parquet"
     variant.reshred_file(plain, dest, "a BIGINT")
     before, after = pq.ParquetFile(plain), pq.ParquetFile(dest)
@@ -111,7 +111,7 @@ def test_other_columns_metadata_row_groups_and_codecs_stay(plain: Path, tmp_path
         assert file.row_groups[0].chunk(0).bloom_filter is None
 
 
-def test_options_go_before_what_the_file_had(plain: Path, tmp_path: Path) -> None:
+def test_options_override_those_of_the_file(plain: Path, tmp_path: Path) -> None:
     dest = tmp_path / "dest.parquet"
     variant.reshred_file(plain, dest, "a BIGINT", compression="snappy", row_group_rows=50)
     metadata = pq.read_metadata(dest)
@@ -121,7 +121,7 @@ def test_options_go_before_what_the_file_had(plain: Path, tmp_path: Path) -> Non
         variant.reshred_file(plain, dest, shredding={"v": "a INT"})
 
 
-def test_options_come_as_one_object_too(plain: Path, tmp_path: Path) -> None:
+def test_options_are_also_accepted_as_one_object(plain: Path, tmp_path: Path) -> None:
     dest = tmp_path / "dest.parquet"
     for rewrite in (variant.unshred_file, lambda *a, **k: variant.reshred_file(*a, "a BIGINT", **k)):
         rewrite(plain, dest, options=pqext.WriteOptions(compression="gzip", page_rows=7), page_rows=9)
@@ -135,7 +135,7 @@ def test_options_come_as_one_object_too(plain: Path, tmp_path: Path) -> None:
             rewrite(plain, dest, options=pqext.WriteOptions(shredding={"v": "a INT"}))
 
 
-def test_a_file_can_be_rewritten_in_place_and_stays_whole_when_that_fails(plain: Path) -> None:
+def test_in_place_rewrite_leaves_the_file_intact_on_failure(plain: Path) -> None:
     variant.reshred_file(plain, plain, {"v": "b STRING"})
     assert values(plain) == WANTED
     before = plain.read_bytes()
@@ -181,7 +181,7 @@ MENDED = [
 
 @pytest.mark.parametrize(("schema", "row", "text", "rule"), MENDED, ids=[rule for *_, rule in MENDED])
 @pytest.mark.spec("shredding.object.conflict", "shredding.value.required-missing")
-def test_what_reading_mends_is_mended_for_good_or_refused_on_demand(
+def test_tolerated_faults_are_repaired_or_rejected_on_request(
     schema: str, row: dict[str, Any], text: str, rule: str, tmp_path: Path
 ) -> None:
     source = file_of([{"value": b"\0", "typed_value": None}, row], schema, row_group_size=1)
@@ -207,7 +207,7 @@ INVALID = [
 
 
 @pytest.mark.parametrize(("schema", "row", "rule", "column"), INVALID, ids=[rule for _, _, rule, _ in INVALID])
-def test_what_cannot_be_read_is_refused_or_becomes_null(
+def test_unreadable_values_are_rejected_or_become_null(
     schema: str, row: dict[str, Any], rule: str, column: str, tmp_path: Path
 ) -> None:
     source = file_of([None, row, {"value": b"\0", "typed_value": None}], schema)
@@ -223,7 +223,7 @@ def test_what_cannot_be_read_is_refused_or_becomes_null(
         assert pqext.verify(dest).ok
 
 
-def test_variants_within_structs_lists_and_maps_are_rewritten() -> None:
+def test_nested_variants_are_rewritten() -> None:
     parsed = variant.parse_json(pa.array(['{"a": 1}', '{"a": 2, "b": 3}', "4", None]))
     field = variant.variant_field("v")
     inner = pa.StructArray.from_arrays([parsed, pa.array([1, 2, 3, 4])], fields=[field, pa.field("n", pa.int64())])
@@ -261,7 +261,7 @@ def flattened(column: pa.ChunkedArray) -> pa.Array:
 
 @fewer
 @given(st.lists(st.one_of(st.none(), valid_variants()), min_size=1, max_size=5), schemas(), schemas())
-def test_every_value_survives_two_schemas_of_its_own_types(
+def test_every_value_survives_shredding_by_two_schemas(
     rows: list[tuple[bytes, bytes] | None], first: ShreddingSchema, second: ShreddingSchema
 ) -> None:
     array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant.variant_type())
@@ -278,7 +278,7 @@ def test_every_value_survives_two_schemas_of_its_own_types(
             assert reference.equivalent(was) == reference.equivalent(now)
 
 
-def test_duckdb_reads_the_same_values_before_and_after(plain: Path, tmp_path: Path) -> None:
+def test_duckdb_reads_equal_values_before_and_after(plain: Path, tmp_path: Path) -> None:
     shredded = tmp_path / "shredded.parquet"
     variant.reshred_file(plain, shredded, "a DECIMAL(9,2), b STRING, c ARRAY<BIGINT>", coerce="exact")
     texts = [
@@ -287,7 +287,7 @@ def test_duckdb_reads_the_same_values_before_and_after(plain: Path, tmp_path: Pa
     assert texts[0] == texts[1]
 
 
-def test_files_that_are_encrypted_or_without_variants_are_refused(tmp_path: Path) -> None:
+def test_encrypted_files_and_files_without_variants_are_rejected(tmp_path: Path) -> None:
     key = b"0123456789012345"
     secret, dest = io.BytesIO(), tmp_path / "dest.parquet"
     pqext.write_table(table(), secret, encryption=pqext.encryption.FileEncryption(key))
@@ -305,7 +305,7 @@ def test_files_that_are_encrypted_or_without_variants_are_refused(tmp_path: Path
             variant.reshred_file(out.getvalue(), dest, **wrong)  # type: ignore[arg-type]
 
 
-def test_a_codec_that_nobody_knows_is_named_with_its_column(plain: Path, tmp_path: Path) -> None:
+def test_unknown_codec_is_named_with_its_column(plain: Path, tmp_path: Path) -> None:
     data = plain.read_bytes()
     footer = read_footer(open_source(data), DEFAULT_LIMITS)
     chunk = footer.metadata.row_groups[0].columns[1]
@@ -334,7 +334,7 @@ UNREADABLE = {
 
 
 @pytest.mark.skipif(not all_cases(), reason="PARQUET_TEST_DATA does not name the parquet-testing folder")
-def test_public_cases_are_rewritten_to_their_own_values() -> None:
+def test_public_cases_are_rewritten_with_equal_values() -> None:
     for case in all_cases():
         path, dest = FOLDER / case["parquet_file"], io.BytesIO()
         if must_fail(case):
@@ -355,7 +355,7 @@ def test_public_cases_are_rewritten_to_their_own_values() -> None:
             assert pqext.verify(dest.getvalue()).ok, path.name
 
 
-def test_a_damaged_file_is_repaired_and_keeps_its_form(plain: Path, tmp_path: Path) -> None:
+def test_corrupt_file_is_repaired_in_its_footer_format(plain: Path, tmp_path: Path) -> None:
     shredded, mended = tmp_path / "shredded.parquet", tmp_path / "mended.parquet"
     variant.reshred_file(plain, shredded, "id INT", compression="zstd")
     data = bytearray(shredded.read_bytes())
@@ -380,7 +380,7 @@ def test_a_damaged_file_is_repaired_and_keeps_its_form(plain: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("store", ["", "memory://overwrite/"])
-def test_a_file_is_not_replaced_by_one_that_lacks_rows_of_it_unless_asked(tmp_path: Path, store: str) -> None:
+def test_file_is_not_replaced_by_one_with_fewer_rows_by_default(tmp_path: Path, store: str) -> None:
     whole, bad = tmp_path / "whole.parquet", f"{store or tmp_path}/bad.parquet"
     table = pa.table({"v": variant.parse_json(["1", "2", "3"]), "n": range(3)})
     pqext.write_table(table, whole, row_group_rows=1)
@@ -404,7 +404,7 @@ def test_a_file_is_not_replaced_by_one_that_lacks_rows_of_it_unless_asked(tmp_pa
     assert pqext.repair(bad, bad).rows == 2  # now nothing is lost
 
 
-def test_a_file_without_variants_is_repaired(tmp_path: Path) -> None:
+def test_file_without_variants_is_repaired(tmp_path: Path) -> None:
     path, mended = tmp_path / "a.parquet", tmp_path / "b.parquet"
     at = geo.from_points([1.0, 2.0], [3.0, 4.0])
     pqext.write_table(pa.table({"a": [1, 2], "at": at}), path, geometry={"at": "OGC:CRS84"}, row_group_rows=1)
@@ -415,7 +415,7 @@ def test_a_file_without_variants_is_repaired(tmp_path: Path) -> None:
         assert one.arrow_schema.equals(other.arrow_schema, check_metadata=True)
 
 
-def test_encodings_of_other_types_in_a_damaged_list_are_not_kept(tmp_path: Path) -> None:
+def test_encodings_of_other_types_in_a_corrupt_list_are_dropped(tmp_path: Path) -> None:
     data, mended = io.BytesIO(), tmp_path / "a.parquet"
     rows = pa.table({"n": range(100), "s": [str(row) for row in range(100)]})
     pqext.write_table(rows, data, dictionary=False, encodings={"n": "delta_binary_packed", "s": "delta_byte_array"})
@@ -435,7 +435,7 @@ def test_encodings_of_other_types_in_a_damaged_list_are_not_kept(tmp_path: Path)
 
 
 @pytest.mark.parametrize("footer", FORMATS)
-def test_the_form_of_the_footer_is_kept(footer: FooterFormat, tmp_path: Path) -> None:
+def test_footer_format_is_preserved(footer: FooterFormat, tmp_path: Path) -> None:
     pqext.write_table(pa.table({"n": range(100)}), tmp_path / "in.parquet", footer=footer)
     pqext.repair(tmp_path / "in.parquet", tmp_path / "out.parquet")
     with open_source(tmp_path / "out.parquet") as source:
@@ -443,7 +443,7 @@ def test_the_form_of_the_footer_is_kept(footer: FooterFormat, tmp_path: Path) ->
     assert pqext.read_table(tmp_path / "out.parquet")["n"].to_pylist() == list(range(100))
 
 
-def test_a_loss_that_keeps_a_file_from_being_replaced_is_told(tmp_path: Path) -> None:
+def test_loss_that_prevents_replacement_is_reported(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"n": range(100)}), tmp_path / "in.parquet", row_group_rows=25)
     data = bytearray((tmp_path / "in.parquet").read_bytes())
     data[60] ^= 1
@@ -453,7 +453,7 @@ def test_a_loss_that_keeps_a_file_from_being_replaced_is_told(tmp_path: Path) ->
         pqext.repair(tmp_path / "in.parquet", tmp_path / "in.parquet")
 
 
-def test_a_loss_of_very_many_rows_is_told_soon(tmp_path: Path) -> None:
+def test_loss_of_very_many_rows_is_reported_quickly(tmp_path: Path) -> None:
     made = io.BytesIO()
     pqext.write_table(pa.table({"n": range(100)}), made, row_group_rows=50)
     with pqext.open(made.getvalue()) as file:
@@ -465,7 +465,7 @@ def test_a_loss_of_very_many_rows_is_told_soon(tmp_path: Path) -> None:
         pqext.repair(tmp_path / "in.parquet", tmp_path / "in.parquet")
 
 
-def test_a_null_in_a_required_column_is_an_error_with_path_column_and_remedy(
+def test_null_in_a_required_column_is_an_error_with_path_and_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "required.parquet"

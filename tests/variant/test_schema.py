@@ -48,7 +48,7 @@ EVENT = Object(
         "struct<mag:decimal(9,2),place:text,tags:array<bigint>,rest:variant>",
     ],
 )
-def test_ddl_is_a_list_of_fields_or_one_type(text: str) -> None:
+def test_ddl_is_a_field_list_or_one_type(text: str) -> None:
     assert shredding_schema(text) == EVENT
 
 
@@ -77,7 +77,7 @@ def test_ddl_is_a_list_of_fields_or_one_type(text: str) -> None:
     ],
 )
 @pytest.mark.spec("shredding.types")
-def test_every_primitive_of_the_table_has_a_name_and_an_arrow_type(name: str, type: pa.DataType) -> None:
+def test_every_primitive_type_has_a_name_and_an_arrow_type(name: str, type: pa.DataType) -> None:
     schema = shredding_schema(name)
     assert schema == Primitive(type) == shredding_schema(type)
     assert str(schema) == name
@@ -92,7 +92,7 @@ def test_every_primitive_of_the_table_has_a_name_and_an_arrow_type(name: str, ty
     )
 
 
-def test_a_type_name_can_name_a_field() -> None:
+def test_type_name_may_be_a_field_name() -> None:
     assert shredding_schema("date BIGINT, time TIME") == Object(
         (("date", Primitive(pa.int64())), ("time", Primitive(pa.time64("us"))))
     )
@@ -127,12 +127,12 @@ def test_a_type_name_can_name_a_field() -> None:
         ("ARRAY<" * (MAX_DEPTH + 2) + "INT" + ">" * (MAX_DEPTH + 2), "deeper than"),
     ],
 )
-def test_ddl_that_is_wrong_is_refused_with_its_position(text: str, reason: str) -> None:
+def test_invalid_ddl_is_rejected_with_its_position(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         shredding_schema(text)
 
 
-def test_long_ddl_takes_time_in_proportion() -> None:
+def test_long_ddl_takes_linear_time() -> None:
     wide = ", ".join(f"field_{i} INT" for i in range(MAX_NODES - 1))
     for text, reason in ((f"{wide}, b INT", "more than"), ("," * 500_000, "position 0"), ("a" + " " * 500_000, "type")):
         started = time.process_time()
@@ -146,24 +146,24 @@ def test_long_ddl_takes_time_in_proportion() -> None:
     "text",
     ["a " + "b" * 1_000_000, "`" + "x" * 1_000_000 + "` INT", "DECIMAL(" + "9" * 1_000_000, "DECIMAL(" + "1," * 9_999],
 )
-def test_errors_quote_a_part_of_long_ddl(text: str) -> None:
+def test_errors_quote_part_of_long_ddl(text: str) -> None:
     with pytest.raises(ValueError, match=r"position|duplicate field") as caught:
         shredding_schema(f"{text}, {text}")
     assert len(str(caught.value)) < 1500
 
 
 @pytest.mark.parametrize("text", ["a DECIMAL(²,1)", "a DECIMAL(٣,1)"])
-def test_digits_are_those_of_ascii(text: str) -> None:
+def test_only_ascii_digits_are_accepted(text: str) -> None:
     with pytest.raises(ValueError, match="position 10"):
         shredding_schema(text)
 
 
-def test_a_name_alone_is_answered_with_how_a_field_is_written() -> None:
+def test_error_for_a_bare_name_shows_the_field_syntax() -> None:
     with pytest.raises(ValueError, match="a field is written with its type, like 'event STRING'"):
         shredding_schema("event")
 
 
-def test_names_are_text_that_utf8_can_hold() -> None:
+def test_names_must_be_valid_utf8() -> None:
     with pytest.raises(ValueError, match="cannot be encoded as UTF-8"):
         shredding_schema("`a\ud800` INT")
     assert str(shredding_schema("`` INT, `a``b` INT")) == "STRUCT<``: INT, `a``b`: INT>"
@@ -180,7 +180,7 @@ def test_names_are_text_that_utf8_can_hold() -> None:
         5,
     ],
 )
-def test_what_spark_never_says_is_refused(form: Any) -> None:
+def test_invalid_spark_json_is_rejected(form: Any) -> None:
     class Type:
         def jsonValue(self) -> Any:
             return form
@@ -189,7 +189,7 @@ def test_what_spark_never_says_is_refused(form: Any) -> None:
         shredding_schema(Type())
 
 
-def test_arrow_types_are_schemas() -> None:
+def test_arrow_types_are_accepted_as_schemas() -> None:
     assert (
         shredding_schema(
             pa.struct(
@@ -218,7 +218,7 @@ def test_arrow_types_are_schemas() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.spec("shredding.types")
-def test_types_outside_the_table_are_refused(type: pa.DataType) -> None:
+def test_types_outside_the_table_are_rejected(type: pa.DataType) -> None:
     with pytest.raises(ValueError, match="cannot be a shredded type"):
         shredding_schema(type)
     with pytest.raises(VariantError) as caught:
@@ -236,7 +236,7 @@ class SparkType:
         return self.form
 
 
-def test_spark_types_are_schemas() -> None:
+def test_spark_types_are_accepted_as_schemas() -> None:
     fields = [
         {"name": "mag", "type": "decimal(9,2)", "nullable": True, "metadata": {}},
         {"name": "place", "type": "string", "nullable": False, "metadata": {}},
@@ -252,7 +252,7 @@ def test_spark_types_are_schemas() -> None:
 
 
 @given(schemas())
-def test_a_schema_survives_its_ddl_and_its_storage_struct(schema: ShreddingSchema) -> None:
+def test_schema_round_trips_through_ddl_and_storage_struct(schema: ShreddingSchema) -> None:
     assert shredding_schema(str(schema)) == schema
     struct = storage_struct(schema)
     assert schema_of_storage(struct) == shredding_schema(struct) == schema
@@ -262,7 +262,7 @@ def test_a_schema_survives_its_ddl_and_its_storage_struct(schema: ShreddingSchem
 @pytest.mark.spec(
     "shredding.layout.by-name", "shredding.layout.optional", "shredding.object.required", "shredding.array.list"
 )
-def test_the_storage_struct_is_laid_out_as_the_specification_says() -> None:
+def test_storage_struct_has_the_layout_of_the_specification() -> None:
     struct = storage_struct(EVENT)
     assert [(child.name, child.nullable) for child in struct] == [
         ("metadata", False),
@@ -282,7 +282,7 @@ def test_the_storage_struct_is_laid_out_as_the_specification_says() -> None:
 
 
 @pytest.mark.spec("shredding.layout.by-name")
-def test_columns_of_members_are_found_in_any_order() -> None:
+def test_storage_members_are_found_in_any_order() -> None:
     member = pa.struct([("typed_value", pa.int32()), ("value", pa.binary())])
     struct = pa.struct([("typed_value", pa.struct([("a", member)])), ("value", pa.binary()), ("metadata", pa.binary())])
     assert schema_of_storage(struct) == shredding_schema("a INT")
@@ -330,13 +330,13 @@ MEMBER = pa.struct([("value", pa.binary())])
 @pytest.mark.spec(
     "shredding.layout.group", "shredding.layout.member", "shredding.layout.value", "shredding.object.group"
 )
-def test_structs_that_are_no_storage_are_refused(type: pa.DataType, rule: str) -> None:
+def test_structs_that_are_not_variant_storage_are_rejected(type: pa.DataType, rule: str) -> None:
     with pytest.raises(VariantError) as caught:
         schema_of_storage(type)
     assert caught.value.rule == rule
 
 
-def test_objects_have_fields_with_names_of_their_own() -> None:
+def test_object_field_names_are_unique() -> None:
     with pytest.raises(ValueError, match="at least one field"):
         Object(())
     assert "mag: DECIMAL(9,2)" in EVENT.explain()

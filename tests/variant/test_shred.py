@@ -53,7 +53,7 @@ rows_strategy = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=
 
 @fewer
 @given(rows_strategy, schemas(), st.booleans())
-def test_every_column_is_as_the_twin_has_it(
+def test_every_column_matches_the_reference(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, same: bool
 ) -> None:
     shredded = variant.shred(column(rows), schema, coerce="exact" if same else "equivalent")
@@ -64,14 +64,14 @@ def test_every_column_is_as_the_twin_has_it(
 
 @fewer
 @given(st.lists(st.one_of(st.none(), canonical_variants()), min_size=1, max_size=6), schemas())
-def test_exact_coercion_gives_canonical_values_back_byte_for_byte(
+def test_exact_coercion_preserves_canonical_values_byte_for_byte(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema
 ) -> None:
     shredded = variant.shred(column(rows), schema, coerce="exact")
     assert variant.unshred(shredded, strict=True).equals(column(rows))
 
 
-def test_exact_coercion_keeps_primitives_of_an_unusual_form_in_the_residual() -> None:
+def test_exact_coercion_leaves_unusual_encodings_in_the_residual() -> None:
     long_form = b"\x40" + (3).to_bytes(4, "little") + b"abc"
     too_many_digits = reference.primitive("decimal4", (2**31 - 1, 2))
     for value, leaf in ((long_form, "STRING"), (too_many_digits, "DECIMAL(9,2)"), (too_many_digits, "DECIMAL(18,2)")):
@@ -87,7 +87,7 @@ _DECIMALS = st.tuples(
 
 @fewer
 @given(st.lists(_DECIMALS, min_size=1, max_size=30))
-def test_json_coercion_gives_doubles_the_decimals_that_are_written_alike(numbers: list[tuple[int, int]]) -> None:
+def test_json_coercion_stores_decimals_as_doubles_if_the_text_is_equal(numbers: list[tuple[int, int]]) -> None:
     for unscaled, scale in [*numbers, (25, 1), (250, 2), (10, 1), (0, 1), (-5, 4), (5, 5), (10**16, 1), (3, 0)]:
         text = format(Decimal(unscaled).scaleb(-scale, Context(prec=60)), "f")
         text = text.rstrip("0").rstrip(".") if "." in text else text
@@ -101,7 +101,7 @@ def test_json_coercion_gives_doubles_the_decimals_that_are_written_alike(numbers
         assert alike or back == text
 
 
-def test_json_coercion_is_else_as_the_equivalent_one() -> None:
+def test_json_coercion_otherwise_matches_equivalent_coercion() -> None:
     array = column([(reference.encode_metadata([]), value) for value in (integer(2), text("x"), b"\0")])
     for leaf in ("DECIMAL(9,2)", "DOUBLE", "STRING"):
         assert variant.shred(array, leaf, coerce="json").equals(variant.shred(array, leaf))
@@ -130,7 +130,7 @@ def bytewise(array: pa.Array) -> list[object]:
 
 @fewer
 @given(rows_strategy, schemas())
-def test_shredding_and_reconstructing_keeps_every_value(
+def test_shredding_and_reconstruction_preserve_every_value(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema
 ) -> None:
     rebuilt = variant.unshred(variant.shred(column(rows), schema), strict=True)
@@ -149,7 +149,7 @@ def test_shredding_and_reconstructing_keeps_every_value(
 
 @fewer
 @given(rows_strategy, schemas(), st.integers(0, 5), st.integers(0, 5))
-def test_slices_and_chunks_shred_as_the_whole_does(
+def test_slices_and_chunks_are_shredded_like_the_full_array(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, start: int, length: int
 ) -> None:
     array = column(rows)
@@ -161,7 +161,7 @@ def test_slices_and_chunks_shred_as_the_whole_does(
 
 
 @pytest.mark.spec("shredding.value.typed", "shredding.value.residual", "shredding.primitive.one")
-def test_a_value_is_in_one_of_the_two_columns() -> None:
+def test_value_is_stored_in_exactly_one_column() -> None:
     empty = reference.encode_metadata([])
     array = column([(empty, integer(34)), (empty, b"\0"), (empty, text("n/a")), (empty, integer(100))])
     shredded = variant.shred(array, "BIGINT")
@@ -170,7 +170,7 @@ def test_a_value_is_in_one_of_the_two_columns() -> None:
 
 
 @pytest.mark.spec("shredding.array.typed", "shredding.array.present")
-def test_arrays_have_elements_for_every_value_nulls_included() -> None:
+def test_arrays_have_elements_for_every_value_including_nulls() -> None:
     empty = reference.encode_metadata([])
     arrays = [[text("comedy"), text("drama")], [text("horror"), b"\0"], []]
     array = column(
@@ -204,7 +204,7 @@ def event(**fields: bytes) -> bytes:
     "shredding.value.partial",
     "shredding.value.exclusive",
 )
-def test_objects_are_stored_as_the_table_of_the_specification_shows() -> None:
+def test_objects_are_stored_like_in_the_specification() -> None:
     stamp = reference.primitive("timestamp", 1729794114937)
     values = [
         event(event_type=text("noop"), event_ts=stamp),
@@ -266,19 +266,19 @@ def test_objects_are_stored_as_the_table_of_the_specification_shows() -> None:
         ("TIME", reference.primitive("time", 1), True),
     ],
 )
-def test_a_leaf_takes_what_fits_exactly_within_its_equivalence_class(schema: str, value: bytes, typed: bool) -> None:
+def test_leaf_accepts_exact_values_of_its_equivalence_class(schema: str, value: bytes, typed: bool) -> None:
     shredded = variant.shred(one(value), schema)
     assert shredded.field("typed_value").is_valid().to_pylist() == [typed]
     assert shredded.field("value").to_pylist() == [None if typed else value]
 
 
-def test_with_coerce_exact_only_the_leafs_own_type_goes_there() -> None:
+def test_exact_coercion_accepts_only_the_type_of_the_leaf() -> None:
     assert variant.shred(one(integer(2)), "BIGINT", coerce="exact").field("typed_value").to_pylist() == [None]
     assert variant.shred(one(integer(2)), "INT", coerce="exact").field("typed_value").to_pylist() == [2]
 
 
 @pytest.mark.spec("shredding.metadata.top-level", "shredding.metadata.names")
-def test_the_metadata_is_shared_with_the_input_and_names_every_field() -> None:
+def test_metadata_is_shared_with_the_input_and_names_every_field() -> None:
     value = reference.object_of([(0, integer(1)), (1, reference.object_of([(2, integer(2))]))])
     array = one(value, ["a", "b", "c"])
     shredded = variant.shred(array, "a INT, b STRUCT<c INT>")
@@ -286,19 +286,19 @@ def test_the_metadata_is_shared_with_the_input_and_names_every_field() -> None:
     assert shredded.field("metadata").buffers()[2].address == array.field("metadata").buffers()[2].address
 
 
-def test_a_shredded_array_is_shredded_anew() -> None:
+def test_shredded_array_is_reshredded() -> None:
     array = one(reference.object_of([(0, integer(1)), (1, text("x"))]), ["a", "b"])
     again = variant.shred(variant.shred(array, "a INT"), "b STRING")
     assert again.equals(variant.shred(variant.unshred(variant.shred(array, "a INT")), "b STRING"))
 
 
-def test_an_untyped_schema_leaves_the_variants_whole() -> None:
+def test_untyped_schema_leaves_variants_unshredded() -> None:
     array = one(integer(1))
     assert variant.shred(array, "VARIANT").equals(array)
     assert variant.shred(array, "VARIANT").type == variant_type()
 
 
-def test_large_and_view_binaries_are_taken() -> None:
+def test_large_and_view_binaries_are_accepted() -> None:
     array = one(integer(7))
     parts = [array.field(0).cast(pa.large_binary()), array.field(1).cast(pa.binary_view())]
     loose = pa.StructArray.from_arrays(parts[::-1], names=["value", "metadata"])
@@ -321,7 +321,7 @@ def test_large_and_view_binaries_are_taken() -> None:
         (reference.object_of([(1, reference.primitive("time", 86_400_000_000))]), "variant.time.range"),
     ],
 )
-def test_broken_values_are_refused_with_their_row(value: bytes, rule: str) -> None:
+def test_invalid_values_are_rejected_with_their_row(value: bytes, rule: str) -> None:
     metadata = reference.encode_metadata(["a", "b"])
     with pytest.raises(VariantError) as caught:
         variant.shred(column([(metadata, b"\0"), (metadata, value)]), "a STRING, b TIME")
@@ -329,7 +329,7 @@ def test_broken_values_are_refused_with_their_row(value: bytes, rule: str) -> No
     assert caught.value.row == 1
 
 
-def test_elements_that_overlap_cannot_multiply_the_output() -> None:
+def test_overlapping_elements_cannot_multiply_the_output() -> None:
     inner = reference.primitive("binary", b"x" * 200)
     count = 100
     overlapping = bytes([3 | 1 << 2, count]) + b"\0\0" * count + len(inner).to_bytes(2, "little") + inner
@@ -340,7 +340,7 @@ def test_elements_that_overlap_cannot_multiply_the_output() -> None:
 
 @fewer
 @given(variants(), schemas(), st.data())
-def test_damaged_bytes_raise_a_typed_error_or_pass(
+def test_corrupt_bytes_raise_a_typed_error_or_pass(
     row: tuple[bytes, bytes], schema: ShreddingSchema, data: st.DataObject
 ) -> None:
     parts = [bytearray(part) for part in row]
@@ -360,7 +360,7 @@ REAL = Path(os.environ.get("PARQUET_TEST_DATA", "")).parent / "real"
 
 @pytest.mark.skipif(not (REAL / "movies.json").exists(), reason="PARQUET_TEST_DATA is not set")
 @pytest.mark.parametrize("name", ["movies.json", "flights-20k.json"])
-def test_real_records_come_back_equal(name: str) -> None:
+def test_real_records_round_trip(name: str) -> None:
     records = orjson.loads((REAL / name).read_bytes())
     array = variant.parse_json(pa.array([orjson.dumps(record) for record in records]))
     rebuilt = variant.unshred(variant.shred(array, "infer"), strict=True)
@@ -371,7 +371,7 @@ def test_real_records_come_back_equal(name: str) -> None:
         )
 
 
-def test_a_schema_that_does_not_exist_is_refused() -> None:
+def test_invalid_schema_is_rejected() -> None:
     with pytest.raises(ValueError, match="coerce"):
         variant.shred(one(integer(1)), "INT", coerce="loose")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="variant array"):

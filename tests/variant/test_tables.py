@@ -46,7 +46,7 @@ _OBJECTS = st.dictionaries(st.sampled_from(NAMES), schemas(), min_size=1, max_si
 
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4), _OBJECTS)
 @fewer
-def test_a_table_gives_the_values_back(values: list[Any], schema: Any) -> None:
+def test_table_round_trips_the_values(values: list[Any], schema: Any) -> None:
     array = pa.array([v and {"metadata": v[0], "value": v[1]} for v in values], variant_type())
     table = variant.to_table(array, schema)
     table.validate(full=True)
@@ -58,12 +58,12 @@ def test_a_table_gives_the_values_back(values: list[Any], schema: Any) -> None:
 
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4))
 @fewer
-def test_an_inferred_table_gives_the_values_back(values: list[Any]) -> None:
+def test_inferred_table_round_trips_the_values(values: list[Any]) -> None:
     array = pa.array([v and {"metadata": v[0], "value": v[1]} for v in values], variant_type())
     assert_same(array, variant.to_table(array))
 
 
-def test_columns_hold_what_fits_them_and_the_residual_the_rest() -> None:
+def test_columns_contain_fitting_values_and_the_residual_the_rest() -> None:
     table = variant.to_table(variant.parse_json(ROWS), "id INT, name STRING, l ARRAY<INT>, o STRUCT<p: INT>, u VARIANT")
     assert table.schema.field("l").type == pa.list_(pa.field("element", pa.int32()))
     assert is_variant_type(table.schema.field("u").type)
@@ -77,7 +77,7 @@ def test_columns_hold_what_fits_them_and_the_residual_the_rest() -> None:
     assert_same(variant.parse_json(ROWS), table)
 
 
-def test_the_residual_is_named_as_asked_and_may_not_be_named_as_a_field() -> None:
+def test_residual_column_has_the_requested_name_and_must_not_conflict() -> None:
     array = variant.parse_json(['{"residual":1,"x":2}'])
     with pytest.raises(ValueError, match="named 'residual' already"):
         variant.to_table(array, "residual INT")
@@ -86,7 +86,7 @@ def test_the_residual_is_named_as_asked_and_may_not_be_named_as_a_field() -> Non
     assert_same(array, table, residual="rest")
 
 
-def test_uuids_keep_their_type_through_a_file(tmp_path: Any) -> None:
+def test_uuids_preserve_their_type_through_a_file(tmp_path: Any) -> None:
     import uuid
 
     import pqext
@@ -107,7 +107,7 @@ def test_single_values_have_no_columns() -> None:
         variant.to_table(array, "INT")
 
 
-def test_chunks_give_batches_and_empty_arrays_columns() -> None:
+def test_chunks_return_batches_and_empty_arrays_return_columns() -> None:
     array = pa.chunked_array([variant.parse_json(ROWS).slice(1, 3), variant.parse_json(ROWS).slice(4)])
     table = variant.to_table(array, "id INT, o STRUCT<p: INT>")
     assert table["id"].num_chunks == 2
@@ -118,14 +118,14 @@ def test_chunks_give_batches_and_empty_arrays_columns() -> None:
     assert len(variant.to_table(pa.chunked_array([], variant_type()), "id INT")) == 0
 
 
-def test_broken_rows_are_told_with_their_number() -> None:
+def test_invalid_rows_are_reported_with_their_number() -> None:
     good, bad = {"metadata": b"\x11\0\0", "value": b"\0"}, {"metadata": b"\x11\0\0", "value": b"\x02\x01\x05\0\x01\0"}
     array = pa.chunked_array([pa.array([good, good], variant_type()), pa.array([good, bad], variant_type())])
     with pytest.raises(VariantError, match=r"row 3: .*field id"):
         variant.to_table(array, "id INT")
 
 
-def test_names_that_a_dictionary_lacks_are_added() -> None:
+def test_names_missing_from_a_dictionary_are_added() -> None:
     names = reference.encode_metadata(["id"])
     shredded = variant.shred(
         pa.array([{"metadata": names, "value": reference.primitive("int8", 1)}], variant_type()), "a INT"

@@ -44,7 +44,7 @@ def cast(micros: list[int], given: pa.DataType, type: str, zone: str) -> list[in
 @pytest.mark.spec("casts.timezone")
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-def test_casts_between_instants_and_local_times_are_those_of_zoneinfo(name: str, data: st.DataObject) -> None:
+def test_casts_between_instants_and_local_times_match_zoneinfo(name: str, data: st.DataObject) -> None:
     zone, rules = zone_of(name), ZoneInfo(name)
     times = data.draw(st.lists(seconds(zone), min_size=1, max_size=20))
     naive = [EPOCH + timedelta(seconds=second) for second in times]
@@ -71,7 +71,7 @@ def test_zones_repeat_after_400_years() -> None:
 @pytest.mark.spec("casts.timezone")
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-def test_bounds_of_a_cast_hold_for_all_times_within(name: str, data: st.DataObject) -> None:
+def test_cast_bounds_contain_all_times_within(name: str, data: st.DataObject) -> None:
     zone = zone_of(name)
     times = sorted(data.draw(st.lists(seconds(zone), min_size=2, max_size=30)))
     micros = [second * 1_000_000 for second in times]
@@ -86,7 +86,7 @@ def test_bounds_of_a_cast_hold_for_all_times_within(name: str, data: st.DataObje
 
 
 @pytest.mark.spec("casts.timezone")
-def test_bounds_are_those_of_the_next_and_the_last_change() -> None:
+def test_bounds_match_the_next_and_the_last_transition() -> None:
     back = Shift((100,), (0, -10))
     assert back.least(95 * 10**9) == 90 * 10**9
     assert back.least(100 * 10**9) == 90 * 10**9
@@ -97,7 +97,7 @@ def test_bounds_are_those_of_the_next_and_the_last_change() -> None:
 
 
 @pytest.mark.spec("casts.timezone")
-def test_local_times_are_those_of_arrow() -> None:
+def test_local_times_match_arrow() -> None:
     times = [datetime(2024, month, 1, 3, 30) for month in range(1, 13)]
     instants = pa.array(times, pa.timestamp("us", "UTC"))
     local = pc.local_timestamp(instants.cast(pa.timestamp("us", "America/New_York")))
@@ -107,7 +107,7 @@ def test_local_times_are_those_of_arrow() -> None:
 
 
 @pytest.mark.spec("casts.timezone")
-def test_nested_values_and_exploded_rows_are_in_the_zone() -> None:
+def test_nested_values_and_exploded_rows_use_the_zone() -> None:
     moment = datetime(2024, 7, 1, 1, tzinfo=UTC)
     values = variant.from_python([{"a": [moment]}, {"a": ["2024-07-01 01:00:00"]}])
     zone = "America/New_York"
@@ -123,12 +123,12 @@ def test_nested_values_and_exploded_rows_are_in_the_zone() -> None:
 
 
 @pytest.mark.parametrize("name", ["Europe/Pariss", "../etc/passwd", "", "+19:00", "+01:75", "Europe"])
-def test_unknown_zones_are_refused_by_name(name: str) -> None:
+def test_unknown_zones_are_rejected_by_name(name: str) -> None:
     with pytest.raises(ValueError, match="time zone"):
         find_timezone(name)
 
 
-def test_offsets_and_names_of_utc() -> None:
+def test_offsets_and_utc_names_are_accepted() -> None:
     assert [find_timezone(name) for name in ("UTC", "Z", "+00:00", "Etc/UTC", "GMT")] == [None] * 5
     assert zone_of("UTC+05:30").offsets == zone_of("+0530").offsets == (19_800,)
     assert zone_of("-8").offsets == (-28_800,)

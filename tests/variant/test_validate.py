@@ -93,7 +93,7 @@ RULES = [
     "variant.container.extent",
 )  # fmt: skip
 @pytest.mark.parametrize(("rule", "part", "offset", "metadata", "value"), RULES)
-def test_a_broken_rule_is_reported_with_its_place(
+def test_violated_rule_is_reported_with_its_location(
     rule: str, part: str, offset: int, metadata: bytes, value: bytes
 ) -> None:
     with pytest.raises(reference.Broken):
@@ -112,7 +112,7 @@ def test_a_broken_rule_is_reported_with_its_place(
 
 
 @pytest.mark.spec("variant.group.metadata", "variant.group.value")
-def test_metadata_and_value_must_be_there() -> None:
+def test_metadata_and_value_are_required() -> None:
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     for row, rule in (
         ({"metadata": None, "value": b"\0"}, "variant.group.metadata"),
@@ -124,7 +124,7 @@ def test_metadata_and_value_must_be_there() -> None:
 
 
 @pytest.mark.spec("variant.version.new-types")
-def test_types_added_later_pass_unless_they_are_refused() -> None:
+def test_types_added_later_are_valid_unless_rejected_by_option() -> None:
     later = b"\x03\x03\x00\x02\x05\x07" + b"\x0c\x01" + b"\x54xx" + b"\x0c\x02"
     given = column((EMPTY, later), (EMPTY, b"\x54anything"))
     assert variant.validate(given) is None
@@ -133,7 +133,7 @@ def test_types_added_later_pass_unless_they_are_refused() -> None:
     assert (fault.row, fault.rule) == (0, "variant.version.new-types")
 
 
-def test_the_first_fault_counts_rows_over_chunks() -> None:
+def test_first_fault_counts_rows_over_chunks() -> None:
     good, bad = column((EMPTY, b"\x00")), column((EMPTY, b"\x0c"))
     fault = variant.validate(pa.chunked_array([good, good, bad]))
     assert fault is not None
@@ -149,7 +149,7 @@ def test_depth_is_bounded() -> None:
 
 
 @given(reference.VALUES, reference.LAYOUTS, st.data())
-def test_damaged_bytes_are_judged_as_the_reference_judges_them(
+def test_corrupt_bytes_are_classified_like_in_the_reference(
     value: reference.Value, layout: reference.Layout, data: st.DataObject
 ) -> None:
     metadata, encoded = reference.encode(value, layout)
@@ -179,7 +179,7 @@ SAMPLES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_byte_flipped_or_cut_off_gives_a_value_or_a_typed_error(name: str) -> None:
+def test_every_changed_or_truncated_byte_returns_a_value_or_a_typed_error(name: str) -> None:
     v = Variant.from_json(SAMPLES[name])
     damaged: list[tuple[bytes, bytes]] = []
     for which in (0, 1):
@@ -212,7 +212,7 @@ def test_every_byte_flipped_or_cut_off_gives_a_value_or_a_typed_error(name: str)
                 assert fault is not None
 
 
-def test_every_fault_of_the_kernels_has_a_meaning_and_an_error() -> None:
+def test_every_kernel_fault_has_a_message_and_an_error() -> None:
     for fault in Fault:
         assert isinstance(
             faults.error(fault, row=1, offset=2), MemoryError if fault == Fault.FAULT_MEMORY else ParquetError

@@ -52,7 +52,7 @@ def every_rule(array: pa.StructArray, schema: ShreddingSchema) -> list[str]:
 
 @fewer
 @given(st.lists(st.one_of(st.none(), valid_variants()), max_size=4), schemas())
-def test_what_shredding_writes_is_valid(rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema) -> None:
+def test_shredding_output_is_valid(rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema) -> None:
     array = variant.shred(plain(*rows), schema)
     assert variant.validate(array) is None
     assert variant.validate(array, "fast") is None
@@ -61,7 +61,7 @@ def test_what_shredding_writes_is_valid(rows: list[tuple[bytes, bytes] | None], 
 
 @fewer
 @given(valid_variants(), valid_variants(), schemas(), st.data())
-def test_disturbed_columns_are_judged_as_the_twin_judges_them(
+def test_modified_columns_are_classified_like_in_the_reference(
     row: tuple[bytes, bytes], other: tuple[bytes, bytes], schema: ShreddingSchema, data: st.DataObject
 ) -> None:
     names = reference.decode_metadata(row[0])
@@ -117,7 +117,7 @@ FAULTS: list[tuple[str, dict[str, Any], str, str, int | None]] = [
     "shredding.object.residual-kind", "shredding.object.typed", "shredding.object.disjoint",
     "shredding.metadata.names",
 )  # fmt: skip
-def test_a_fault_is_told_with_row_column_byte_and_rule(
+def test_fault_is_reported_with_row_column_byte_and_rule(
     schema: str, row: dict[str, Any], rule: str, column: str, offset: int | None
 ) -> None:
     good = {"value": b"\0", "typed_value": None}
@@ -137,7 +137,7 @@ def test_a_fault_is_told_with_row_column_byte_and_rule(
     assert caught.value.column == column
 
 
-def test_strings_of_typed_columns_are_utf8() -> None:
+def test_typed_strings_must_be_utf8() -> None:
     broken = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xff"))
     array = pa.StructArray.from_arrays([pa.array([EMPTY]), broken], names=["metadata", "typed_value"])
     found = variant.validate(array)
@@ -146,7 +146,7 @@ def test_strings_of_typed_columns_are_utf8() -> None:
     assert variant.validate(array, "fast") is None
 
 
-def test_decimals_of_typed_columns_have_no_more_digits_than_their_type() -> None:
+def test_typed_decimals_have_at_most_the_digits_of_their_type() -> None:
     too_wide = pa.array([12_345_678], pa.decimal128(38, 2)).cast(pa.decimal128(38, 2)).view(pa.decimal128(4, 2))
     array = pa.StructArray.from_arrays([pa.array([EMPTY]), too_wide], names=["metadata", "typed_value"])
     found = variant.validate(array)
@@ -174,7 +174,7 @@ INNER = [
 
 @pytest.mark.parametrize(("rule", "metadata", "value", "offset"), HEADS)
 @pytest.mark.spec("variant.metadata.version", "variant.metadata.layout", "variant.value.layout")
-def test_fast_validation_judges_heads(rule: str, metadata: bytes, value: bytes, offset: int) -> None:
+def test_fast_validation_checks_value_headers(rule: str, metadata: bytes, value: bytes, offset: int) -> None:
     array = plain((EMPTY, b"\0"), None, (metadata, value))
     for mode in ("fast", "full"):
         found = variant.validate(array, mode)  # type: ignore[arg-type]
@@ -183,13 +183,13 @@ def test_fast_validation_judges_heads(rule: str, metadata: bytes, value: bytes, 
 
 
 @pytest.mark.parametrize(("metadata", "value"), INNER)
-def test_fast_validation_leaves_what_lies_within_to_full_validation(metadata: bytes, value: bytes) -> None:
+def test_fast_validation_skips_nested_values(metadata: bytes, value: bytes) -> None:
     array = plain((metadata, value))
     assert variant.validate(array, "fast") is None
     assert variant.validate(array) is not None
 
 
-def test_the_faults_of_all_rows_are_those_of_each_row_alone() -> None:
+def test_faults_of_all_rows_match_those_of_single_rows() -> None:
     pairs = [(metadata, value) for _, metadata, value, _ in HEADS] + INNER + [(METADATA, fields(a=b"\0"))]
     table = variant.find_faults(plain(*pairs))
     alone = [variant.validate(plain(pair)) for pair in pairs]
@@ -204,7 +204,7 @@ def test_the_faults_of_all_rows_are_those_of_each_row_alone() -> None:
     assert variant.find_faults(plain(*pairs), "fast")["row"].to_pylist() == list(range(len(HEADS)))
 
 
-def test_slices_and_chunks_are_judged_by_their_own_rows() -> None:
+def test_slices_and_chunks_are_validated_by_their_own_rows() -> None:
     schema = "a ARRAY<STRING>"
     good = {"value": None, "typed_value": {"a": {"typed_value": [{"typed_value": "x"}]}}}
     bad = {"value": None, "typed_value": {"a": {"typed_value": [{"typed_value": "x"}, {}]}}}

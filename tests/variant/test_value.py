@@ -30,7 +30,7 @@ def of(kind: PrimitiveType, data: Any) -> Variant:
     return Variant(encode_primitive(kind, data), EMPTY)
 
 
-def test_fields_and_elements_are_reached_by_name_and_number() -> None:
+def test_fields_and_elements_are_accessed_by_name_and_index() -> None:
     v = Variant.from_json('{"a": {"b": [1, 2.50, "x"]}, "z": null}')
     assert v["a"]["b"][0].to_python() == 1
     assert v["a"]["b"][-1].to_python() == "x"
@@ -58,7 +58,7 @@ def test_fields_and_elements_are_reached_by_name_and_number() -> None:
         ("1", 0, TypeError),
     ],
 )
-def test_what_is_not_there_raises_as_python_containers_do(text: str, key: Any, error: type[Exception]) -> None:
+def test_missing_items_raise_like_python_containers(text: str, key: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         Variant.from_json(text)[key]
 
@@ -69,7 +69,7 @@ def test_scalars_have_no_length_keys_or_values() -> None:
             method(Variant.from_python(1))
 
 
-def test_a_variant_shows_its_json_and_survives_pickling() -> None:
+def test_variant_repr_is_json_and_variants_can_be_pickled() -> None:
     v = Variant.from_python({"a": [True, None]})
     assert repr(v) == 'Variant({"a":[true,null]})'
     assert len(repr(Variant.from_python("x" * 1000))) < 100
@@ -95,7 +95,7 @@ def test_a_variant_shows_its_json_and_survives_pickling() -> None:
         (Timestamp(-(2**63), "us", utc=True), "timestamp"), (Timestamp(2**63 - 1, "us", utc=False), "timestamp_ntz"),
     ],
 )  # fmt: skip
-def test_python_objects_come_back_as_they_went_in(obj: Any, type: str) -> None:
+def test_python_objects_round_trip(obj: Any, type: str) -> None:
     v = Variant.from_python(obj)
     assert v.type == type
     back = v.to_python()
@@ -121,20 +121,20 @@ def test_python_objects_come_back_as_they_went_in(obj: Any, type: str) -> None:
         (np.datetime64("-1000-01-01T00:00", "us"), Timestamp(-93_724_128_000_000_000, "us", utc=False)),
     ],
 )
-def test_other_objects_become_their_nearest_equal(obj: Any, expected: Any) -> None:
+def test_other_objects_become_the_nearest_equal_value(obj: Any, expected: Any) -> None:
     assert Variant.from_python(obj).to_python() == expected
 
 
 @fewer
 @given(valid_variants())
-def test_every_value_comes_back_equal_through_python_objects_and_pickle(pair: tuple[bytes, bytes]) -> None:
+def test_every_value_round_trips_through_python_objects_and_pickle(pair: tuple[bytes, bytes]) -> None:
     v = Variant(pair[1], pair[0])
     assert Variant.from_python(v.to_python()) == v
     assert hash(Variant.from_python(v.to_python())) == hash(v)
     assert pickle.loads(pickle.dumps(v)) == v
 
 
-def test_timestamps_are_equal_and_ordered_by_their_time() -> None:
+def test_timestamps_compare_by_instant() -> None:
     micro, nano = Timestamp(1, "us", utc=True), Timestamp(1000, "ns", utc=True)
     assert micro == nano
     assert hash(micro) == hash(nano)
@@ -152,7 +152,7 @@ def test_timestamps_are_equal_and_ordered_by_their_time() -> None:
 
 
 @pytest.mark.spec("variant.version.new-types")
-def test_a_primitive_added_later_leaves_the_rest_readable() -> None:
+def test_unknown_primitive_leaves_other_values_readable() -> None:
     later = b"\x54anything"
     fields = encode_object([(0, b"\x0c\x01"), (1, later), (2, encode_array([later, b"\x04"]))], 3)
     v = Variant(fields, encode_metadata(["a", "b", "c"]))
@@ -179,12 +179,12 @@ def test_a_primitive_added_later_leaves_the_rest_readable() -> None:
         (np.datetime64("2024-01-01T00:00:00.000000000001"), ValueError), ("\ud800", ValueError),
     ],
 )  # fmt: skip
-def test_objects_without_a_variant_form_are_refused(obj: Any, error: type[Exception]) -> None:
+def test_objects_without_a_variant_form_are_rejected(obj: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         Variant.from_python(obj)
 
 
-def test_nesting_is_bounded_and_cycles_do_not_hang() -> None:
+def test_nesting_is_bounded_and_cycles_are_detected() -> None:
     deep: list[Any] = []
     for _ in range(999):
         deep = [deep]
@@ -222,7 +222,7 @@ def test_nesting_is_bounded_and_cycles_do_not_hang() -> None:
             reference.Layout(sorted_dictionary=False, backwards=True, large=True, offset_size=4))))],
     ],
 )  # fmt: skip
-def test_variants_of_one_class_and_the_same_data_are_equal(equal: list[Variant]) -> None:
+def test_variants_of_one_class_with_equal_data_are_equal(equal: list[Variant]) -> None:
     assert len(set(equal)) == 1
     assert all(a == b for a in equal for b in equal)
 
@@ -266,7 +266,7 @@ PYTHON: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(PYTHON)
-def test_python_trees_come_back_as_they_went_in(obj: Any) -> None:
+def test_python_trees_round_trip(obj: Any) -> None:
     v = Variant.from_python(obj)
     assert v.to_python() == obj
     assert Variant.from_python(v.to_python()) == v
@@ -274,7 +274,7 @@ def test_python_trees_come_back_as_they_went_in(obj: Any) -> None:
 
 
 @pytest.mark.parametrize("hours", [12, -12])
-def test_the_first_and_the_last_day_keep_their_moment_in_any_zone(hours: int) -> None:
+def test_extreme_datetimes_preserve_their_instant_in_any_zone(hours: int) -> None:
     zone = timezone(timedelta(hours=hours))
     for moment in (datetime.max.replace(tzinfo=zone), datetime.min.replace(tzinfo=zone)):
         micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
@@ -282,7 +282,7 @@ def test_the_first_and_the_last_day_keep_their_moment_in_any_zone(hours: int) ->
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "text", [["list"]]])
-def test_what_is_no_array_or_path_is_a_type_error(wrong: Any) -> None:
+def test_invalid_array_or_path_is_a_type_error(wrong: Any) -> None:
     for ask in (variant.parse_json, variant.validate, variant.to_json, lambda array: variant.shred(array, "INT")):
         with pytest.raises(TypeError, match="expected"):
             ask(wrong)
@@ -291,7 +291,7 @@ def test_what_is_no_array_or_path_is_a_type_error(wrong: Any) -> None:
             Variant.from_json("1").get(wrong)
 
 
-def test_a_value_is_shown_in_notebooks_and_dumped_as_json() -> None:
+def test_value_is_displayed_in_notebooks_and_dumped_as_json() -> None:
     value = Variant.from_json('{"a":["<b>",1.50]}')
     assert value._repr_html_() == (
         "<pre>{\n  &quot;a&quot;: [\n    &quot;&lt;b&gt;&quot;,\n    1.5\n  ]\n}</pre>"
@@ -303,7 +303,7 @@ def test_a_value_is_shown_in_notebooks_and_dumped_as_json() -> None:
     assert dumped == '{"v": [{"a": ["<b>", 1.5]}]}'
 
 
-def test_an_index_may_count_from_the_end() -> None:
+def test_index_may_count_from_the_end() -> None:
     value = Variant.from_json('{"a":[1,2,3]}')
     assert value.get("$.a[-1]") == Variant.from_python(3)
     assert value.get("$.a[-4]") is None

@@ -35,7 +35,7 @@ def test_duckdb_reads_parsed_json_as_variant() -> None:
     ]
 
 
-def test_variants_that_duckdb_writes_are_valid_and_mean_the_same(tmp_path: Path) -> None:
+def test_duckdb_variants_are_valid_and_equal(tmp_path: Path) -> None:
     path = tmp_path / "duckdb.parquet"
     values = ", ".join("(" + "'" + text.replace("'", "''") + "'::JSON::VARIANT)" for text in TEXTS)
     duckdb.connect().sql(f"COPY (SELECT * FROM (VALUES {values}) t(v)) TO '{path}' (FORMAT parquet)")
@@ -113,7 +113,7 @@ SCHEMAS = [
 
 @pytest.mark.parametrize("coerce", ["equivalent", "exact", "json"])
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_duckdb_reads_every_shredding_to_the_same_documents(schema: str, coerce: str, tmp_path: Path) -> None:
+def test_duckdb_reads_equal_documents_from_every_shredding(schema: str, coerce: str, tmp_path: Path) -> None:
     array = variant.parse_json(pa.array(list(map(json.dumps, DOCUMENTS))))
     path = write(tmp_path / "v.parquet", array, shredding={"v": {"schema": schema, "coerce": coerce}})
     texts = [text for (text,) in duckdb.sql(f"SELECT v::JSON::VARCHAR FROM '{path}'").fetchall()]
@@ -124,7 +124,7 @@ def test_duckdb_reads_every_shredding_to_the_same_documents(schema: str, coerce:
     "shredding",
     ["STRUCT(id BIGINT, mag DOUBLE)", 'STRUCT(place STRUCT("name" VARCHAR, tags VARCHAR[]))', "BIGINT", "VARCHAR[]"],
 )
-def test_what_duckdb_shredded_is_read_to_the_same_documents(shredding: str, tmp_path: Path) -> None:
+def test_variants_shredded_by_duckdb_have_the_same_documents(shredding: str, tmp_path: Path) -> None:
     source, path = tmp_path / "source.json", tmp_path / "v.parquet"
     source.write_text("\n".join(map(json.dumps, DOCUMENTS)))
     with duckdb.connect() as connection:

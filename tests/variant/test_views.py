@@ -7,7 +7,7 @@ import pyarrow as pa
 from pqext.variant.views import without_views
 
 
-def test_a_type_keeps_its_own_field_metadata_whatever_was_asked_before() -> None:
+def test_type_preserves_its_field_metadata_despite_the_cache() -> None:
     # Arrow's equality of types, and so their hash, passes over metadata: a cache would mix them up.
     marked, plain, other = (
         pa.struct([pa.field("x", pa.list_(pa.field("element", pa.string_view(), metadata=metadata)))])

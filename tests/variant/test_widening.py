@@ -38,7 +38,7 @@ def integers(draw: st.DrawFn) -> pa.Array:
 
 @settings(max_examples=share(1.0))
 @given(decimals() | integers() | st.lists(st.none() | st.floats(width=32)).map(lambda v: pa.array(v, pa.float32())))
-def test_doubles_are_those_of_the_values_one_by_one(typed: pa.Array) -> None:
+def test_doubles_match_the_single_values(typed: pa.Array) -> None:
     found = widened(typed, pa.float64())
     one_by_one = [None if value is None else float(value) for value in typed.to_pylist()]
     assert repr(variant.get(variant.from_arrow(typed), (), "double").to_pylist()) == repr(one_by_one)
@@ -51,7 +51,7 @@ def test_doubles_are_those_of_the_values_one_by_one(typed: pa.Array) -> None:
 
 @settings(max_examples=share(0.5))
 @given(integers(), st.sampled_from(INTEGERS))
-def test_integers_become_wider_ones_only(typed: pa.Array, target: pa.DataType) -> None:
+def test_integers_are_widened_only(typed: pa.Array, target: pa.DataType) -> None:
     found = widened(typed, target)
     if target.bit_width < typed.type.bit_width:
         assert found is None
@@ -63,7 +63,7 @@ def test_integers_become_wider_ones_only(typed: pa.Array, target: pa.DataType) -
 
 @pytest.mark.parametrize("type", ["double", "int64"])
 @pytest.mark.parametrize("values", [["1.25", None, "-3.50"], ["1.25", '"2.5"', "7", "1e300", "[]"]])
-def test_a_shredded_column_gives_what_the_values_give(type: str, values: list[Any]) -> None:
+def test_shredded_column_matches_the_plain_values(type: str, values: list[Any]) -> None:
     plain = variant.parse_json(values)
     for schema in ("decimal(9,2)", "decimal(18,2)", "int", "smallint"):
         shredded = variant.shred(plain, schema)
