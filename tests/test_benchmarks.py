@@ -34,14 +34,14 @@ def test_every_plot_is_drawn_from_the_recorded_results(draw: Any) -> None:
     assert {path: path.read_text("utf-8") for path in draw.PICTURES.glob("*.svg")} == drawn
 
 
-def test_a_mark_stands_at_the_ratio_of_its_case(draw: Any) -> None:
+def test_mark_is_drawn_at_the_ratio_of_its_case(draw: Any) -> None:
     result = {"title": "t", "cases": {"a": {"pqext": 2.0, "DuckDB": 8.0}, "b": {"pqext": 1.0, "DuckDB": 1.0}}}
     assert draw.ratios(result) == {"a": {"DuckDB": 4.0}, "b": {"DuckDB": 1.0}}
     marks = [line for line in draw.picture(result).splitlines() if line.startswith("<polygon")]
     assert len(marks) == 3  # the legend's and one for each case
 
 
-def test_labels_of_a_plot_do_not_overlap(draw: Any) -> None:
+def test_plot_labels_do_not_overlap(draw: Any) -> None:
     label = re.compile(r'<text x="([\d.]+)" y="([\d.]+)"(?: text-anchor="(\w+)")?[^>]*>([^<]*)</text>')
     cases = {"a": {"pqext": 1.0, "DuckDB": 0.1}, "b": {"pqext": 1.0, "datafusion": 1000.0}}
     wide = draw.picture({"title": "t: a long name of the kind of all these cases", "cases": cases})

@@ -40,7 +40,7 @@ def ratios(cases: dict[str, dict[str, float]]) -> dict[str, str]:
     return {names.get(tool, tool): f"{ratio:.2f}" for tool, ratio in medians.items()}
 
 
-def test_readme_and_site_have_the_same_comparison() -> None:
+def test_readme_and_site_have_equal_comparisons() -> None:
     assert table(README) == table(PAGE)
     assert README[README.index("¹ ") :].partition("\n\n")[0] == PAGE[PAGE.index("¹ ") :].partition("\n\n")[0]
 
@@ -56,7 +56,7 @@ def test_readme_and_site_have_the_same_comparison() -> None:
          PLAIN_FILTERS),
     ],
 )  # fmt: skip
-def test_times_in_the_comparison_are_the_recorded_medians(
+def test_times_in_the_comparison_match_the_recorded_medians(
     row: str, cases: dict[str, dict[str, float]], count: int
 ) -> None:
     assert len(cases) == count
@@ -64,7 +64,7 @@ def test_times_in_the_comparison_are_the_recorded_medians(
     assert cells == ratios(cases)
 
 
-def test_stable_releases_in_the_comparison_are_installed() -> None:
+def test_installed_releases_match_the_comparison() -> None:
     packages = {"DataFusion": "datafusion", "DuckDB": "duckdb", "Spark": "pyspark"}
     cells = table(README)["first stable release (1.0) is out"]
     assert cells.pop("Sedona") == "yes"  # the only cell from its documentation
@@ -74,7 +74,7 @@ def test_stable_releases_in_the_comparison_are_installed() -> None:
     assert pqext.__version__.startswith("0.")
 
 
-def test_figures_of_the_large_example_are_the_recorded_ones() -> None:
+def test_figures_of_the_large_example_match_the_recorded_ones() -> None:
     result = recorded("quakes")
     ((case, seconds),) = result["cases"].items()
     size = result["bytes"]

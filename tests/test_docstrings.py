@@ -19,7 +19,7 @@ MODULES = sorted(
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_the_examples_print_what_they_show(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docstring_examples_print_their_output(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = doctest.testmod(import_module(module))
     assert found.attempted > 0

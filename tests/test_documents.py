@@ -30,11 +30,11 @@ PAGES = [page for page in documents.pages() if not documents.uses_spark(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_page_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+def test_page_examples_print_the_documented_output(page: Path, tmp_path: Path) -> None:
     documents.run(page, tmp_path)
 
 
-def test_examples_are_found_with_their_output_and_their_lines(tmp_path: Path) -> None:
+def test_examples_are_found_with_output_and_line_numbers(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("One:\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n```console\n$ pqext a\nb\n$ pqext c\n```\n")
     python, first, second = documents.steps(page)
@@ -48,7 +48,7 @@ def test_examples_are_found_with_their_output_and_their_lines(tmp_path: Path) ->
     [("a b\n", "a b", True), ("a b", "a c", False), ("a b c", "a ... c", True), ("a\nb\nc", "a\n...\nc", True),
      ("a", "", False), ("ab", "a", False), ("1+1", "1+1", True), ("11", "1+1", False), ("a  \nb", "a\nb", True)],
 )  # fmt: skip
-def test_dots_stand_for_any_text(printed: str, shown: str, agrees: bool) -> None:
+def test_ellipsis_matches_any_text(printed: str, shown: str, agrees: bool) -> None:
     assert documents.agree(printed, shown) is agrees
 
 
@@ -59,11 +59,11 @@ def test_every_page_begins_with_a_sentence(page: Path) -> None:
     assert "." in first
 
 
-def test_the_readme_can_be_read_in_a_minute() -> None:
+def test_readme_can_be_read_in_a_minute() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= LONGEST_README
 
 
-def test_every_file_that_the_documents_name_exists() -> None:
+def test_every_file_named_in_the_documents_exists() -> None:
     texts = {page: page.read_text("utf-8") for page in [*documents.pages(), *GUIDES]}
     named = {(page, ROOT / path) for page, text in texts.items() for path in re.findall(NAMED, text)}
     links = {
@@ -76,7 +76,7 @@ def test_every_file_that_the_documents_name_exists() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_the_reference_has_every_public_name(module: str) -> None:
+def test_reference_lists_every_public_name(module: str) -> None:
     described = set(re.findall(r"^::: (\S+)", "\n".join(REFERENCE), re.M))
     public = {f"{module}.{name}" for name in import_module(module).__all__}
     assert public - described - ELSEWHERE - set(MODULES) == set()

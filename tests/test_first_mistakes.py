@@ -47,7 +47,7 @@ NAMES: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("owner", "name", "hint"), NAMES, ids=[name for _, name, _ in NAMES])
-def test_a_name_of_another_library_is_told_ours(owner: Any, name: str, hint: str) -> None:
+def test_name_from_another_library_suggests_ours(owner: Any, name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}'; .*{hint}"):
         getattr(owner, name)
 
@@ -61,12 +61,12 @@ def test_a_name_of_another_library_is_told_ours(owner: Any, name: str, hint: str
         ("nm_rows", "num_rows"),
     ],
 )
-def test_a_file_knows_the_members_of_pyarrows(path: str, name: str, hint: str) -> None:
+def test_file_suggests_replacements_for_pyarrow_members(path: str, name: str, hint: str) -> None:
     with pqext.open(path) as file, pytest.raises(AttributeError, match=f"'ParquetFile' object .*'{name}'; .*{hint}"):
         getattr(file, name)
 
 
-def test_a_scan_and_a_writer_know_the_members_of_others(path: str, tmp_path: Path) -> None:
+def test_scan_and_writer_suggest_members_of_other_libraries(path: str, tmp_path: Path) -> None:
     name = "collect"
     with pytest.raises(AttributeError, match="'Scan' object has no attribute 'collect'; use to_table"):
         getattr(pqext.scan(path), name)
@@ -83,7 +83,7 @@ def test_a_scan_and_a_writer_know_the_members_of_others(path: str, tmp_path: Pat
      ("columns", "schema.names"), ("group_by", "to_polars"), ("to_pylist", r"to_table\(\).to_pylist\(\)"),
      ("files", r"scan.plan\(\)"), ("sink_parquet", r"pqext.write_table\(scan, path\)")],
 )  # fmt: skip
-def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hint: str) -> None:
+def test_scan_suggests_replacements_for_table_and_frame_members(path: str, name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=f"'Scan' object has no attribute '{name}'; .*{hint}"):
         getattr(pqext.scan(path), name)
 
@@ -93,13 +93,13 @@ def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hin
     [("is_in", "did you mean 'isin'"), ("startswith", "'starts_with'"), ("isNotNull", "'is_not_null'"),
      ("getItem", "variant"), ("desc", "descending=True"), ("is_valid", "use is_not_null"), ("str", "starts_with")],
 )  # fmt: skip
-def test_a_column_knows_the_members_of_other_expressions(name: str, hint: str) -> None:
+def test_column_suggests_replacements_for_other_expression_members(name: str, hint: str) -> None:
     for value, kind in ((col("a"), "Column"), (col("a") + 1, "Arithmetic")):
         with pytest.raises(AttributeError, match=f"'{kind}' object has no attribute '{name}'; .*{hint}"):
             getattr(value, name)
 
 
-def test_a_scan_is_not_taken_for_a_list_of_batches(path: str) -> None:
+def test_scan_is_not_mistaken_for_a_list_of_batches(path: str) -> None:
     scan: Any = pqext.scan(path)
     for frame in (lambda: pandas.DataFrame(scan), lambda: pandas.Series(scan), lambda: np.asarray(scan)):
         with pytest.raises(TypeError, match=r"a scan .*scan.to_pandas\(\)"):
@@ -156,7 +156,7 @@ def test_frames_name_a_missing_package(
         read(pqext.scan(path).select("user"))
 
 
-def test_names_that_tools_probe_for_get_no_hint(path: str) -> None:
+def test_names_probed_by_tools_get_no_hint(path: str) -> None:
     assert not hasattr(pqext, "__wrapped__")
     assert not hasattr(pqext.scan(path), "__dataframe__")
     name = "_ope"
@@ -237,12 +237,12 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
 
 
 @pytest.mark.parametrize(("make", "message"), [case[1:] for case in READS], ids=[case[0] for case in READS])
-def test_an_error_says_what_to_write_instead(path: str, make: Callable[[str], Any], message: str) -> None:
+def test_error_states_the_replacement(path: str, make: Callable[[str], Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make(path)
 
 
-def test_reports_and_schemas_show_themselves_as_they_print(path: str) -> None:
+def test_reports_and_schemas_print_readably(path: str) -> None:
     with pqext.open(path) as file:
         shown: list[object] = [pqext.verify(path), pqext.inspect(path), file.schema]
     for one in shown:
@@ -253,7 +253,7 @@ def test_reports_and_schemas_show_themselves_as_they_print(path: str) -> None:
         assert all(line == line.rstrip() for line in text.splitlines())
 
 
-def test_what_is_missing_or_given_otherwise_is_told_at_once(path: str, tmp_path: Path) -> None:
+def test_missing_and_misplaced_arguments_are_reported_immediately(path: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nofile\.ndjson"):
         variant.read_json(tmp_path / "nofile.ndjson")
     nothing: Any = None
@@ -268,7 +268,7 @@ def test_what_is_missing_or_given_otherwise_is_told_at_once(path: str, tmp_path:
     assert variant.schema_of_file(path) == variant.schema_of_file(path, "station")
 
 
-def test_full_stops_in_the_names_of_columns_are_told_from_fields(tmp_path: Path) -> None:
+def test_dots_in_column_names_are_distinguished_from_fields(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"a.b": [1, 2]}), tmp_path / "a.parquet")
     for filter in (col(["a.b"]) > 1, col("a.b") > 1, "a.b > 1"):
         assert pqext.read_table(tmp_path / "a.parquet", filter=filter).num_rows == 1
@@ -277,7 +277,7 @@ def test_full_stops_in_the_names_of_columns_are_told_from_fields(tmp_path: Path)
             pqext.read_table(tmp_path / "a.parquet", filter=filter)
 
 
-def test_files_that_do_not_fit_together_are_told_by_column(tmp_path: Path) -> None:
+def test_mismatched_files_are_reported_by_column(tmp_path: Path) -> None:
     for name, table in (("a", {"x": [1]}), ("b", {"y": [1]}), ("c", {"x": ["1"]})):
         pqext.write_table(pa.table(table), tmp_path / f"{name}.parquet")
     for other, told in (("b", "'x' is missing; column 'y' is not in"), ("c", "'x' has type string instead of int64")):

@@ -40,11 +40,11 @@ def functions_of_arrays() -> Iterator[str]:
                     yield f"{module}.{name}"
 
 
-def test_every_function_of_arrays_is_called_with_invalid_arrays() -> None:
+def test_every_array_function_is_called_with_invalid_arrays() -> None:
     assert set(functions_of_arrays()) == {name.partition(",")[0] for name in invalid_arrays.CALLS}
 
 
-def test_arrays_are_invalid_by_arrow_itself() -> None:
+def test_invalid_arrays_fail_arrow_validation() -> None:
     for arrays, _ in invalid_arrays.CALLS.values():
         for fault, array in arrays.items():
             try:

@@ -72,7 +72,7 @@ def stamps(tree: Path) -> dict[str, str]:
         ("stray.h", set()),
     ],
 )
-def test_a_changed_file_rebuilds_exactly_the_kernels_made_from_it(tree: Path, changed: str, rebuilt: set[str]) -> None:
+def test_changed_file_rebuilds_exactly_its_kernels(tree: Path, changed: str, rebuilt: set[str]) -> None:
     before = stamps(tree)
     with (tree / "pqext" / "part" / changed).open("a", encoding="utf-8") as file:
         file.write("# more\n")
@@ -80,7 +80,7 @@ def test_a_changed_file_rebuilds_exactly_the_kernels_made_from_it(tree: Path, ch
     assert {name for name in before if before[name] != after[name]} == rebuilt
 
 
-def test_times_and_ends_of_lines_rebuild_nothing(tree: Path) -> None:
+def test_changed_times_and_line_endings_rebuild_nothing(tree: Path) -> None:
     before = stamps(tree)
     for path in (tree / "pqext" / "part").iterdir():
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
@@ -88,13 +88,13 @@ def test_times_and_ends_of_lines_rebuild_nothing(tree: Path) -> None:
     assert stamps(tree) == before
 
 
-def test_another_cython_rebuilds_everything(tree: Path) -> None:
+def test_another_cython_version_rebuilds_everything(tree: Path) -> None:
     source = Path("pqext", "part", "a.pyx")
     assert build.stamp(source, "3.1", tree) != build.stamp(source, "3.2", tree)
     assert build.stamp(None, "3.1", tree) != build.stamp(None, "3.2", tree)
 
 
-def test_the_files_found_are_those_that_cython_finds() -> None:
+def test_dependencies_match_those_found_by_cython() -> None:
     dependencies = pytest.importorskip("Cython.Build.Dependencies", reason="only builds need Cython")
     here = Path.cwd()
     os.chdir(ROOT)
@@ -116,7 +116,7 @@ def test_flags_suit_the_compiler_and_the_platform() -> None:
     assert build.flags("unix", "linux", "-O1 -fsanitize=address") == build.Flags(("-O1", "-fsanitize=address"))
 
 
-def test_each_toolchain_has_modules_of_its_own_and_ccache_is_none() -> None:
+def test_each_toolchain_has_its_own_modules_and_ccache_is_ignored() -> None:
     flags = build.flags("unix", "linux", None)
     plain = build.folder_name(flags, [["gcc", "-O2"], ["gcc", "-shared"]])
     assert build.folder_name(flags, [["/usr/bin/ccache", "gcc", "-O2"], ["ccache", "gcc", "-shared"]]) == plain
@@ -129,7 +129,7 @@ def test_each_toolchain_has_modules_of_its_own_and_ccache_is_none() -> None:
     assert len(others | {plain}) == 5
 
 
-def test_a_toolchain_is_told_by_the_versions_of_compiler_and_library(tmp_path: Path) -> None:
+def test_toolchain_is_identified_by_compiler_and_library_versions(tmp_path: Path) -> None:
     compilers = [tmp_path / name for name in ("old", "new")]
     for compiler in compilers:
         compiler.write_text(f"#!/bin/sh\necho cc {compiler.name}\necho more\n", "utf-8")
@@ -139,7 +139,7 @@ def test_a_toolchain_is_told_by_the_versions_of_compiler_and_library(tmp_path: P
     assert build.toolchain([str(tmp_path / "gone")]) == build.toolchain([])
 
 
-def test_a_module_is_taken_only_with_its_own_stamp(tmp_path: Path) -> None:
+def test_module_is_used_only_with_its_own_stamp(tmp_path: Path) -> None:
     cache = build.Cache(tmp_path / "kept")
     built = tmp_path / "built.so"
     built.write_bytes(b"\x7fELF")
@@ -150,7 +150,7 @@ def test_a_module_is_taken_only_with_its_own_stamp(tmp_path: Path) -> None:
     assert cache.module("a", "one").read_bytes() == b"\x7fELF"
 
 
-def test_trees_that_share_a_cache_do_not_take_each_others_modules(tmp_path: Path) -> None:
+def test_trees_that_share_a_cache_use_their_own_modules(tmp_path: Path) -> None:
     cache = build.Cache(tmp_path / "kept")
     for stamp in ("one", "two", "one"):  # in turn, as by two builds at a time
         (tmp_path / "built.so").write_text(stamp, "ascii")
@@ -161,7 +161,7 @@ def test_trees_that_share_a_cache_do_not_take_each_others_modules(tmp_path: Path
     }
 
 
-def test_a_cache_keeps_the_newest_modules_of_each_name(tmp_path: Path) -> None:
+def test_cache_retains_the_newest_modules_of_each_name(tmp_path: Path) -> None:
     cache = build.Cache(tmp_path / "kept")
     built = tmp_path / "built.so"
     built.write_bytes(b"\x7fELF")
@@ -173,14 +173,14 @@ def test_a_cache_keeps_the_newest_modules_of_each_name(tmp_path: Path) -> None:
     assert cache.holds("a_longer_name", "0")
 
 
-def test_a_build_that_is_interrupted_leaves_no_module(tmp_path: Path) -> None:
+def test_interrupted_build_leaves_no_module(tmp_path: Path) -> None:
     cache = build.Cache(tmp_path / "kept")
     with pytest.raises(FileNotFoundError):
         cache.keep("a", "one", tmp_path / "gone.so")
     assert not cache.holds("a", "one")
 
 
-def test_modules_whose_source_is_gone_are_found(tmp_path: Path) -> None:
+def test_modules_without_a_source_are_found(tmp_path: Path) -> None:
     folder = tmp_path / "pqext" / "part"
     folder.mkdir(parents=True)
     for name in ("a.x.so", "gone.x.so", "gone.y.so", "a.py"):
@@ -188,7 +188,7 @@ def test_modules_whose_source_is_gone_are_found(tmp_path: Path) -> None:
     assert build.orphans(tmp_path, {str(Path("pqext", "part", "a.x.so"))}, ".x.so") == [folder / "gone.x.so"]
 
 
-def test_the_first_error_ends_the_builds_that_have_not_begun() -> None:
+def test_first_error_cancels_builds_that_have_not_started() -> None:
     begun = []
 
     def work(task: int) -> None:

@@ -123,7 +123,7 @@ def test_names_are_nouns_and_verbs() -> None:
     ('"""Return the entries that remain."""', False), ("# the pages of which none is read", True),
     ("# skip pages without values", False),
 ])  # fmt: skip
-def test_the_rules_flag_what_they_describe(tmp_path: Path, line: str, is_flagged: bool) -> None:
+def test_rules_flag_the_lines_they_describe(tmp_path: Path, line: str, is_flagged: bool) -> None:
     source = tmp_path / "module.py"
     source.write_text(f"{line}\n")
     assert bool(flagged(source)) == is_flagged

@@ -163,7 +163,7 @@ def imports(name: str) -> set[str]:
     return python_imports(path, name.rsplit(".", 1)[0])
 
 
-def test_modules_import_only_what_lies_below_them() -> None:
+def test_modules_import_only_lower_layers() -> None:
     upward = set()
     for name in MODULES:
         own = layer(name.rsplit(".", 1)[0])
@@ -181,16 +181,16 @@ def test_modules_import_only_what_lies_below_them() -> None:
         ("skipping", SKIPPING_LAYERS, {"data_skipping", "description"}),
     ],
 )
-def test_every_folder_has_its_layer(package: str, layers: tuple[str, ...], modules: set[str]) -> None:
+def test_every_folder_has_a_layer(package: str, layers: tuple[str, ...], modules: set[str]) -> None:
     assert {path.parent.name for path in PACKAGE.glob(f"{package}/*/__init__.py")} == set(layers)
     assert {path.stem for path in PACKAGE.glob(f"{package}/*.py")} == {"__init__", *modules}
 
 
-def test_every_folder_of_dataset_has_its_layer() -> None:
+def test_every_folder_of_dataset_has_a_layer() -> None:
     assert set(ROOMS) == {f"pqext.dataset.{path.parent.name}" for path in PACKAGE.glob("dataset/*/__init__.py")}
 
 
-def test_core_names_the_layers_above_it_only_in_the_registry() -> None:
+def test_core_names_upper_layers_only_in_the_registry() -> None:
     above = re.compile(r"[\"']pqext\.(?!core\b)\w+[.:\w]*[\"']")
     named = {
         str(path.relative_to(ROOT)): above.findall(path.read_text("utf-8"))
@@ -200,14 +200,14 @@ def test_core_names_the_layers_above_it_only_in_the_registry() -> None:
     assert [path for path, found in named.items() if found] == ["pqext/core/schema/annotations.py"]
 
 
-def test_imports_by_name_are_in_one_module() -> None:
+def test_dynamic_imports_are_in_known_modules() -> None:
     """Layers are read from import statements; packages above register what those below call by name."""
     files = [path for path in MODULES.values() if path.suffix == ".py" and "import_module" in path.read_text("utf-8")]
     found = {path.relative_to(PACKAGE).as_posix() for path in files}
     assert found == {"core/base/lazy_imports.py", "cli/command.py", "dataset/presentation/frames.py"}
 
 
-def test_the_imports_of_cython_are_seen() -> None:
+def test_cython_imports_are_detected() -> None:
     path = MODULES["pqext.core.kernels.buffer.pyx"]
     assert path.suffix == ".pyx"
     assert "pqext.core.kernels.buffer" in NAMES
@@ -245,12 +245,12 @@ def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
     return sorted(list(group) for group in groups if group)
 
 
-def test_a_circle_is_found() -> None:
+def test_import_cycle_is_detected() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
-def test_no_imports_go_round_in_a_circle() -> None:
+def test_imports_have_no_cycles() -> None:
     """Neither at run time, nor for type checking, nor within functions."""
     assert circles(graph()) == []
 
@@ -265,7 +265,7 @@ PLAIN_FILE = "pqext.write_table(pa.table({'i': [1]}), 'plain.parquet'); pqext.re
         (f"import pqext, pyarrow as pa; {PLAIN_FILE}", {"pyproj", "pyspark", "shapely", "cryptography", "rich"}),
     ],
 )
-def test_libraries_are_loaded_when_they_are_needed(code: str, unused: set[str], tmp_path: Path) -> None:
+def test_libraries_are_imported_lazily(code: str, unused: set[str], tmp_path: Path) -> None:
     script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert unused & set(loaded.stdout.split()) == set()

@@ -13,7 +13,7 @@ ID = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*(?:\.[a-z0-9]+(?:[-_][a-z0-9]+
 
 
 @pytest.mark.parametrize("page", ledger.pages(), ids=lambda page: page.stem)
-def test_a_page_holds_well_formed_rules(page: Path) -> None:
+def test_page_contains_well_formed_rules(page: Path) -> None:
     rules = list(ledger.rules_of(page))
     assert rules, f"{page.name} has no table headed {' | '.join(ledger.HEADER)}"
     for rule in rules:
@@ -24,17 +24,17 @@ def test_a_page_holds_well_formed_rules(page: Path) -> None:
             assert (ledger.ROOT / module).is_file(), f"{rule.place}: there is no module {module!r}"
 
 
-def test_an_id_stands_for_one_rule() -> None:
+def test_rule_ids_are_unique() -> None:
     counts = Counter(rule.id for rule in ledger.rules())
     assert [rule_id for rule_id, count in counts.items() if count > 1] == []
 
 
-def test_every_rule_is_held_by_a_test() -> None:
+def test_every_rule_has_a_test() -> None:
     held = {mark.id for mark in ledger.marks()}
     assert [f"{rule.place}: {rule.id}" for rule in ledger.rules() if rule.modules and rule.id not in held] == []
 
 
-def test_a_rule_that_is_not_implemented_is_held_by_no_test() -> None:
+def test_unimplemented_rule_has_no_test() -> None:
     held = {mark.id for mark in ledger.marks()}
     assert [f"{rule.place}: {rule.id}" for rule in ledger.rules() if not rule.modules and rule.id in held] == []
 
@@ -44,18 +44,18 @@ def test_every_mark_names_a_rule() -> None:
     assert [f"{mark.place}: {mark.id}" for mark in ledger.marks() if mark.id not in known] == []
 
 
-def test_the_index_lists_every_page_with_its_count() -> None:
+def test_index_lists_every_page_with_its_count() -> None:
     index = ledger.INDEX.read_text("utf-8")
     missing = [row for row in map(ledger.index_row, ledger.pages()) if row not in index]
     assert missing == [], "run: python tests/ledger.py"
 
 
 @pytest.mark.parametrize("document", ledger.COUNTED, ids=lambda path: str(path.relative_to(ledger.ROOT)))
-def test_a_document_shows_the_true_count(document: Path) -> None:
+def test_document_shows_the_correct_count(document: Path) -> None:
     assert ledger.COUNT.findall(document.read_text("utf-8")) == [ledger.count_line()], "run: python tests/ledger.py"
 
 
-def test_a_pipe_within_a_cell_does_not_end_it() -> None:
+def test_escaped_pipe_does_not_end_a_cell() -> None:
     assert ledger.cells(r"| `a.b` | either x \| y | [VariantEncoding.md] | `m.py`, `n.pyx` |") == [
         "`a.b`",
         "either x | y",
@@ -68,7 +68,7 @@ def test_every_rule_can_be_violated() -> None:
     assert [rule.id for rule in ledger.rules() if not re.search(r"\b(MUST|SHOULD|MAY)\b", rule.text)] == []
 
 
-def test_every_rule_is_one_sentence() -> None:
+def test_every_rule_is_a_single_sentence() -> None:
     assert [rule.id for rule in ledger.rules() if re.search(r"(?<![A-Z0-9])\. (?=[A-Z`])", rule.text)] == []
 
 

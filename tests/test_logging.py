@@ -59,7 +59,7 @@ def test_every_ignored_filter_is_logged_although_python_warns_once(
     assert {text.partition("[")[2][:11] for text in logged} == {"row group 0", "row group 1"}
 
 
-def test_a_fallback_to_single_pages_is_logged(
+def test_fallback_to_single_pages_is_logged(
     caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decline(*_: object, **__: object) -> None:
@@ -76,7 +76,7 @@ def test_a_fallback_to_single_pages_is_logged(
     assert caplog.records[0].name == "pqext.core.read.column"
 
 
-def test_finished_and_removed_saves_are_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+def test_completed_and_removed_saves_are_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     pqext.write_dataset(pa.table({"id": [1]}), tmp_path)
     folder = tmp_path / f"{commit.TEMPORARY}job"
     folder.mkdir()
@@ -86,7 +86,7 @@ def test_finished_and_removed_saves_are_logged(caplog: pytest.LogCaptureFixture,
     assert messages(caplog, logging.INFO) == [f"{tmp_path}: removing the files of the killed save {folder.name}"]
 
 
-def test_ordinary_reads_and_writes_log_nothing(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+def test_ordinary_reads_and_writes_log_no_message(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     with caplog.at_level(logging.DEBUG):
         pqext.write_table(pa.table({"id": range(1000)}), tmp_path / "a.parquet", row_group_rows=100)
         assert pqext.scan(tmp_path, filter=col("id") > 500).count() == 499

@@ -35,7 +35,7 @@ PYTHON: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "kind", "told"), PYTHON)
-def test_python_tells_what_to_write(call: Callable[[], Any], kind: type[Exception], told: str) -> None:
+def test_python_errors_state_the_correct_call(call: Callable[[], Any], kind: type[Exception], told: str) -> None:
     with pytest.raises(kind, match=told):
         call()
 
@@ -47,7 +47,7 @@ def events(tmp_path: Path) -> str:
     return str(tmp_path / "events.parquet")
 
 
-def test_reading_tells_what_to_write(events: str) -> None:
+def test_reading_errors_state_the_correct_call(events: str) -> None:
     for columns in (["event:$.price::double"], {"p": "event:$.price::double"}):
         with pytest.raises(ValueError, match=r"here write col\('event'\).variant\('\$.price', 'double'\)"):
             pqext.read_table(events, columns)
@@ -57,7 +57,7 @@ def test_reading_tells_what_to_write(events: str) -> None:
         pqext.read_table(events, "* except (geom)")
 
 
-def test_importing_all_of_spark_leaves_the_module_of_variants(events: str) -> None:
+def test_star_import_of_spark_does_not_shadow_the_variant_module(events: str) -> None:
     names: dict[str, Any] = {"variant": variant}
     pytest.importorskip("pyspark")
     exec("from pqext.spark import *", names)
@@ -70,7 +70,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, arguments, env={"COLUMNS": "500"})
 
 
-def test_commands_speak_of_their_options(
+def test_command_errors_name_command_line_options(
     events: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.json").write_text(json.dumps({"a": ["some words"] * 9}))
@@ -106,7 +106,7 @@ def test_commands_speak_of_their_options(
 
 
 @pytest.mark.parametrize("crs", ["OGC:CRS84", "EPSG:3857", None])
-def test_boxes_that_look_like_a_mistake_are_pointed_out(tmp_path: Path, crs: str | None) -> None:
+def test_boxes_that_look_like_a_mistake_are_reported(tmp_path: Path, crs: str | None) -> None:
     path = str(tmp_path / "places.parquet")
     lons = [175.0, -175.0, 100.0]
     option = {"at": {"crs": crs or "OGC:CRS84"}}

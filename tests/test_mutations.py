@@ -30,12 +30,12 @@ def test_mutations_of_a_rule_have_different_digests() -> None:
     assert [rule for (rule, _), count in digests.items() if count > 1] == []
 
 
-def test_every_mutation_is_of_a_rule_on_the_page_of_its_name() -> None:
+def test_every_mutation_belongs_to_a_rule_of_its_page() -> None:
     pages = {rule.id: rule.page.stem for rule in ledger.rules()}
     assert [(m.page, m.rule) for m in catalogue.mutations() if pages.get(m.rule) != m.page] == []
 
 
-def test_what_is_noted_as_seen_is_a_test_of_the_rule() -> None:
+def test_recorded_test_holds_the_rule_of_its_mutation() -> None:
     holders = {(mark.id, mark.test.relative_to(ledger.ROOT).as_posix()) for mark in ledger.marks()}
     seen = [item for page in ledger.pages() for item in catalogue.seen(page.stem).items()]
     for rule, test in ((rule, test) for rule, noted in seen for test in noted.values()):
@@ -83,7 +83,7 @@ def changed(definition: str, find: str, replace: str) -> str:
         ("Reader.depth", "depth = 1", "depth = 2", "depth = 2"),
     ],
 )
-def test_pattern_is_replaced_within_its_definition(definition: str, find: str, replace: str, expected: str) -> None:
+def test_pattern_is_replaced_only_in_its_definition(definition: str, find: str, replace: str, expected: str) -> None:
     assert [line.strip() for line in changed(definition, find, replace).split("\n")] == expected.split("\n")
 
 
@@ -114,7 +114,7 @@ LIMIT = 3
         ("LIMIT", "LIMIT = 3", "LIMIT = 4", "LIMIT = 4"),
     ],
 )
-def test_lines_of_a_kernel_are_replaced(definition: str, find: str, replace: str, expected: str) -> None:
+def test_kernel_lines_are_replaced(definition: str, find: str, replace: str, expected: str) -> None:
     mutation = Mutation("page", "a.rule", definition, find, replace, compiled=True)
     after = mutation.applied(Path("pqext/program.pyx"), KERNEL)
     assert expected in after
@@ -122,14 +122,14 @@ def test_lines_of_a_kernel_are_replaced(definition: str, find: str, replace: str
 
 
 @pytest.mark.parametrize(("find", "count"), [("block_bytes", 0), ("dictionary", 2)])
-def test_pattern_without_exactly_one_match_is_rejected(find: str, count: int) -> None:
+def test_pattern_without_a_unique_match_is_rejected(find: str, count: int) -> None:
     mutation = Mutation("page", "a.rule", "_bloom_filter", find, "None")
     with pytest.raises(ValueError, match=f"matches {count} times in _bloom_filter"):
         _ = mutation.path
 
 
 @pytest.mark.slow
-def test_the_runner_tells_what_is_noticed_from_what_is_not(tmp_path: Path) -> None:
+def test_runner_distinguishes_detected_and_undetected_mutations(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     run.copy_tree(tree, compiled=False)
     broken, harmless = PAIR

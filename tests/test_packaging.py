@@ -64,12 +64,12 @@ def test_every_kernel_is_typed() -> None:
     assert [str(kernel) for kernel in KERNELS if not (ROOT / kernel.with_suffix(".pyi")).is_file()] == []
 
 
-def test_no_kernel_switches_bounds_checks_off_for_a_whole_module() -> None:
+def test_no_kernel_disables_bounds_checks_for_a_whole_module() -> None:
     unchecked = re.compile(r"^\s*#\s*cython:.*boundscheck\s*=\s*False", re.M)
     assert [str(kernel) for kernel in KERNELS if unchecked.search((ROOT / kernel).read_text("utf-8"))] == []
 
 
-def test_kernels_list_the_names_they_import() -> None:
+def test_kernels_list_their_imported_names() -> None:
     every = re.compile(r"^\s*from\s+\S+\s+cimport\s+\*", re.M)
     assert [str(source) for source in SOURCES if every.search((ROOT / source).read_text("utf-8"))] == []
 
@@ -85,7 +85,7 @@ def test_short_modules_have_a_reason() -> None:
     assert {source for source, count in lines.items() if count < FEWEST_LINES} == set(SHORT_MODULES)
 
 
-def test_docstrings_say_what_they_are_about() -> None:
+def test_docstrings_do_not_refer_to_a_previous_one() -> None:
     empty = re.compile(r'"""The same\b')
     assert [str(source) for source in SOURCES if empty.search((ROOT / source).read_text("utf-8"))] == []
 
@@ -95,12 +95,12 @@ def test_every_folder_of_code_is_a_package() -> None:
     assert bare == set()
 
 
-def test_the_package_is_marked_as_typed() -> None:
+def test_package_is_marked_as_typed() -> None:
     assert (ROOT / "pqext" / "py.typed").is_file()
     assert {"*.pxd", "*.pxi", "*.h", "*.pyi", "py.typed"} <= set(PROJECT["tool"]["setuptools"]["package-data"]["*"])
 
 
-def test_an_editable_install_names_the_folder_so_that_type_checkers_find_it() -> None:
+def test_editable_install_exposes_the_package_to_type_checkers() -> None:
     distribution = pytest.importorskip("setuptools").Distribution({"name": "pqext"})
     pytest.importorskip("Cython")
     setup = runpy.run_path(str(ROOT / "setup.py"))
@@ -110,7 +110,7 @@ def test_an_editable_install_names_the_folder_so_that_type_checkers_find_it() ->
     assert '"editable_wheel": NameFolder' in (ROOT / "setup.py").read_text("utf-8")
 
 
-def test_an_install_compiles_the_kernels_of_the_checkout_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_also_compiles_the_kernels_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     setuptools = pytest.importorskip("setuptools")
     pytest.importorskip("Cython")
     setup = runpy.run_path(str(ROOT / "setup.py"))
@@ -138,7 +138,7 @@ def test_an_install_compiles_the_kernels_of_the_checkout_too(tmp_path: Path, mon
     assert not stale.exists()
 
 
-def test_a_checkout_without_compiled_kernels_says_what_to_do(tmp_path: Path) -> None:
+def test_checkout_without_compiled_kernels_is_an_error_with_remedy(tmp_path: Path) -> None:
     kernels = tmp_path / "pqext" / "core" / "kernels"
     kernels.mkdir(parents=True)
     for name in ("pqext", "pqext/core", "pqext/core/kernels"):
@@ -151,7 +151,7 @@ def test_a_checkout_without_compiled_kernels_says_what_to_do(tmp_path: Path) -> 
     assert re.search(r"lacks 1 compiled kernels \(levels.* run Python in another folder.*pip install -e \.", ran.stderr)
 
 
-def test_the_tests_are_no_package() -> None:
+def test_tests_are_not_a_package() -> None:
     assert list((ROOT / "tests").rglob("__init__.py")) == [], "importlib mode and a bare `reference` rely on it"
 
 
@@ -172,7 +172,7 @@ def run_at_import(node: ast.AST) -> Iterator[ast.expr]:
             yield from run_at_import(child)
 
 
-def test_importing_the_tests_gives_the_same_in_every_process() -> None:
+def test_test_modules_import_equally_in_every_process() -> None:
     changing = [
         f"{path.name}:{call.lineno}"
         for path in sorted((ROOT / "tests").rglob("*.py"))
@@ -197,35 +197,35 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
 WORKFLOWS = {path.name: path.read_text("utf-8") for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))}
 
 
-def test_workflows_run_actions_of_one_commit_each() -> None:
+def test_workflow_actions_are_pinned_to_one_commit() -> None:
     used = {line for text in WORKFLOWS.values() for line in re.findall(r"uses: (.*)", text)}
     loose = {line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\$/.*", line)}
     assert loose == set()
     assert len({line.partition("@")[0] for line in used}) == len(used), "one action in two versions"
 
 
-def test_workflows_have_no_rights_but_those_that_a_job_names() -> None:
+def test_workflows_have_no_default_permissions() -> None:
     lacking = {name for name, text in WORKFLOWS.items() if "\npermissions: {}\n" not in text}
     assert lacking == set()
     assert {name for name, text in WORKFLOWS.items() if "\nconcurrency:\n" not in text} == set()
     assert [name for name, text in WORKFLOWS.items() if "secrets." in text] == []
 
 
-def test_a_change_to_what_builds_a_wheel_builds_wheels() -> None:
+def test_wheel_workflow_watches_all_build_inputs() -> None:
     triggers = WORKFLOWS["wheels.yml"].partition("workflow_call")[0]
     watched = set(re.findall(r"^      - \"?([^\"\n]+)\"?$", triggers, re.M))
     sources = {f"pqext/**/*{source.suffix}" for source in SOURCES if source.suffix != ".py"}
     assert {"setup.py", "build_kernels.py", "pyproject.toml", "MANIFEST.in", ".ci/*", *sources} <= watched
 
 
-def test_the_nightly_run_searches_as_the_readme_of_the_tests_says() -> None:
+def test_nightly_workflow_runs_the_search_of_the_tests_readme() -> None:
     guide = (ROOT / "tests" / "README.md").read_text("utf-8")
     for command in ("pytest --hypothesis-profile=thorough", "python tests/mutations/run.py --compiled"):
         assert command in WORKFLOWS["nightly.yml"]
         assert command in guide
 
 
-def test_the_version_is_written_once() -> None:
+def test_version_is_written_once() -> None:
     version = PROJECT["project"]["version"]
     literals = [str(source) for source in SOURCES if f'"{version}"' in (ROOT / source).read_text("utf-8")]
     assert literals == []
@@ -235,7 +235,7 @@ def test_the_version_is_written_once() -> None:
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
-def test_one_extra_brings_what_contributing_uses() -> None:
+def test_dev_extra_installs_the_tools_of_contributing() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     (own, *tools) = extras["dev"]
     included = own.removeprefix("pqext[").removesuffix("]").split(",")
@@ -254,7 +254,7 @@ def test_every_supported_python_is_built_and_named() -> None:
     assert "Typing :: Typed" in metadata["classifiers"]
 
 
-def test_the_changelog_has_a_short_section_for_the_version() -> None:
+def test_changelog_has_a_short_section_for_the_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     releases = re.findall(r"^## (\S+)(?: \((\S+)\)| - (\d{4}-\d\d-\d\d))$", changelog, re.M)
     assert len(releases) == len(re.findall(r"^## ", changelog, re.M))

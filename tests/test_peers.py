@@ -59,7 +59,7 @@ def count_in_duckdb(path: Path, condition: str) -> int:
     return int(count)
 
 
-def test_a_variant_path_skips_row_groups_of_wholly_and_of_partially_shredded_objects(
+def test_variant_path_skips_row_groups_of_fully_and_partially_shredded_objects(
     partial: Path, whole: Path
 ) -> None:
     for path in (partial, whole):
@@ -67,14 +67,14 @@ def test_a_variant_path_skips_row_groups_of_wholly_and_of_partially_shredded_obj
         assert pqext.scan(peer_files.damaged(path), filter=BY_PATH).count() == peer_files.GROUP
 
 
-def test_duckdb_skips_by_a_variant_path_only_where_objects_are_wholly_shredded(partial: Path, whole: Path) -> None:
+def test_duckdb_skips_by_a_variant_path_only_in_fully_shredded_objects(partial: Path, whole: Path) -> None:
     assert count_in_duckdb(partial, PATH_SQL) == count_in_duckdb(whole, PATH_SQL) == peer_files.GROUP
     assert count_in_duckdb(peer_files.damaged(whole), PATH_SQL) == peer_files.GROUP
     with pytest.raises(duckdb.Error):
         count_in_duckdb(peer_files.damaged(partial), PATH_SQL)
 
 
-def test_pyarrow_has_the_storage_struct_and_skips_by_a_leaf_that_is_named_by_hand(partial: Path) -> None:
+def test_pyarrow_reads_storage_structs_and_skips_by_an_explicit_leaf(partial: Path) -> None:
     stored = pq.read_schema(partial).field("event").type
     assert [field.name for field in stored] == ["metadata", "value", "typed_value"]
     leaf = pc.field("event", "typed_value", "mag", "typed_value")
@@ -83,7 +83,7 @@ def test_pyarrow_has_the_storage_struct_and_skips_by_a_leaf_that_is_named_by_han
     assert damaged.to_table(columns={"mag": leaf}, filter=filter).num_rows == peer_files.GROUP
 
 
-def test_a_leaf_that_is_named_by_hand_misses_what_stayed_in_the_residual(tmp_path: Path) -> None:
+def test_explicit_leaf_misses_residual_values(tmp_path: Path) -> None:
     events = variant.parse_json(pa.array(['{"mag": 5}', '{"mag": 5.125}']))
     table = pa.Table.from_arrays([events], schema=pa.schema([variant.variant_field("event")]))
     pqext.write_table(table, tmp_path / "events.parquet", shredding={"event": peer_files.CHOSEN})
@@ -93,13 +93,13 @@ def test_a_leaf_that_is_named_by_hand_misses_what_stayed_in_the_residual(tmp_pat
     assert pqext.scan(tmp_path / "events.parquet", filter=asked).count() == 2
 
 
-def test_a_box_skips_row_groups_in_pqext_and_in_duckdb(partial: Path) -> None:
+def test_box_skips_row_groups_in_pqext_and_in_duckdb(partial: Path) -> None:
     damaged = peer_files.damaged(partial)
     assert pqext.scan(damaged, filter=BY_BOX).count() == peer_files.GROUP
     assert count_in_duckdb(damaged, BOX_SQL) == peer_files.GROUP
 
 
-def test_values_are_read_alike_by_duckdb(partial: Path) -> None:
+def test_duckdb_reads_the_same_values(partial: Path) -> None:
     ours = pqext.read_table(partial)
     rows = duckdb.sql(f"SELECT event.mag::DOUBLE, event.place::VARCHAR, geom::BLOB FROM '{partial}'").fetchall()
     magnitudes = variant.get(ours["event"], "$.mag", "double").to_pylist()
@@ -115,7 +115,7 @@ def test_polars_opens_no_file_with_a_variant_or_a_geometry(tmp_path: Path, parti
             pl.read_parquet(path)
 
 
-def test_only_our_box_of_two_points_beside_the_antimeridian_wraps(tmp_path: Path) -> None:
+def test_only_our_box_next_to_the_antimeridian_wraps(tmp_path: Path) -> None:
     points = geo.from_points([179.0, -179.0], [-17.0, -18.0])
     table = pa.Table.from_arrays([points], schema=pa.schema([geo.geometry_field("geom")]))
     pqext.write_table(table, tmp_path / "pqext.parquet")
@@ -134,7 +134,7 @@ def test_only_our_box_of_two_points_beside_the_antimeridian_wraps(tmp_path: Path
     assert boxes == {"pqext": (179.0, -179.0), "pyarrow": (-179.0, 179.0), "duckdb": (-179.0, 179.0)}
 
 
-def test_datafusion_opens_the_storage_struct_and_skips_by_no_leaf_of_it(partial: Path) -> None:
+def test_datafusion_reads_storage_structs_without_skipping_by_leaf(partial: Path) -> None:
     context = datafusion.SessionContext()
     schema = context.read_parquet(str(partial)).schema()
     assert [field.name for field in schema.field("event").type] == ["metadata", "value", "typed_value"]
@@ -145,7 +145,7 @@ def test_datafusion_opens_the_storage_struct_and_skips_by_no_leaf_of_it(partial:
         count_in_datafusion(peer_files.damaged(partial), leaf)
 
 
-def test_geopandas_needs_geoparquet_metadata_and_skips_by_boxes_and_by_leaves(tmp_path: Path) -> None:
+def test_geopandas_needs_geoparquet_metadata_and_skips_by_boxes_and_leaves(tmp_path: Path) -> None:
     table, last = peer_files.table(), tmp_path / "last.parquet"
     options = {"shredding": {"event": peer_files.CHOSEN}, "row_group_rows": peer_files.GROUP}
     pqext.write_table(table, last, geometry={"geom": "OGC:CRS84"}, **options)
@@ -163,7 +163,7 @@ def test_geopandas_needs_geoparquet_metadata_and_skips_by_boxes_and_by_leaves(tm
     assert len(geopandas.read_parquet(damaged, filters=by_leaf)) == peer_files.GROUP
 
 
-def test_a_covering_skips_row_groups_except_in_polars_and_datafusion(covered: Path) -> None:
+def test_covering_skips_row_groups_except_in_polars_and_datafusion(covered: Path) -> None:
     box, least = peer_files.LAST_BOX, peer_files.LAST_BOX[1]
     assert pqext.scan(covered, filter=pqext.col("geometry").intersects(box)).count() == peer_files.GROUP
     assert len(geopandas.read_parquet(covered, bbox=box)) == peer_files.GROUP
@@ -175,7 +175,7 @@ def test_a_covering_skips_row_groups_except_in_polars_and_datafusion(covered: Pa
         count_in_datafusion(covered, f"bbox['ymax'] >= {least}")
 
 
-def test_sql_and_joins_are_left_to_others(tmp_path: Path) -> None:
+def test_other_engines_run_sql_and_joins(tmp_path: Path) -> None:
     path, table = tmp_path / "ids.parquet", pa.table({"id": [1, 2, 3]})
     pq.write_table(table, path)
     context = datafusion.SessionContext()
@@ -193,7 +193,7 @@ def test_sql_and_joins_are_left_to_others(tmp_path: Path) -> None:
         pqext.scan(path, filter="id IN (SELECT id FROM ids)").count()
 
 
-def test_duckdb_takes_a_shredding_schema_in_sql(tmp_path: Path) -> None:
+def test_duckdb_accepts_a_shredding_schema_in_sql(tmp_path: Path) -> None:
     path = tmp_path / "duckdb.parquet"
     with duckdb.connect() as connection:
         connection.sql("""CREATE TABLE t AS SELECT '{"mag": 4.5, "place": "Fiji"}'::JSON::VARIANT AS event""")

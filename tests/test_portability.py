@@ -73,7 +73,7 @@ def takes_encoding(call: ast.Call) -> bool:
     return True
 
 
-def test_no_module_relies_on_one_system() -> None:
+def test_no_module_depends_on_one_operating_system() -> None:
     found = {
         f"{path.relative_to(ROOT)}, {fault}"
         for path in sorted((ROOT / "pqext").rglob("*.py"))
@@ -89,11 +89,11 @@ def test_no_module_relies_on_one_system() -> None:
         "p.read_text()", "p.write_text('x')", "q = '/tmp/x'",
     ],
 )  # fmt: skip
-def test_what_relies_on_one_system_is_seen(code: str) -> None:
+def test_platform_dependent_code_is_detected(code: str) -> None:
     assert list(faults(code))
 
 
-def test_files_are_read_and_written_without_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_and_written_without_vector_io(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows has neither preadv nor writev."""
     monkeypatch.delattr(source.os, "preadv", raising=False)
     monkeypatch.delattr(sink.os, "writev", raising=False)
@@ -121,7 +121,7 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell which files are open")
 @pytest.mark.usefixtures("on_windows")
-def test_a_file_is_rewritten_in_place_when_it_is_closed(tmp_path: Path) -> None:
+def test_file_is_rewritten_in_place_on_close(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     column = variant.parse_json(pa.array(['{"a": 1}']))
     pqext.write_table(pa.table([column], schema=pa.schema([variant.variant_field("v")])), path)
@@ -133,20 +133,20 @@ def test_a_file_is_rewritten_in_place_when_it_is_closed(tmp_path: Path) -> None:
     assert len(pqext.read_table(path)) == 2
 
 
-def test_paths_with_a_drive_are_no_urls() -> None:
+def test_paths_with_a_drive_are_not_urls() -> None:
     for path in (r"C:\data\x.parquet", "C:/data/x.parquet", r"\\server\share\x.parquet", "c:x.parquet"):
         assert scheme_of(path) is None
     assert scheme_of("s3://bucket/x.parquet") == "s3"
 
 
-def test_uris_of_files_name_drives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_uris_may_contain_drives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert files.local_path("file:///C:/a%20b") == "/C:/a b"
     monkeypatch.setattr(local_paths, "ON_WINDOWS", True)
     assert files.local_path("file:///C:/a%20b") == "C:/a b"
     assert files.local_path("file:/home/x") == "/home/x"
 
 
-def test_a_journal_leads_nowhere_by_drives_or_backslashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journal_paths_reject_drives_and_backslashes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (r"..\x.parquet", r"a\..\..\x", "C:x", r"\x"):
         assert folders._inside(name) == name
     monkeypatch.setattr(local_paths, "ON_WINDOWS", True)
@@ -156,7 +156,7 @@ def test_a_journal_leads_nowhere_by_drives_or_backslashes(monkeypatch: pytest.Mo
     assert folders._inside("a/x.parquet") == "a/x.parquet"
 
 
-def test_paths_on_several_drives_have_nothing_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_on_different_drives_have_no_common_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(paths: Any) -> str:
         raise ValueError("Paths don't have the same drive")
 
@@ -170,7 +170,7 @@ def test_paths_on_several_drives_have_nothing_in_common(tmp_path: Path, monkeypa
     assert len(pqext.read_table(parts)) == 2
 
 
-def test_saves_need_no_locks_and_no_flushing_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saves_need_neither_locks_nor_folder_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows has no fcntl, and opens no folders."""
     importing, opening = builtins.__import__, os.open
 
@@ -196,14 +196,14 @@ def test_saves_need_no_locks_and_no_flushing_of_folders(tmp_path: Path, monkeypa
     assert sorted(pqext.read_table(tmp_path)["i"].to_pylist()) == [1, 2]
 
 
-def test_notes_need_no_flags_of_posix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_are_read_without_posix_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "note").write_bytes(b"a\r\nb")
     monkeypatch.delattr(os, "O_NONBLOCK", raising=False)
     assert manifests.read_note(str(tmp_path / "note")) == b"a\r\nb"
 
 
 @pytest.mark.slow
-def test_a_terminal_that_lacks_characters_ends_no_command(tmp_path: Path) -> None:
+def test_terminal_without_unicode_does_not_abort_a_command(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"Straße…": ["東京"]}), path)
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}

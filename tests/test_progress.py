@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_dataset_counts_rows(tmp_path: Path) -> None:
+def test_dataset_progress_counts_rows(tmp_path: Path) -> None:
     calls = Calls()
     pqext.write_dataset(TABLE, tmp_path / "table", progress=calls)
     calls.check(300, 300)
@@ -49,7 +49,7 @@ def test_a_dataset_counts_rows(tmp_path: Path) -> None:
     calls.check(None, 300)
 
 
-def test_verification_counts_column_chunks_of_each_check(path: Path) -> None:
+def test_verify_progress_counts_column_chunks_of_each_check(path: Path) -> None:
     with pqext.open(path) as file:
         chunks = len(file.row_groups) * len(file.schema.leaves)
     calls = Calls()
@@ -62,20 +62,20 @@ def test_verification_counts_column_chunks_of_each_check(path: Path) -> None:
     assert calls.finished == [1, 2, 3]
 
 
-def test_recovery_counts_row_groups(path: Path) -> None:
+def test_recovery_progress_counts_row_groups(path: Path) -> None:
     calls = Calls()
     assert pqext.recover(path.read_bytes()[:-1], io.BytesIO(), progress=calls).rows == 300
     assert calls.finished == [1, 2, 3]
     assert calls.totals == {3}
 
 
-def test_rewrites_count_rows(path: Path) -> None:
+def test_rewrite_progress_counts_rows(path: Path) -> None:
     calls = Calls()
     pqext.repair(path, io.BytesIO(), progress=calls)
     calls.check(300, 300)
 
 
-def test_an_error_of_the_callback_ends_a_save_without_files(tmp_path: Path) -> None:
+def test_callback_error_aborts_a_save_without_files(tmp_path: Path) -> None:
     def stop(finished: int, total: int | None, /) -> None:
         raise KeyError("stop")
 

@@ -22,7 +22,7 @@ LAZY = ("pqext", "pqext.geo", "pqext.table_metrics", "pqext.skipping", "pqext.sp
 
 
 @pytest.mark.parametrize("name", ["join", "nearest", "read_geopandas"])
-def test_stubs_of_functions_above_geo_have_their_parameters(name: str) -> None:
+def test_stubs_above_geo_have_the_parameters_of_their_functions(name: str) -> None:
     stub = ast.parse((ROOT / "pqext/geo/__init__.pyi").read_text("utf-8"))
     (declared,) = (node.args for node in stub.body if isinstance(node, ast.FunctionDef) and node.name == name)
     keywords = [] if declared.kwarg is None else [declared.kwarg]
@@ -31,7 +31,7 @@ def test_stubs_of_functions_above_geo_have_their_parameters(name: str) -> None:
 
 
 @pytest.mark.parametrize("module", [*LAZY, "pqext.encryption", "pqext.extension", "pqext.filters"])
-def test_every_public_name_is_there_and_listed(module: str) -> None:
+def test_every_public_name_exists_and_is_listed(module: str) -> None:
     package = import_module(module)
     assert [name for name in package.__all__ if getattr(package, name, None) is None] == []
     assert set(package.__all__) <= set(dir(package))
@@ -40,7 +40,7 @@ def test_every_public_name_is_there_and_listed(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", [*LAZY, "pqext.encryption", "pqext.extension", "pqext.filters"])
-def test_every_public_name_has_a_place_in_the_reference(module: str) -> None:
+def test_every_public_name_is_in_the_reference(module: str) -> None:
     text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
     told = {_at(path) for path in re.findall(r"^::: pqext\.([\w.]+)$", text, re.MULTILINE)}
     package = import_module(module)
@@ -56,18 +56,18 @@ def _at(path: str) -> Any:
     return found
 
 
-def test_the_version_is_that_of_the_project() -> None:
+def test_version_matches_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert pqext.__version__ == project["version"]
 
 
-def test_the_package_runs_as_a_command() -> None:
+def test_package_runs_as_a_command() -> None:
     shown = subprocess.run([sys.executable, "-m", "pqext", "--help"], capture_output=True, text=True, check=True)
     assert "verify" in shown.stdout
 
 
 @pytest.mark.parametrize("kind", [pqext.ReadOptions, pqext.WriteOptions])
-def test_help_of_options_tells_every_field(kind: type) -> None:
+def test_option_help_describes_every_field(kind: type) -> None:
     text = inspect.getdoc(kind) or ""
     assert [one.name for one in dataclasses.fields(kind) if f"\n    {one.name}: " not in text] == []
     assert "in bytes of Arrow data" in text or "Verify the CRC of each page" in text

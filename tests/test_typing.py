@@ -59,20 +59,20 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("keywords", "options"), [(ReadKeywords, ReadOptions), (WriteKeywords, WriteOptions)])
-def test_keywords_are_the_fields_of_the_options(keywords: Any, options: Any) -> None:
+def test_keywords_match_the_option_fields(keywords: Any, options: Any) -> None:
     fields = {name: hint for name, hint in get_type_hints(options).items() if name in options.__dataclass_fields__}
     assert get_type_hints(keywords) == fields
     assert keywords.__total__ is False
 
 
-def test_keywords_of_scan_are_its_arguments() -> None:
+def test_keywords_of_scan_match_its_arguments() -> None:
     hints = get_type_hints(pqext.scan, localns={"Expression": Expression})
     own = [one.name for one in inspect.signature(pqext.scan).parameters.values() if one.kind is one.KEYWORD_ONLY]
     assert get_type_hints(ScanKeywords) == get_type_hints(ReadKeywords) | {name: hints[name] for name in own}
 
 
 @pytest.mark.slow
-def test_a_type_checker_knows_every_option(tmp_path: Path) -> None:
+def test_type_checker_accepts_every_option(tmp_path: Path) -> None:
     head = "import pqext\nfrom pqext import geo, spark, variant\n"
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(head + "\n".join(WRONG) + "\n")

@@ -55,7 +55,7 @@ def stored_share(path: Path) -> float:
     return float(left / (left + typed))
 
 
-def test_conversion_reports_the_share_of_values_in_the_residual(tmp_path: Path) -> None:
+def test_residual_share_is_reported(tmp_path: Path) -> None:
     source, dest = tmp_path / "in.ndjson", tmp_path / "out.parquet"
     source.write_text("".join(f'{{"x": {i if i % 8 == 0 else i / 7}, "y": [1]}}\n' for i in range(2000)))
     result = run(source, dest, "--row-group-rows", 700)
@@ -66,7 +66,7 @@ def test_conversion_reports_the_share_of_values_in_the_residual(tmp_path: Path) 
     assert stored_share(dest) == 0
 
 
-def test_json_lines_become_a_shredded_variant_column(lines: Path, tmp_path: Path) -> None:
+def test_json_lines_are_converted_to_a_shredded_variant_column(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     result = run(lines, dest)
     assert result.exit_code == 0
@@ -78,7 +78,7 @@ def test_json_lines_become_a_shredded_variant_column(lines: Path, tmp_path: Path
     assert pqext.verify(dest).ok
 
 
-def test_shredding_is_chosen_inferred_or_none(lines: Path, tmp_path: Path) -> None:
+def test_shredding_is_explicit_inferred_or_off(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     run(lines, dest, "--shredding", "id INT", "--variant", "v")
     typed = pq.read_schema(dest).field("v").type.field("typed_value").type
@@ -91,7 +91,7 @@ def test_shredding_is_chosen_inferred_or_none(lines: Path, tmp_path: Path) -> No
         assert run(lines, dest, "--shredding", wrong).exit_code == 2
 
 
-def test_documents_over_many_lines_and_arrays_are_read(tmp_path: Path) -> None:
+def test_multiline_documents_and_arrays_are_read(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
     given = [json.loads(line) for line in LINES]
     for text in (json.dumps(given, indent=2), "\n".join(json.dumps(one, indent=2) for one in given)):
@@ -103,7 +103,7 @@ def test_documents_over_many_lines_and_arrays_are_read(tmp_path: Path) -> None:
     assert documents(dest) == [[1], [2]]
 
 
-def test_points_wkt_and_geojson_become_geometries(tmp_path: Path) -> None:
+def test_points_wkt_and_geojson_are_converted_to_geometries(tmp_path: Path) -> None:
     shapes = [shapely.Point(1, 2), shapely.LineString([(0, 0), (3, 4)])]
     path, dest = tmp_path / "in.ndjson", tmp_path / "out.parquet"
     at = {"x": 1.5, "y": 2}
@@ -120,7 +120,7 @@ def test_points_wkt_and_geojson_become_geometries(tmp_path: Path) -> None:
         assert {node.logical_name for node in file.schema.root.children} == {"VARIANT", "GEOGRAPHY"}
 
 
-def test_missing_coordinates_are_null_and_told_where_no_row_has_any(lines: Path, tmp_path: Path) -> None:
+def test_missing_coordinates_are_null_and_absent_ones_are_reported(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     assert "no row" not in run(lines, dest, "--geometry", "at.x,at.y").output
     assert pq.read_table(dest)["geom"].is_valid().to_pylist() == [True, True, False]
@@ -131,7 +131,7 @@ def test_missing_coordinates_are_null_and_told_where_no_row_has_any(lines: Path,
     assert not dest.exists()
 
 
-def test_several_inputs_patterns_folders_and_compressed_files(lines: Path, tmp_path: Path) -> None:
+def test_inputs_may_be_files_patterns_folders_and_compressed(lines: Path, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     (folder / "b.ndjson.gz").write_bytes(gzip.compress(b'{"id": 5}\n'))
@@ -143,7 +143,7 @@ def test_several_inputs_patterns_folders_and_compressed_files(lines: Path, tmp_p
         assert variant.get(table["value"], "$.id", "int64").to_pylist() == [1, 2, 3, 4, 5]
 
 
-def test_options_of_the_file_reach_it(lines: Path, tmp_path: Path) -> None:
+def test_writer_options_apply_to_the_file(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     options = [
         "--compression", "zstd", "--compression-level", "9", "--row-group-rows", "2", "--geometry", "at.x,at.y",
@@ -163,7 +163,7 @@ def test_options_of_the_file_reach_it(lines: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("how", "kept"), [("null", [{"id": 1}, None, {"id": 3}]), ("skip", [{"id": 1}, {"id": 3}])])
-def test_lines_that_are_not_json_become_null_or_are_left_out(tmp_path: Path, how: str, kept: list[object]) -> None:
+def test_lines_that_are_not_json_become_null_or_are_skipped(tmp_path: Path, how: str, kept: list[object]) -> None:
     path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
     path.write_text('{"id": 1}\n{"id": \n{"id": 3}\n')
     result = run(path, dest, "--on-error", how)
@@ -173,7 +173,7 @@ def test_lines_that_are_not_json_become_null_or_are_left_out(tmp_path: Path, how
     assert f"{path}, line 2, byte" in result.output
 
 
-def test_a_fault_stops_the_work_and_leaves_nothing(tmp_path: Path) -> None:
+def test_invalid_input_aborts_and_leaves_no_file(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
     path.write_text('{"id": 1}\nno\n')
     result = run(path, dest)
@@ -188,7 +188,7 @@ def test_a_fault_stops_the_work_and_leaves_nothing(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["in.json"]
 
 
-def test_texts_that_are_no_geometry_become_null_or_cost_their_row(tmp_path: Path) -> None:
+def test_text_that_is_not_a_geometry_becomes_null_or_skips_its_row(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
     path.write_text("".join(json.dumps({"g": f"POINT ({n} 0)" if n % 7 else "?"}) + "\n" for n in range(100)))
     bad = len(range(0, 100, 7))
@@ -201,7 +201,7 @@ def test_texts_that_are_no_geometry_become_null_or_cost_their_row(tmp_path: Path
     assert shapely.get_x(points).tolist() == [n for n in range(100) if n % 7]
 
 
-def test_csv_keeps_its_columns(tmp_path: Path) -> None:
+def test_csv_columns_are_preserved(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text('zip,lon,lat,extra\n01234,1.5,2,"{""a"": 1}"\n99999,3,4,\n')
     result = run(path, dest, "--types", "zip STRING", "--geometry", "lon,lat", "--json", "extra")
@@ -243,7 +243,7 @@ def test_csv_delimiter_is_the_option_or_detected(tmp_path: Path) -> None:
         assert run(path, dest, "--force", "--delimiter", wrong).exit_code == 2
 
 
-def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
+def test_options_of_another_format_are_rejected(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text('id,meta\n1,"{""a"": 1}"\n')
     result = run(path, dest, "--variant", "meta")
@@ -258,7 +258,7 @@ def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
     assert not dest.exists()
 
 
-def test_rows_of_csv_with_too_many_values_are_left_out_on_demand(tmp_path: Path) -> None:
+def test_csv_rows_with_too_many_values_are_skipped_on_request(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text("a,b\n1,2\n3,4,5\n6,7\n")
     assert run(path, dest).exit_code != 0
@@ -266,7 +266,7 @@ def test_rows_of_csv_with_too_many_values_are_left_out_on_demand(tmp_path: Path)
     assert pq.read_table(dest).to_pydict() == {"a": [1, 6], "b": [2, 7]}
 
 
-def test_threads_that_read_csv_leave_the_hook_of_errors_as_it_was() -> None:
+def test_csv_threads_do_not_change_the_exception_hook() -> None:
     before, first, second = sys.unraisablehook, told_once(), told_once()
     first.__enter__()
     thread = threading.Thread(target=second.__enter__)
@@ -285,7 +285,7 @@ def test_threads_that_read_csv_leave_the_hook_of_errors_as_it_was() -> None:
         (b"a,b\n1,2\n\xff\n", "2 columns, got 1"),
     ],
 )
-def test_csv_of_repeated_names_or_ragged_rows_that_are_not_utf_8_is_refused(
+def test_csv_with_duplicate_names_or_ragged_non_utf8_rows_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: bytes, told: str
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", lambda told: print(told.exc_value, file=sys.stderr))
@@ -297,7 +297,7 @@ def test_csv_of_repeated_names_or_ragged_rows_that_are_not_utf_8_is_refused(
 
 
 @pytest.mark.parametrize("mode", ["stop", "skip"])
-def test_csv_that_ends_within_quotes_is_refused(tmp_path: Path, mode: str) -> None:
+def test_csv_with_an_unclosed_quote_is_rejected(tmp_path: Path, mode: str) -> None:
     """Else all rows behind the quote were a part of one field."""
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     for heading in ('id,t\n1,"a', 't\n"a', '"t\nu",id\n"x\ny",q\nz,"b'):
@@ -311,7 +311,7 @@ def test_csv_that_ends_within_quotes_is_refused(tmp_path: Path, mode: str) -> No
     assert pq.read_table(dest).to_pydict() == {"t\nu": ["x\ny", "z"], "id": [1, 2]}
 
 
-def test_csv_whose_rows_are_too_long_is_refused_and_the_process_ends_by_itself(tmp_path: Path) -> None:
+def test_csv_with_overlong_rows_is_rejected_and_the_process_exits(tmp_path: Path) -> None:
     """A thread that still read ahead while the interpreter ended aborted the process."""
     path = tmp_path / "in.csv"
     path.write_bytes(b'a,b\n1,"' + b"x\n" * (20 << 20))
@@ -321,7 +321,7 @@ def test_csv_whose_rows_are_too_long_is_refused_and_the_process_ends_by_itself(t
     assert os.listdir(tmp_path) == ["in.csv"]
 
 
-def test_csv_of_long_names_is_read(tmp_path: Path) -> None:
+def test_csv_with_long_names_is_read(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     for start in (f"{'a' * 100_000},b\n", f'"{"a" * 100_000}",b\n', "\n" * 100_000 + "a\n"):
         path.write_text(f"{start}1{',2' if 'b' in start else ''}\n")
@@ -333,7 +333,7 @@ def test_csv_of_long_names_is_read(tmp_path: Path) -> None:
     assert "column names are not valid UTF-8; pass --encoding" in str(run(path, dest).exception)
 
 
-def test_long_rows_of_csv_that_are_left_out_are_told_in_short(tmp_path: Path) -> None:
+def test_skipped_long_csv_rows_are_reported_briefly(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text(f"a,b\n1,2,{'x' * 100_000}\n1,2\n")
     result = run(path, dest, "--on-error", "skip")
@@ -342,7 +342,7 @@ def test_long_rows_of_csv_that_are_left_out_are_told_in_short(tmp_path: Path) ->
     assert len(result.output) < 1000
 
 
-def test_geojson_gives_a_geometry_and_its_properties(tmp_path: Path) -> None:
+def test_geojson_is_converted_to_a_geometry_and_its_properties(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
     feature = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"name": "a"}}
     path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature, feature]}))
@@ -352,7 +352,7 @@ def test_geojson_gives_a_geometry_and_its_properties(tmp_path: Path) -> None:
     assert shapely.from_wkb(table["geometry"][0].as_py()) == shapely.Point(1, 2)
 
 
-def test_parquet_is_written_anew(lines: Path, tmp_path: Path) -> None:
+def test_parquet_is_rewritten(lines: Path, tmp_path: Path) -> None:
     first, dest = tmp_path / "first.parquet", tmp_path / "second.parquet"
     run(lines, first, "--shredding", "none")
     assert run(first, first, dest, "--shredding", "value=id INT", "--compression", "gzip").exit_code == 0
@@ -364,14 +364,14 @@ def test_parquet_is_written_anew(lines: Path, tmp_path: Path) -> None:
     assert len(pq.read_table(dest, columns=[])) == 6
 
 
-def test_standard_input_and_output() -> None:
+def test_standard_input_and_output_are_supported() -> None:
     done = subprocess.run([*COMMAND, "-", "-"], input="\n".join(LINES).encode(), capture_output=True, check=True)
     table = pqext.read_table(pa.BufferReader(done.stdout))
     assert variant.get(table["value"], "$.id", "int64").to_pylist() == [1, 2, 3]
     assert done.stderr.decode() == "3 rows\n"
 
 
-def test_data_is_never_taken_for_the_output(lines: Path, tmp_path: Path) -> None:
+def test_input_is_never_mistaken_for_the_output(lines: Path, tmp_path: Path) -> None:
     other = tmp_path / "more.ndjson"
     other.write_bytes(before := lines.read_bytes())
     result = run(lines, other)
@@ -380,7 +380,7 @@ def test_data_is_never_taken_for_the_output(lines: Path, tmp_path: Path) -> None
     assert other.read_bytes() == before
 
 
-def test_a_file_is_replaced_on_demand_only(lines: Path, tmp_path: Path) -> None:
+def test_existing_file_is_replaced_only_on_request(lines: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     assert run(lines, out, force=False).exit_code == 0
     before = out.read_bytes()
@@ -405,7 +405,7 @@ def test_a_file_is_replaced_on_demand_only(lines: Path, tmp_path: Path) -> None:
         (["in.ndjson", "out.parquet", "--wkt", "value=x"], 2), (["a.csv", "out.parquet", "--wkt", "nope"], 2),
     ],
 )  # fmt: skip
-def test_wrong_arguments_leave_nothing(
+def test_invalid_arguments_leave_no_file(
     lines: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], status: int
 ) -> None:
     monkeypatch.chdir(lines.parent)
@@ -414,7 +414,7 @@ def test_wrong_arguments_leave_nothing(
     assert sorted(os.listdir()) == ["a.csv", "in.ndjson"]
 
 
-def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+def test_interrupt_leaves_no_file(tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     # A shell's background jobs ignore the signal, and so does what they start.
     interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -437,7 +437,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_inputs_and_outputs_may_lie_in_stores(tmp_path: Path) -> None:
+def test_inputs_and_outputs_may_be_in_object_stores(tmp_path: Path) -> None:
     store = fsspec.filesystem("memory")
     store.pipe("/convert/a.ndjson", b'{"id": 1}\n{"id": 2}\n')
     store.pipe("/convert/b.ndjson.gz", gzip.compress(b'{"id": 3}\n'))
@@ -461,7 +461,7 @@ def test_inputs_and_outputs_may_lie_in_stores(tmp_path: Path) -> None:
     assert (written.exit_code, store.cat("/convert/out.csv")) == (0, b"id\n1\n2\n3\n")
 
 
-def test_a_path_that_is_there_but_holds_only_nulls_gives_nulls(tmp_path: Path) -> None:
+def test_path_with_only_null_values_returns_nulls(tmp_path: Path) -> None:
     source, dest = tmp_path / "in.ndjson", tmp_path / "out.parquet"
     source.write_text('{"lon": null, "lat": null}\n{"id": 1}\n')
     done = run(source, dest, "--geometry", "lon,lat")
@@ -469,7 +469,7 @@ def test_a_path_that_is_there_but_holds_only_nulls_gives_nulls(tmp_path: Path) -
     assert "no row has a value at lon, lat" in done.output
 
 
-def test_a_coordinate_in_csv_that_is_no_number_is_named(tmp_path: Path) -> None:
+def test_csv_coordinate_that_is_not_a_number_is_named(tmp_path: Path) -> None:
     source, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     source.write_text("lon,lat\n1,2\nabc,3\n")
     done = run(source, dest, "--geometry", "lon,lat")
@@ -479,12 +479,12 @@ def test_a_coordinate_in_csv_that_is_no_number_is_named(tmp_path: Path) -> None:
     assert pqext.read_table(dest).num_rows == 1
 
 
-def test_row_groups_are_as_large_as_those_of_the_writer() -> None:
+def test_row_groups_have_the_default_size_of_the_writer() -> None:
     default = next(option.default for option in convert.convert.params if option.name == "row_group_rows")
     assert default == pqext.WriteOptions().row_group_rows
 
 
-def test_a_missing_output_is_told(tmp_path: Path) -> None:
+def test_missing_output_argument_is_reported(tmp_path: Path) -> None:
     source = tmp_path / "c.csv"
     source.write_text("a\n1\n")
     result = run(source)
@@ -503,7 +503,7 @@ def test_a_missing_output_is_told(tmp_path: Path) -> None:
         ("[1, 2]", None),
     ],
 )
-def test_places_in_documents_are_pointed_out(document: str, advice: str | None, tmp_path: Path) -> None:
+def test_coordinates_in_documents_are_suggested_as_points(document: str, advice: str | None, tmp_path: Path) -> None:
     source, out = tmp_path / "in.ndjson", tmp_path / "out.parquet"
     source.write_text(f"{document}\n{document}\n")
     result = run(source, out)
@@ -515,7 +515,7 @@ def test_places_in_documents_are_pointed_out(document: str, advice: str | None, 
 
 
 @pytest.mark.parametrize(("name", "format"), [("b.csv", "csv"), ("b.json.gz", "json"), ("b.GEOJSON", "geojson")])
-def test_an_output_named_as_another_format_is_refused(name: str, format: str, lines: Path, tmp_path: Path) -> None:
+def test_output_with_a_foreign_suffix_is_rejected(name: str, format: str, lines: Path, tmp_path: Path) -> None:
     result = run(lines, tmp_path / name)
     assert result.exit_code == 2
     assert f"has the extension of a {format} file" in " ".join(result.stderr.replace("│", " ").split())
@@ -523,7 +523,7 @@ def test_an_output_named_as_another_format_is_refused(name: str, format: str, li
     assert run(lines, tmp_path / "b").exit_code == 0  # which names no format
 
 
-def test_what_is_written_is_kept_safe_as_asked(lines: Path, tmp_path: Path) -> None:
+def test_durability_and_footer_options_apply_to_the_output(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     options = ["--checkpoint", "1", "--durable", "--footer", "thrift+flatbuffers", "--row-group-rows", "2"]
     assert run(lines, dest, *options).exit_code == 0
@@ -546,17 +546,17 @@ def test_what_is_written_is_kept_safe_as_asked(lines: Path, tmp_path: Path) -> N
         ("2m", pqext.Checkpoint(seconds=120)),
     ],
 )
-def test_a_checkpoint_is_a_number_with_or_without_a_unit(text: str, expected: pqext.Checkpoint) -> None:
+def test_checkpoint_is_a_number_with_an_optional_unit(text: str, expected: pqext.Checkpoint) -> None:
     assert parse_checkpoint(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "-1", "1.5", "5q", "1e3", "0s"])
-def test_other_checkpoints_are_refused(text: str, lines: Path, tmp_path: Path) -> None:
+def test_invalid_checkpoints_are_rejected(text: str, lines: Path, tmp_path: Path) -> None:
     result = run(lines, tmp_path / "out.parquet", "--checkpoint", text)
     assert result.exit_code == 2
     assert "64MB" in result.output
 
 
-def test_a_file_is_not_both_replaced_and_added_to(lines: Path, tmp_path: Path) -> None:
+def test_overwrite_and_append_exclude_each_other(lines: Path, tmp_path: Path) -> None:
     assert "mutually exclusive" in run(lines, tmp_path / "out.parquet", "--append").output
     assert run(lines, "-", "--append", force=False).exit_code == 2

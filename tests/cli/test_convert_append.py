@@ -40,7 +40,7 @@ def refused(path: Path, dest: object, *options: str) -> str:
 
 
 @pytest.mark.parametrize("shredding", ["infer", "none", "a BIGINT, c ARRAY<DECIMAL(9,2)>"])
-def test_documents_are_shredded_as_those_of_the_file(inputs: tuple[Path, Path], tmp_path: Path, shredding: str) -> None:
+def test_documents_are_shredded_like_the_file(inputs: tuple[Path, Path], tmp_path: Path, shredding: str) -> None:
     dest = tmp_path / "out.parquet"
     assert run(inputs[0], dest, "--shredding", shredding, force=False).exit_code == 0
     before = pq.read_schema(dest)
@@ -51,7 +51,7 @@ def test_documents_are_shredded_as_those_of_the_file(inputs: tuple[Path, Path], 
     assert pqext.verify(dest).ok
 
 
-def test_documents_go_to_the_only_variant_column(inputs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_documents_are_appended_to_the_only_variant_column(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     run(inputs[0], dest, "--variant", "event", force=False)
     added(inputs[1], dest)
@@ -59,14 +59,14 @@ def test_documents_go_to_the_only_variant_column(inputs: tuple[Path, Path], tmp_
     assert "column 'event' is missing; column 'v' is not in the file" in refused(inputs[1], dest, "--variant", "v")
 
 
-def test_another_shredding_is_refused(inputs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_different_shredding_is_rejected(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     run(inputs[0], dest, "--shredding", "a INT", force=False)
     for schema in ("a BIGINT", "none", "value=b STRING"):
         assert "another shredding in the file, STRUCT<a: INT>" in refused(inputs[1], dest, "--shredding", schema)
 
 
-def test_variants_of_parquet_files_are_shredded_as_those_of_the_file(tmp_path: Path) -> None:
+def test_variants_of_parquet_files_are_shredded_like_the_file(tmp_path: Path) -> None:
     table = pa.table({"value": variant.parse_json(pa.array(SECOND.splitlines()))})
     pqext.write_table(table, tmp_path / "in.parquet")
     (tmp_path / "first.ndjson").write_text(FIRST, "utf-8")
@@ -79,7 +79,7 @@ def test_variants_of_parquet_files_are_shredded_as_those_of_the_file(tmp_path: P
     assert "column 'value' has another shredding" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
 
 
-def test_numbers_of_csv_have_the_types_of_the_file(tmp_path: Path) -> None:
+def test_csv_numbers_use_the_types_of_the_file(tmp_path: Path) -> None:
     dest, first, second = (tmp_path / name for name in ("out.parquet", "first.csv", "second.csv"))
     first.write_text("zip,price\n01234,1.50\n", "utf-8")
     second.write_text("price,zip\n2,99999\n", "utf-8")
@@ -89,7 +89,7 @@ def test_numbers_of_csv_have_the_types_of_the_file(tmp_path: Path) -> None:
     assert pq.read_table(dest)["zip"].to_pylist() == ["01234", "99999"]
 
 
-def test_geometries_are_made_in_the_crs_of_the_file(inputs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_geometries_use_the_crs_of_the_file(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     inputs[0].write_text('{"x": 1, "y": 2}\n', "utf-8")
     run(inputs[0], dest, "--geometry", "g=x,y", "--crs", "EPSG:4326", "--edges", "spherical", force=False)
@@ -101,6 +101,6 @@ def test_geometries_are_made_in_the_crs_of_the_file(inputs: tuple[Path, Path], t
 
 
 @pytest.mark.parametrize("dest", ["s3://no-such-bucket/a.parquet", "https://host.invalid/a.parquet", "gs://b/a.parquet"])
-def test_files_of_stores_are_refused_at_once(inputs: tuple[Path, Path], dest: str) -> None:
+def test_files_in_object_stores_are_rejected_immediately(inputs: tuple[Path, Path], dest: str) -> None:
     told = refused(inputs[0], dest)
     assert "append needs a local file, since stores replace complete files: write the rows to another file" in told

@@ -74,7 +74,7 @@ def test_integers_beyond_int64_after_the_first_block_are_exact(
 @pytest.mark.parametrize(
     ("value", "type"), [(BIG, "DECIMAL(38,0)"), pytest.param(10**40, "STRING", marks=pytest.mark.slow)]
 )
-def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path, value: int, type: str) -> None:
+def test_pipe_that_cannot_be_reread_names_the_type_option(path: Path, value: int, type: str) -> None:
     text = "id\n" + "123456789012345\n" * (csv_input.BLOCK_BYTES // 8) + f"{value}\n"
     command = [sys.executable, "-m", "pqext", "convert", "-", str(path.parent / "out.parquet"), "--input-format", "csv"]
     done = subprocess.run(command, input=text.encode(), capture_output=True)
@@ -89,7 +89,7 @@ def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path, val
 @pytest.mark.parametrize(("name", "text", "is_advised"), [
     ("in.txt", "id,n\n1,2\n", True), ("in", "name,n\n", True), ("in.ndjson", "id,n\n", False),
 ])  # fmt: skip
-def test_text_that_is_not_json_names_the_option_for_csv(path: Path, name: str, text: str, is_advised: bool) -> None:
+def test_error_for_invalid_json_names_the_csv_option(path: Path, name: str, text: str, is_advised: bool) -> None:
     (path.parent / name).write_text(text)
     result = convert(path.parent / name)
     assert result.exit_code == 1
@@ -109,7 +109,7 @@ def test_integers_of_more_than_38_digits_are_text(
 
 
 @given(st.lists(st.one_of(st.integers(), st.integers(-(1 << 70), 1 << 70)), min_size=1), st.integers(16, 200))
-def test_integers_of_any_size_are_those_of_the_text(values: list[int], block: int) -> None:
+def test_integers_of_any_size_match_the_text(values: list[int], block: int) -> None:
     before, csv_input.BLOCK_BYTES = csv_input.BLOCK_BYTES, max(block, max(len(str(value)) for value in values) + 2)
     try:
         form, losses = csv_input.CsvOptions(), csv_input.Losses()
@@ -126,7 +126,7 @@ def test_integers_of_any_size_are_those_of_the_text(values: list[int], block: in
     assert list(map(int, column)) == values
 
 
-def test_text_in_another_encoding_is_an_error_that_names_row_and_column(path: Path) -> None:
+def test_wrong_text_encoding_is_an_error_with_row_and_column(path: Path) -> None:
     path.write_bytes("name,n\nabc,1\ncafé,2\n".encode("latin-1"))
     result = convert(path)
     assert result.exit_code == 1
@@ -137,7 +137,7 @@ def test_text_in_another_encoding_is_an_error_that_names_row_and_column(path: Pa
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "cp1252", "shift_jis"])
-def test_text_is_read_in_its_encoding(path: Path, encoding: str) -> None:
+def test_text_is_read_in_the_specified_encoding(path: Path, encoding: str) -> None:
     word = "日本" if encoding == "shift_jis" else "café"
     path.write_bytes(f"name,n\nabc,1\n{word},2\n{word},3".encode(encoding))
     table = converted(path, "--encoding", encoding)
@@ -146,7 +146,7 @@ def test_text_is_read_in_its_encoding(path: Path, encoding: str) -> None:
         assert "--encoding utf-16" in str(convert(path).exception)
 
 
-def test_an_encoding_that_is_unknown_or_wrong_is_an_error(path: Path) -> None:
+def test_unknown_or_wrong_encoding_is_an_error(path: Path) -> None:
     path.write_bytes(b"a\n\x81\n")
     assert convert(path, "--encoding", "latin-9000").exit_code == 2
     wrong = convert(path, "--encoding", "cp1252")
@@ -167,7 +167,7 @@ def test_errors_name_row_and_column(path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "row 3, column 'day'" in str(result.exception)
 
 
-def test_files_without_heading_have_numbered_or_chosen_names(path: Path) -> None:
+def test_headerless_files_have_numbered_or_specified_names(path: Path) -> None:
     path.write_text("1,a\n2,b\n")
     assert converted(path, "--no-header").to_pydict() == {"f0": [1, 2], "f1": ["a", "b"]}
     assert converted(path, "--names", "id, name").to_pydict() == {"id": [1, 2], "name": ["a", "b"]}
@@ -178,7 +178,7 @@ def test_files_without_heading_have_numbered_or_chosen_names(path: Path) -> None
     assert convert(path, "--names", "a").exit_code == 1
 
 
-def test_comment_lines_and_leading_lines_are_skipped_as_duckdb_does(path: Path) -> None:
+def test_comments_and_leading_lines_are_skipped_like_in_duckdb(path: Path) -> None:
     path.write_text('made by hand\n# one\na,b\n1,"x\n# kept\n"\n#,2\n3,"#"\n# end')
     table = converted(path, "--skip-rows", "1", "--comment", "#")
     expected = duckdb.sql(f"FROM read_csv('{path}', skip=1, comment='#', header=true, delim=',')").fetchall()
@@ -192,7 +192,7 @@ _FIELDS = st.sampled_from(["1", 'a"b', "# x\n# y", "#", "x\n", "", "é", ","])
     st.lists(st.one_of(st.sampled_from(["#", '# "', "#a,b"]), st.tuples(_FIELDS, _FIELDS))),
     st.integers(1, 60), st.integers(1, 60), st.sampled_from(["\n", "\r\n"]),
 )  # fmt: skip
-def test_comments_are_found_wherever_the_file_is_cut(lines: list[object], cut: int, size: int, end: str) -> None:
+def test_comments_are_recognised_across_block_boundaries(lines: list[object], cut: int, size: int, end: str) -> None:
     rows = [line if isinstance(line, str) else ",".join(map(_quoted, line)) for line in lines]  # type: ignore[call-overload]
     kept = [row for row, line in zip(rows, lines, strict=True) if not isinstance(line, str)]
     before, csv_text._CHUNK_BYTES = csv_text._CHUNK_BYTES, cut
@@ -208,7 +208,7 @@ def _quoted(field: str) -> str:
     return '"' + field.replace('"', '""') + '"'
 
 
-def test_numbers_and_dates_have_local_formats(path: Path) -> None:
+def test_numbers_and_dates_may_use_local_formats(path: Path) -> None:
     path.write_text("price;day;at;iso\n1,5;31.12.2024;31.12.2024 07:30;2024-12-31\n2;01.02.2024;01.02.2024 00:00;\n")
     table = converted(path, "--decimal-comma", "--date-format", "%d.%m.%Y", "--date-format", "%d.%m.%Y %H:%M")
     assert table.to_pylist() == [
@@ -223,7 +223,7 @@ def test_numbers_and_dates_have_local_formats(path: Path) -> None:
     assert "row 3, column 'day': 2024-12-31 05:00:00 is not a date" in str(convert(path, *typed).exception)
 
 
-def test_options_of_csv_are_refused_for_other_input(path: Path) -> None:
+def test_csv_options_are_rejected_for_other_input(path: Path) -> None:
     path = path.with_suffix(".ndjson")
     path.write_text("1\n")
     for option in (["--encoding", "latin-1"], ["--no-header"], ["--skip-rows", "1"], ["--decimal-comma"]):
@@ -240,7 +240,7 @@ def test_options_of_csv_are_refused_for_other_input(path: Path) -> None:
      ["10", "100"], ["1.05", "2.005"]],
     ids=" ".join,
 )  # fmt: skip
-def test_numbers_with_leading_zeros_are_text_as_in_duckdb(tmp_path: Path, values: list[str]) -> None:
+def test_leading_zeros_make_text_like_in_duckdb(tmp_path: Path, values: list[str]) -> None:
     path = tmp_path / "in.csv"
     path.write_text("zip,n\n" + "".join(f"{value},0\n" for value in values))
     expected = duckdb.sql(f"from '{path}'").to_arrow_table()
@@ -250,7 +250,7 @@ def test_numbers_with_leading_zeros_are_text_as_in_duckdb(tmp_path: Path, values
 
 
 @pytest.mark.parametrize("text", ["# made by hand\na,b\n1,2\n", "a,b\n1,2\n# more\n3,4\n", "a,b\n1,2\n% more\n"])
-def test_errors_about_rows_that_look_like_comments_name_the_option(tmp_path: Path, text: str) -> None:
+def test_errors_about_comment_like_rows_name_the_option(tmp_path: Path, text: str) -> None:
     path = tmp_path / "in.csv"
     path.write_text(text)
     failed = convert(path)

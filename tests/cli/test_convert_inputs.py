@@ -42,7 +42,7 @@ def convert(*arguments: object, input: bytes | None = None) -> Result:
     return CliRunner().invoke(app, ["convert", *map(str, arguments), "--force"], input=input)
 
 
-def test_geojson_named_json_is_detected(tmp_path: Path) -> None:
+def test_geojson_in_a_json_file_is_detected(tmp_path: Path) -> None:
     path, dest = tmp_path / "places.json", tmp_path / "out.parquet"
     path.write_text("\ufeff" + json.dumps(COLLECTION, indent=2), "utf-8")
     result = convert(path, dest)
@@ -61,7 +61,7 @@ def test_geojson_named_json_is_detected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"map": {"type": "FeatureCollection"}}\n{"map": 1}\n', '{"type": "Feature"}\n{}\n'])
-def test_documents_that_hold_geojson_stay_documents(text: str, tmp_path: Path) -> None:
+def test_documents_that_contain_geojson_remain_documents(text: str, tmp_path: Path) -> None:
     path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
     path.write_text(text)
     assert convert(path, dest).exit_code == 0
@@ -69,7 +69,7 @@ def test_documents_that_hold_geojson_stay_documents(text: str, tmp_path: Path) -
     assert pq.read_table(dest).num_rows == 2
 
 
-def test_geojson_among_other_json_is_refused(tmp_path: Path) -> None:
+def test_geojson_mixed_with_other_json_is_rejected(tmp_path: Path) -> None:
     for name, content in (("a.json", COLLECTION), ("b.json", {"a": 1})):
         (tmp_path / name).write_text(json.dumps(content))
     result = convert(tmp_path / "a.json", tmp_path / "b.json", tmp_path / "out.parquet")
@@ -77,7 +77,7 @@ def test_geojson_among_other_json_is_refused(tmp_path: Path) -> None:
     assert "several formats (geojson, json)" in " ".join(result.output.split())
 
 
-def test_properties_become_one_variant_column(tmp_path: Path) -> None:
+def test_properties_are_converted_to_one_variant_column(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
     path.write_text(json.dumps(COLLECTION))
     assert convert(path, dest, "--properties", "tags").exit_code == 0
@@ -89,14 +89,14 @@ def test_properties_become_one_variant_column(tmp_path: Path) -> None:
     assert convert(path, dest, "--input-format", "json", "--properties", "tags").exit_code == 2
 
 
-def test_a_property_called_geometry_leaves_the_geometries_another_name(tmp_path: Path) -> None:
+def test_property_named_geometry_renames_the_geometry_column(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
     path.write_text(json.dumps({**FEATURES[1], "properties": {"geometry": "round"}}))
     assert convert(path, dest).exit_code == 0
     assert pq.read_table(dest).to_pydict() == {"geom": [shapely.to_wkb(shapely.Point(1, 2))], "geometry": ["round"]}
 
 
-def test_features_of_very_many_names_are_an_error_that_names_the_option(tmp_path: Path) -> None:
+def test_features_with_too_many_names_are_an_error_that_names_the_option(tmp_path: Path) -> None:
     features = [{"type": "Feature", "geometry": None, "properties": {f"n{n}": n}} for n in range(20_000)]
     path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
     path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
@@ -111,7 +111,7 @@ def test_features_of_very_many_names_are_an_error_that_names_the_option(tmp_path
 
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress, zstd])
 @pytest.mark.parametrize("name", ["in.json", "in.csv", "in.geojson", "in"])
-def test_compressed_files_are_recognised_whatever_their_names(
+def test_compressed_files_are_recognised_under_any_name(
     tmp_path: Path, name: str, compress: Callable[[bytes], bytes]
 ) -> None:
     path, dest = tmp_path / name, tmp_path / "out.parquet"
@@ -132,7 +132,7 @@ def test_compressed_standard_input_is_recognised(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["xz", "gz"])
 @pytest.mark.parametrize("form", ["json", "csv", "geojson"])
-def test_compressed_files_that_are_cut_short_are_corrupt(tmp_path: Path, form: str, end: str) -> None:
+def test_truncated_compressed_files_are_corrupt(tmp_path: Path, form: str, end: str) -> None:
     path = tmp_path / f"in.{form}.{end}"
     lines = "".join(f'{{"a": {n * n}}}\n' for n in range(10_000)).encode()
     path.write_bytes((lzma if end == "xz" else gzip).compress(lines)[:-1000])
@@ -146,7 +146,7 @@ def test_compressed_files_that_are_cut_short_are_corrupt(tmp_path: Path, form: s
     [("a.gpkg", "GeoPackage", "ogr2ogr"), ("a.fgb", "FlatGeobuf", "ogr2ogr"), ("a.shp", "shapefile", "ogr2ogr"),
      ("a.arrow", "Arrow", "pyarrow.feather"), ("a.orc", "ORC", "pyarrow.orc")],
 )  # fmt: skip
-def test_formats_that_are_not_read_are_named_with_what_to_do(
+def test_unsupported_formats_are_named_with_a_remedy(
     name: str, format: str, advice: str, tmp_path: Path
 ) -> None:
     path, plain = tmp_path / name, tmp_path / "plain"
@@ -171,7 +171,7 @@ def pqext_file(folder: Path) -> Path:
     return folder / "a.parquet"
 
 
-def test_ranges_of_a_compressed_file_whose_name_does_not_say_so_are_refused(tmp_path: Path) -> None:
+def test_ranges_of_compressed_files_without_suffix_are_rejected(tmp_path: Path) -> None:
     """Tasks of Spark share out ranges of bytes, which would lose rows of a file that is decompressed."""
     path = tmp_path / "in.json"
     path.write_bytes(gzip.compress(b'{"a": 1}\n' * 100))

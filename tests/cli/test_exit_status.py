@@ -59,7 +59,7 @@ READS = ["head {}", "query {}", "count {}", "schema {}", "inspect {}", "map {}",
 
 @pytest.mark.parametrize("source", ["empty", "none.parquet", "none*.parquet", "text.parquet", "texts"])
 @pytest.mark.parametrize("command", READS)
-def test_files_that_are_missing_or_corrupt_are_no_usage_errors(
+def test_missing_and_corrupt_files_are_not_usage_errors(
     command: str, source: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = called(command.format(source), monkeypatch)
@@ -77,7 +77,7 @@ def test_files_that_are_missing_or_corrupt_are_no_usage_errors(
      "convert ragged.csv out.parquet", "convert open.csv out.parquet", "convert wide.csv ragged.csv out.parquet",
      "convert text.geojson out.parquet", "convert text.json out.parquet", "skipping drop none"],
 )  # fmt: skip
-def test_faults_of_input_are_no_usage_errors(
+def test_input_errors_are_not_usage_errors(
     arguments: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert called(arguments, monkeypatch) == 1
@@ -91,7 +91,7 @@ def test_faults_of_input_are_no_usage_errors(
     ["query good.parquet --select b", "head good.parquet --where b=1", "convert wide.csv",
      "query good.parquet --limit x", "head good.parquet --int96 d", "convert wide.csv out.parquet --types 'b INT'"],
 )  # fmt: skip
-def test_wrong_arguments_are_usage_errors(
+def test_invalid_arguments_are_usage_errors(
     arguments: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert called(arguments, monkeypatch) == 2

@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_shows_variants_as_json_and_geometries_as_wkt(file: Path) -> None:
+def test_table_shows_variants_as_json_and_geometries_as_wkt(file: Path) -> None:
     result = run("head", file)
     assert result.exit_code == 0
     rows = [line.split() for line in result.output.splitlines()]
@@ -49,7 +49,7 @@ def test_a_table_shows_variants_as_json_and_geometries_as_wkt(file: Path) -> Non
     ]
 
 
-def test_rows_columns_and_a_filter_narrow_it(file: Path) -> None:
+def test_rows_columns_and_filter_options_apply(file: Path) -> None:
     assert run("head", file, "-n", 1, "--select", "n", "--format", "csv").output == "n\n1\n"
     assert run("head", file, "-n", 0, "--select", "n", "--format", "csv").output == "n\n"
     asked = "event:$.id >= 1 and st_intersects(geom, box(170, -10, -170, 10))"
@@ -78,7 +78,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
 }
 
 
-def test_json_and_csv_hold_every_type(tmp_path: Path) -> None:
+def test_json_and_csv_print_every_type(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({name: pa.array(given, kind) for name, (kind, given, _) in VALUES.items()}), path)
     lines = run("head", path, "--format", "json").output.splitlines()
@@ -92,7 +92,7 @@ def test_json_and_csv_hold_every_type(tmp_path: Path) -> None:
     assert second[0] == ""
 
 
-def test_lists_and_maps_of_later_rows_are_theirs(tmp_path: Path) -> None:
+def test_lists_and_maps_of_later_row_groups_are_printed_correctly(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     lists = [[n] * (n % 3) if n % 5 else None for n in range(100)]
     maps = [[(str(n), v) for v in range(n % 2)] for n in range(100)]
@@ -103,7 +103,7 @@ def test_lists_and_maps_of_later_rows_are_theirs(tmp_path: Path) -> None:
     assert [row["m"] for row in found] == [dict(pairs) for pairs in maps]
 
 
-def test_a_reader_that_has_seen_enough_ends_the_command_in_silence(tmp_path: Path) -> None:
+def test_closed_pipe_ends_the_command_silently(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"text": ["x" * 1000] * 5000}), path)
     code = "from pqext.cli import main; main()"
@@ -119,7 +119,7 @@ def test_a_reader_that_has_seen_enough_ends_the_command_in_silence(tmp_path: Pat
     assert job.returncode == 1
 
 
-def test_the_schema_as_a_tree_shows_shredding_as_ddl(file: Path) -> None:
+def test_schema_tree_shows_shredding_as_ddl(file: Path) -> None:
     output = run("schema", file).output
     event = "event VARIANT(1) optional"
     for expected in ("n INT32 required", event, "shredded as STRUCT<id: INT>", "GEOMETRY(OGC:CRS84)"):
@@ -127,7 +127,7 @@ def test_the_schema_as_a_tree_shows_shredding_as_ddl(file: Path) -> None:
     assert "typed_value" not in output
 
 
-def test_the_schema_as_json_and_arrow_agrees_with_pyarrow(file: Path) -> None:
+def test_schema_as_json_and_arrow_matches_pyarrow(file: Path) -> None:
     described = json.loads(run("schema", file, "--format", "json").output)
     assert [one["name"] for one in described] == pq.read_schema(file).names
     assert [one.get("shredding") for one in described] == [None, "STRUCT<id: INT>", None]
@@ -138,7 +138,7 @@ def test_the_schema_as_json_and_arrow_agrees_with_pyarrow(file: Path) -> None:
     assert run("schema", plain, "--format", "arrow").output.strip() == pq.read_schema(plain).to_string().strip()
 
 
-def test_the_schema_as_ddl_names_sparks_types(tmp_path: Path, file: Path) -> None:
+def test_schema_as_ddl_uses_spark_types(tmp_path: Path, file: Path) -> None:
     assert run("schema", file, "--format", "ddl").output == "n INT NOT NULL,\nevent VARIANT,\ngeom GEOMETRY(4326)\n"
     path = tmp_path / "t.parquet"
     fields = {
@@ -153,7 +153,7 @@ def test_the_schema_as_ddl_names_sparks_types(tmp_path: Path, file: Path) -> Non
     )
 
 
-def test_the_schema_of_a_folder_has_the_columns_of_its_folders_names(tmp_path: Path, file: Path) -> None:
+def test_folder_schema_includes_partition_columns(tmp_path: Path, file: Path) -> None:
     folders = tmp_path / "folders"
     for year, place in ((2025, "Suva"), (2026, "Nome")):
         folder = folders / f"year={year}" / f"place={place}"
@@ -178,14 +178,14 @@ def test_the_schema_of_a_folder_has_the_columns_of_its_folders_names(tmp_path: P
     assert run("schema", file, file).output == run("schema", file).output
 
 
-def test_names_from_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a\x1b[31m": ["\x1b]0;gone\x07"]}), path)
     for command in (["head"], ["schema"], ["schema", "--format", "ddl"], ["schema", "--format", "arrow"]):
         assert "\x1b" not in run(command[0], path, *command[1:]).output
 
 
-def test_lines_of_tables_end_with_their_text(tmp_path: Path) -> None:
+def test_table_lines_have_no_trailing_whitespace(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pqext.write_table(pa.table({"a": ["long text", "b", "c"], "b": [1, 2, 3]}), path)
     for command in ("head", "query", "inspect", "verify", "schema"):
@@ -194,7 +194,7 @@ def test_lines_of_tables_end_with_their_text(tmp_path: Path) -> None:
         assert all(line == line.rstrip() for line in shown.split("\n"))
 
 
-def test_a_table_is_whole_but_for_terminals_which_lack_the_last_columns(
+def test_table_omits_columns_only_on_a_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pa.table({"id": [1]} | {f"column{at}": ["x" * 50] for at in range(9)} | {"last": [True]})

@@ -30,7 +30,7 @@ COMMANDS = commands(app)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_example_in_the_help_is_one_that_the_command_takes(name: str) -> None:
+def test_example_in_the_help_is_accepted_by_the_command(name: str) -> None:
     shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "500"})
     assert shown.exit_code == 0
     assert "Exit status: 0" in shown.output
@@ -44,7 +44,7 @@ def test_the_example_in_the_help_is_one_that_the_command_takes(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_is_explained(name: str) -> None:
+def test_every_option_has_a_description(name: str) -> None:
     told = {one.name: getattr(one, "help", None) for one in COMMANDS[name].params}
     assert [parameter for parameter, text in told.items() if not text] == []
 
@@ -61,14 +61,14 @@ def test_every_option_is_explained(name: str) -> None:
         (["query"], "Missing argument 'SOURCE...'"),
     ],
 )
-def test_a_wrong_word_is_told_with_the_one_that_may_have_been_meant(arguments: list[str], told: str) -> None:
+def test_misspelled_command_suggests_the_nearest_name(arguments: list[str], told: str) -> None:
     found = CliRunner().invoke(app, arguments)
     assert found.exit_code == 2
     assert told in found.output
     assert "Traceback" not in found.output
 
 
-def test_shells_complete_commands_and_options() -> None:
+def test_shell_completion_lists_commands_and_options() -> None:
     for line, word, expected in (("pqext con", 1, "convert"), ("pqext convert --ord", 2, "--order")):
         environment = {**os.environ, "COMP_WORDS": line, "COMP_CWORD": str(word), "_PQEXT_COMPLETE": "bash_complete"}
         environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])

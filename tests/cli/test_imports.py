@@ -34,14 +34,14 @@ def imported(*arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["query", "--help"], ["convert", "--help"]])
-def test_help_needs_neither_arrays_nor_the_format(arguments: list[str]) -> None:
+def test_help_imports_neither_arrow_nor_the_format(arguments: list[str]) -> None:
     modules = imported(*arguments)
     assert not modules & (HEAVY | LIBRARIES)
     assert not [name for name in modules if name.startswith(("pqext.core.kernels", "pqext.variant", "pqext.geo"))]
 
 
 @pytest.mark.parametrize("command", ["schema", "count", "head", "inspect"])
-def test_a_look_into_a_plain_file_needs_neither_shapes_nor_sql_nor_keys(file: Path, command: str) -> None:
+def test_inspecting_a_plain_file_imports_no_shapely_sqlglot_or_cryptography(file: Path, command: str) -> None:
     modules = imported(command, str(file))
     assert not modules & HEAVY
     assert not [name for name in modules if name.startswith(("pqext.spark", "pqext.report", "pqext.variant.json"))]

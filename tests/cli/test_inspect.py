@@ -29,7 +29,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_text_shows_schema_levels_row_groups_and_chunks(file: Path) -> None:
+def test_text_shows_schema_levels_row_groups_and_chunks(file: Path) -> None:
     result = run("inspect", file)
     assert result.exit_code == 0
     for expected in (
@@ -43,7 +43,7 @@ def test_the_text_shows_schema_levels_row_groups_and_chunks(file: Path) -> None:
         assert expected in result.output
 
 
-def test_the_json_holds_everything(file: Path) -> None:
+def test_json_contains_all_facts(file: Path) -> None:
     report = json.loads(run("inspect", file, "--format", "json").output)
     footer = pq.read_metadata(file)
     assert report["num_rows"] == footer.num_rows
@@ -58,7 +58,7 @@ def test_the_json_holds_everything(file: Path) -> None:
             assert column["minimum"] == (str(theirs.statistics.min) if theirs.statistics.has_min_max else None)
 
 
-def test_columns_and_row_groups_narrow_the_chunks(file: Path) -> None:
+def test_columns_and_row_groups_select_chunks(file: Path) -> None:
     report = json.loads(run("inspect", file, "--format", "json", "--columns", "s", "--row-groups", "1").output)
     assert [(group["index"], [c["path"] for c in group["columns"]]) for group in report["row_groups"]] == [
         (1, [["s", "b"]])
@@ -77,14 +77,14 @@ def test_columns_and_row_groups_narrow_the_chunks(file: Path) -> None:
         (["--frob"], "frob"),
     ],
 )
-def test_wrong_arguments_are_usage_errors(file: Path, arguments: list[str], message: str) -> None:
+def test_invalid_arguments_are_usage_errors(file: Path, arguments: list[str], message: str) -> None:
     result = run("inspect", file, *arguments)
     assert result.exit_code == 2
     assert message in result.output
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-7], lambda b: b"", lambda b: b[:40] + b[-8:], lambda b: b"PAR1" * 9])
-def test_a_damaged_file_gives_one_line_and_status_1(
+def test_corrupt_file_prints_one_line_with_status_1(
     file: Path, damage: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert callable(damage)
@@ -96,14 +96,14 @@ def test_a_damaged_file_gives_one_line_and_status_1(
     assert str(file) in error
 
 
-def test_a_missing_file_gives_one_line(
+def test_missing_file_prints_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "none.parquet"
     assert fails(["inspect", str(path)], monkeypatch, capsys) == (1, f"pqext: {path}: No such file or directory\n")
 
 
-def test_a_file_whose_name_is_close_is_named(
+def test_missing_file_suggests_a_similar_name(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = file.with_name(file.name.replace("parquet", "parqet"))
@@ -122,7 +122,7 @@ def test_a_file_whose_name_is_close_is_named(
         (b"\xff" * 20, "it is not a Parquet file ["),
     ],
 )
-def test_a_file_of_another_format_is_told_by_its_first_bytes(
+def test_file_of_another_format_is_identified_by_its_magic_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: bytes, told: str
 ) -> None:
     (tmp_path / "a.parquet").write_bytes(content)
@@ -131,7 +131,7 @@ def test_a_file_of_another_format_is_told_by_its_first_bytes(
     assert f"it is not a Parquet file; {told}" in error or told in error
 
 
-def test_other_files_in_a_folder_are_told_how_to_avoid(
+def test_folder_with_other_files_is_an_error_with_a_remedy(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (file.parent / "zz.csv").write_text("id,name\n1,Suva\n")
@@ -141,7 +141,7 @@ def test_other_files_in_a_folder_are_told_how_to_avoid(
     assert run("count", file.parent / "**" / "*.parquet").exit_code == 0
 
 
-def test_a_folder_with_one_file_stands_for_it_and_one_with_more_lists_them(file: Path, tmp_path: Path) -> None:
+def test_folder_uses_its_single_file_or_lists_several(file: Path, tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").touch()
     assert run("inspect", tmp_path).output == run("inspect", file).output
     other = tmp_path / "deep" / "u.parquet"
@@ -155,7 +155,7 @@ def test_a_folder_with_one_file_stands_for_it_and_one_with_more_lists_them(file:
     assert str(other) in told
 
 
-def test_a_folder_without_a_parquet_file_asks_for_one(
+def test_folder_without_a_parquet_file_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fails(["inspect", str(tmp_path)], monkeypatch, capsys) == (
@@ -170,7 +170,7 @@ def test_a_folder_without_a_parquet_file_asks_for_one(
 
 
 @pytest.mark.parametrize("error", [ValueError("no\nsuch thing"), TypeError("no such thing")])
-def test_an_argument_that_is_wrong_deep_down_gives_one_line(
+def test_nested_argument_error_prints_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(**settings: object) -> None:
@@ -189,7 +189,7 @@ def fails(
     return caught.value.code, capsys.readouterr().err
 
 
-def test_names_from_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "hostile.parquet"
     name = "a\x1b[31m\nb\u202e[bold]"
     table = pa.table({name: ["\x1b]0;gone\x07"]}).replace_schema_metadata({"\x1bkey": "\x9bvalue"})
@@ -200,7 +200,7 @@ def test_names_from_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert json.loads(run("inspect", path, "--format", "json").output)["schema"][0]["path"] == [name]
 
 
-def test_a_wide_file_is_cut_short_in_text_and_whole_in_json(tmp_path: Path) -> None:
+def test_wide_file_is_shortened_in_text_but_not_in_json(tmp_path: Path) -> None:
     path = tmp_path / "wide.parquet"
     pq.write_table(pa.table({f"c{i}": [i] for i in range(1200)}), path)
     text = run("inspect", path).output
@@ -210,13 +210,13 @@ def test_a_wide_file_is_cut_short_in_text_and_whole_in_json(tmp_path: Path) -> N
     assert "c1199" in run("inspect", path, "--columns", "c1199").output
 
 
-def test_help_and_version_answer() -> None:
+def test_help_and_version_are_printed() -> None:
     assert "inspect" in run("--help").output
     assert run("--version").output.startswith("pqext ")
     assert run().exit_code == 2
 
 
-def test_numbers_that_json_has_none_for_are_text(tmp_path: Path) -> None:
+def test_numbers_not_representable_in_json_are_text(tmp_path: Path) -> None:
     path = tmp_path / "box.parquet"
     pqext.write_table(pa.table({"g": geo.from_points([1.0], [2.0])}), path, geometry={"g": "OGC:CRS84"})
 

@@ -40,7 +40,7 @@ def svg(text: str) -> ElementTree.Element:
     return ElementTree.fromstring(found.group(0))
 
 
-def test_a_page_shows_every_box_and_needs_nothing_from_anywhere(tmp_path: Path) -> None:
+def test_page_shows_every_box_and_is_self_contained(tmp_path: Path) -> None:
     file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 2_000))
     out = tmp_path / "map.html"
     result = run("map", file, "-o", out)
@@ -58,7 +58,7 @@ def test_a_page_shows_every_box_and_needs_nothing_from_anywhere(tmp_path: Path) 
     assert "default-src 'none'" in text
 
 
-def test_boxes_that_wrap_are_drawn_in_two_parts(tmp_path: Path) -> None:
+def test_wrapping_boxes_are_drawn_in_two_parts(tmp_path: Path) -> None:
     x = np.concatenate([GENERATOR.uniform(175, 180, 50), GENERATOR.uniform(-180, -175, 50)])
     out = tmp_path / "map.html"
     assert run("map", written(tmp_path / "a.parquet", x), "-o", out).exit_code == 0
@@ -67,7 +67,7 @@ def test_boxes_that_wrap_are_drawn_in_two_parts(tmp_path: Path) -> None:
     assert "(wraps around)" in out.read_text("utf-8")
 
 
-def test_neighbours_have_different_colours_and_a_legend_names_the_levels(tmp_path: Path) -> None:
+def test_neighbours_have_different_colours_and_the_legend_names_levels(tmp_path: Path) -> None:
     far = [DrawnBox(group, 1, 1, Box(10.0 * group, 10.0 * group + 1, 60, 61)) for group in range(1, 8)]
     near = [DrawnBox(group, 1, 1, Box(left, left + 1, 0, 1)) for group, left in ((0, -179.0), (8, -178.0), (9, -177.5))]
     hue_of = hues([*near[:1], *far, *near[1:]])
@@ -81,7 +81,7 @@ def test_neighbours_have_different_colours_and_a_legend_names_the_levels(tmp_pat
     assert all(name in legend for name in LEGEND)
 
 
-def test_hostile_names_stay_text(tmp_path: Path) -> None:
+def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     name = 'g"><script>alert(1)</script>\x1b[31m\u202e'
     file = written(tmp_path / "<b>a&amp;.parquet", GENERATOR.uniform(0, 9, 300), column=name)
     out = tmp_path / "map.html"
@@ -95,7 +95,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert run("map", file, "-o", tmp_path / "map.png").exit_code == 0
 
 
-def test_a_picture_shows_the_same(tmp_path: Path) -> None:
+def test_picture_shows_the_same_map(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image", reason="pictures need the extra 'map'")
     file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 2_000))
     out = tmp_path / "map.PNG"
@@ -107,7 +107,7 @@ def test_a_picture_shows_the_same(tmp_path: Path) -> None:
     assert len(colours) > 20
 
 
-def test_a_picture_without_pillow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_picture_without_pillow_is_an_error_with_install_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     file = written(tmp_path / "points.parquet", GENERATOR.uniform(0, 9, 10))
     result = run("map", file, "-o", tmp_path / "map.png")
@@ -116,7 +116,7 @@ def test_a_picture_without_pillow_says_what_to_install(tmp_path: Path, monkeypat
     assert not (tmp_path / "map.png").exists()
 
 
-def test_files_without_boxes_have_an_empty_map_and_wrong_arguments_are_named(tmp_path: Path) -> None:
+def test_files_without_boxes_have_an_empty_map_and_invalid_arguments_are_named(tmp_path: Path) -> None:
     file = written(tmp_path / "none.parquet", np.array([]))
     assert run("map", file, "-o", tmp_path / "map.html").exit_code == 0
     assert run("map", file, "-o", tmp_path / "map.svg").exit_code == 2
@@ -126,7 +126,7 @@ def test_files_without_boxes_have_an_empty_map_and_wrong_arguments_are_named(tmp
     assert "no geometry" in str(run("map", plain, "-o", tmp_path / "x.html").exception)
 
 
-def test_a_file_that_is_there_is_replaced_when_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_file_is_replaced_with_overwrite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 100))
     monkeypatch.chdir(tmp_path)
     for arguments, out in ((["-o", "notes.html"], "notes.html"), ([], "points.parquet.map.html")):

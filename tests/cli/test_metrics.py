@@ -28,13 +28,13 @@ def run(*arguments: object) -> Result:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_output_is_what_python_gives(file: Path, exact: bool) -> None:
+def test_output_matches_the_python_function(file: Path, exact: bool) -> None:
     more = ["--exact"] if exact else []
     assert json.loads(run(file, "--format", "iceberg", *more).output) == table_metrics.iceberg(file, exact).to_dict()
     assert run(file, "--format", "delta", *more).output == table_metrics.delta(file, exact).to_json() + "\n"
 
 
-def test_mode_and_schema_are_those_of_iceberg(file: Path, tmp_path: Path) -> None:
+def test_mode_and_schema_follow_iceberg(file: Path, tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
     fields = [{"id": 7, "name": "b", "required": False, "type": "string"}]
     schema.write_text(json.dumps({"type": "struct", "fields": fields}))
@@ -46,7 +46,7 @@ def test_mode_and_schema_are_those_of_iceberg(file: Path, tmp_path: Path) -> Non
         assert (refused.exit_code, "--mode and --schema require --format iceberg" in refused.output) == (2, True)
 
 
-def test_wrong_arguments_and_files_are_told_in_a_line(file: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_and_files_print_one_line(file: Path, tmp_path: Path) -> None:
     refused = run(file, "--format", "iceberg", "--mode", "some")
     assert (refused.exit_code, "metrics mode must be none, counts, truncate(N) or full" in refused.output) == (2, True)
     assert run(file).exit_code == 2

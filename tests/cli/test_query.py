@@ -36,7 +36,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
 
 
-def test_order_by_gives_the_rows_of_duckdb(plain: Path) -> None:
+def test_order_by_matches_duckdb(plain: Path) -> None:
     order = "day desc, id % 7 desc, name nulls first"
     found = run("query", plain, "--order-by", order, "--select", "id", "--limit", 20, "--json")
     expected = duckdb.sql(f"SELECT id FROM '{plain}' ORDER BY day DESC, id % 7 DESC, name NULLS FIRST, id LIMIT 20")
@@ -57,7 +57,7 @@ def test_order_by_gives_the_rows_of_duckdb(plain: Path) -> None:
         ("id,,", "--order-by 'id,,' names no column"),
     ],
 )
-def test_order_by_states_what_it_takes(plain: Path, order: str, message: str) -> None:
+def test_order_by_error_lists_accepted_forms(plain: Path, order: str, message: str) -> None:
     wrong = run("query", plain, "--order-by", order)
     assert wrong.exit_code == 2
     assert message in wrong.output
@@ -99,7 +99,7 @@ def special(tmp_path: Path) -> Path:
         ("id > 10000", "id > 10000"),
     ],
 )
-def test_the_rows_are_those_of_duckdb_in_every_form(plain: Path, tmp_path: Path, where: str, sql: str) -> None:
+def test_rows_match_duckdb_in_every_format(plain: Path, tmp_path: Path, where: str, sql: str) -> None:
     expected = duckdb.sql(f"SELECT id, name, half, day, tags FROM '{plain}' WHERE {sql} ORDER BY id").fetchall()
     for suffix in ("parquet", "arrow", "arrows", "jsonl", "csv"):
         out = tmp_path / f"out.{suffix}"
@@ -128,7 +128,7 @@ def test_the_rows_are_those_of_duckdb_in_every_form(plain: Path, tmp_path: Path,
     assert run("count", plain, "--where", where).output == f"{len(expected)}\n"
 
 
-def test_standard_output_has_every_form(plain: Path) -> None:
+def test_standard_output_supports_every_format(plain: Path) -> None:
     expected = pl.read_parquet(plain).filter(pl.col("id") < 30)
     arguments = ["query", str(plain), "--where", "id < 30", "--format"]
     done = subprocess.run([*MAIN, *arguments, "parquet"], capture_output=True, check=True)
@@ -138,7 +138,7 @@ def test_standard_output_has_every_form(plain: Path) -> None:
     assert expected.equals(pl.from_arrow(pa.ipc.open_stream(streamed).read_all()))
 
 
-def test_every_text_format_has_the_texts_of_duckdb(plain: Path, tmp_path: Path) -> None:
+def test_every_text_format_matches_duckdb(plain: Path, tmp_path: Path) -> None:
     source, theirs, ours = tmp_path / "types.parquet", tmp_path / "theirs.csv", tmp_path / "ours.csv"
     columns = (
         "id, 0.1::FLOAT AS f, CASE WHEN id % 3 = 0 THEN 'nan' ELSE id / 7 END::DOUBLE AS d, day, uuid() AS u, "
@@ -157,7 +157,7 @@ def test_every_text_format_has_the_texts_of_duckdb(plain: Path, tmp_path: Path) 
     assert [line.split() for line in table[1:]] == [[*row[:5], row[6], row[8]] for row in expected[1:6]]
 
 
-def test_variants_and_geometries_are_written_in_the_format_of_the_options(special: Path, tmp_path: Path) -> None:
+def test_variants_and_geometries_use_the_requested_format(special: Path, tmp_path: Path) -> None:
     out = tmp_path / "text.parquet"
     assert run("query", special, "-o", out, "--variants", "json", "--geometry", "wkt").exit_code == 0
     first = {"n": 0, "event": '{"n":0,"user":{"name":"u0"}}', "geom": "POINT (0 0)"}
@@ -170,14 +170,14 @@ def test_variants_and_geometries_are_written_in_the_format_of_the_options(specia
     assert run("head", special, "--geometry", "shapely").exit_code == 2
 
 
-def test_limits_offsets_and_several_conditions(plain: Path) -> None:
+def test_limits_offsets_and_several_conditions_combine(plain: Path) -> None:
     found = run("query", plain, "-w", "id > 5", "-w", "id < 400", "-n", 2, "--offset", 3, "-s", "id", "--json").output
     assert found == '{"id": 9}\n{"id": 10}\n'
     assert run("count", plain, plain, "--json").output == f'{{"rows": {2 * ROWS}}}\n'
     assert run("query", plain, "-n", 0, "--format", "csv", "-s", "id,half").output == "id,half\n"
 
 
-def test_values_within_variants_and_geometries_are_printed(special: Path) -> None:
+def test_values_of_variants_and_geometries_are_printed(special: Path) -> None:
     found = run("query", special, "-s", "n,who=event:$.user.name::string,geom,event:$.n", "-n", 1, "--json")
     assert json.loads(found.output) == {"n": 0, "who": "u0", "geom": "POINT (0 0)", "event.n": 0}
     assert run("query", special, "-s", "event", "-w", "event:$.n = 7", "--format", "csv").output == (
@@ -202,11 +202,11 @@ def test_values_within_variants_and_geometries_are_printed(special: Path) -> Non
         ('"x:y"', ["x:y"]),
     ],
 )
-def test_columns_are_named_as_text(text: str, columns: list[str]) -> None:
+def test_column_names_are_text(text: str, columns: list[str]) -> None:
     assert selection(text) == columns
 
 
-def test_paths_in_a_selection_may_hold_commas_and_types_too() -> None:
+def test_selected_paths_may_contain_commas_and_types() -> None:
     assert str(selection("v:a.b::int")[0]) == str(selection("v:$.a.b::int")[0]) == "v[$.a.b: int32]"
     quoted = selection("v:`zip code`, v:['it\\'s, so'] as s, v:a::struct<b: bigint, c: int> as t")
     assert [str(one if hasattr(one, "path") else one[1]) for one in quoted] == [
@@ -221,7 +221,7 @@ def test_paths_in_a_selection_may_hold_commas_and_types_too() -> None:
             selection(wrong)
 
 
-def test_columns_are_computed_and_renamed_as_in_sql(special: Path) -> None:
+def test_columns_are_computed_and_renamed_like_in_sql(special: Path) -> None:
     asked = 'n * 2 as twice, event:$.n::double / 4 as part, event:$.user.name as "the name", n AS m, n%2, k=n - 1'
     found = run("query", special, "-s", asked, "-w", "n = 7", "--json")
     row = {"twice": 14, "part": 1.75, "the name": "u7", "m": 7, "n%2": 1, "k": 6}
@@ -235,7 +235,7 @@ def test_columns_are_computed_and_renamed_as_in_sql(special: Path) -> None:
     assert selection('* exclude "a b"', lambda: ["a b", "c"]) == ["c"]
 
 
-def test_a_value_within_a_variant_stands_beside_all_columns(special: Path) -> None:
+def test_value_in_a_variant_is_selected_next_to_all_columns(special: Path) -> None:
     found = run("head", special, "-s", "* exclude (event, geom), event:$.n::int", "-n", 1, "--json")
     assert json.loads(found.output)["event.n"] == 0
     names = [f"c{number}" for number in range(50_000)]
@@ -244,7 +244,7 @@ def test_a_value_within_a_variant_stands_beside_all_columns(special: Path) -> No
     assert time.process_time() - started < 5  # a comparison of each with each takes half a minute
 
 
-def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path) -> None:
+def test_names_that_look_computed_refer_to_existing_columns(tmp_path: Path) -> None:
     names = ["a-b", "price (USD)", "x as y", "n*2", "c:d", "b"]
     table = pa.table({**{name: [at] for at, name in enumerate(names)}, "s": [{"in-out": 9}]})
     pqext.write_table(table, tmp_path / "a.parquet")
@@ -273,13 +273,13 @@ def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path
         ("event::string as text", "event:$::string"),
     ],
 )
-def test_what_is_no_column_is_told(special: Path, select: str, told: str) -> None:
+def test_unknown_column_is_reported(special: Path, select: str, told: str) -> None:
     found = run("query", special, "-s", select)
     assert found.exit_code == 2
     assert told in " ".join(found.output.replace("\u2502", " ").split())
 
 
-def test_a_plan_is_explained_and_nothing_read(plain: Path, tmp_path: Path) -> None:
+def test_explain_prints_the_plan_and_reads_no_data(plain: Path, tmp_path: Path) -> None:
     found = run("query", plain, "--where", "id > 450", "--explain", "-o", tmp_path / "not.parquet")
     assert found.exit_code == 0
     assert "reads 1 of 5 row groups, 100 of 500 rows" in found.output
@@ -290,7 +290,7 @@ def test_a_plan_is_explained_and_nothing_read(plain: Path, tmp_path: Path) -> No
     assert "<pqext.Metrics files: 1; row groups: 1; requests: " in metrics.stderr
 
 
-def test_a_table_says_that_there_is_more(plain: Path) -> None:
+def test_table_indicates_further_rows(plain: Path) -> None:
     found = run("query", plain, "-s", "id")
     assert len(found.stdout.splitlines()) == 101
     assert "and more rows: --limit shows more than 100" in found.stderr
@@ -314,7 +314,7 @@ def test_a_table_says_that_there_is_more(plain: Path) -> None:
         (["--format", "xml"], "xml"),
     ],
 )
-def test_wrong_arguments_are_named_and_leave_nothing(
+def test_invalid_arguments_are_named_and_leave_no_file(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -325,7 +325,7 @@ def test_wrong_arguments_are_named_and_leave_nothing(
     assert os.listdir() == []
 
 
-def test_a_file_appears_whole_and_replaces_none_unasked(plain: Path, tmp_path: Path) -> None:
+def test_output_appears_atomically_and_replaces_no_file_by_default(plain: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.parquet"
     data = bytearray(plain.read_bytes())
     with pqext.open(plain) as file:
@@ -351,7 +351,7 @@ def test_a_file_appears_whole_and_replaces_none_unasked(plain: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("form", ["csv", "arrow"])
-def test_a_reader_that_leaves_ends_it_in_silence(tmp_path: Path, form: str) -> None:
+def test_closed_pipe_ends_the_query_silently(tmp_path: Path, form: str) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"text": [os.urandom(500).hex() for _ in range(5000)]}), path, row_group_size=500)
     with subprocess.Popen(
@@ -365,7 +365,7 @@ def test_a_reader_that_leaves_ends_it_in_silence(tmp_path: Path, form: str) -> N
     assert job.returncode == 1
 
 
-def test_values_and_names_cannot_steer_a_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_values_and_names_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a\x1b[31m": ["\x1b]0;gone\x07", "x" * 100_000]}), path)
     for form in ("table", "json"):
@@ -382,7 +382,7 @@ def test_values_and_names_cannot_steer_a_terminal(tmp_path: Path) -> None:
     assert run("query", path, "--format", "csv").stdout.splitlines()[0] == "a\x1b[31m"  # exact where it is piped
 
 
-def test_binary_forms_are_not_for_terminals(plain: Path) -> None:
+def test_binary_formats_are_rejected_on_a_terminal(plain: Path) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [*MAIN, "query", str(plain), "--format", "parquet"], stdout=theirs, stderr=subprocess.PIPE
@@ -415,7 +415,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < 60_000  # KB, of 120 MB of text
 
 
-def test_commands_import_no_pandas_where_it_is_installed(tmp_path: Path) -> None:
+def test_commands_do_not_import_an_installed_pandas(tmp_path: Path) -> None:
     table = pa.table({"id": [1, 2], "at": geo.from_points([1, 2], [3, 4])})
     pqext.write_table(table, tmp_path / "a.parquet", geometry={"at": "OGC:CRS84"})
     pytest.importorskip("pandas")
@@ -429,13 +429,13 @@ def test_commands_import_no_pandas_where_it_is_installed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["timestamp", "TIMESTAMP", "timestamptz", "date", "double", "string"])
-def test_types_of_select_are_those_of_conditions(name: str) -> None:
+def test_select_accepts_the_types_of_filters(name: str) -> None:
     (field,) = selection(f"e:a.b::{name}")
     condition = from_sql(f"e:a.b::{name} is null")
     assert str(field) == str(condition).removesuffix(" is null")
 
 
-def test_instants_are_selected_with_their_zone_and_timestamps_without(tmp_path: Path) -> None:
+def test_instants_are_selected_with_zone_and_timestamps_without(tmp_path: Path) -> None:
     events = variant.parse_json(['{"at": "2026-05-01T02:00:00+02:00"}'])
     pqext.write_table(pa.table({"e": events}), tmp_path / "a.parquet")
     asked = "a=e:at::timestamptz,b=e:at::timestamp"
@@ -444,7 +444,7 @@ def test_instants_are_selected_with_their_zone_and_timestamps_without(tmp_path: 
     assert json.loads(result.stdout) == {"a": "2026-05-01 00:00:00+00", "b": "2026-05-01 02:00:00"}
 
 
-def test_files_whose_schemas_differ_are_read_as_one_table(tmp_path: Path) -> None:
+def test_files_with_different_schemas_are_read_as_one_table(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pqext.write_table(pa.table({"a": [2], "b": ["x"]}), tmp_path / "2.parquet")
     assert "on the command line --union" in str(run("query", tmp_path).exception)
@@ -454,14 +454,14 @@ def test_files_whose_schemas_differ_are_read_as_one_table(tmp_path: Path) -> Non
     assert run("count", tmp_path, "--union", "--where", "b = 'x'").output.strip() == "1"
 
 
-def test_long_blanks_in_a_selection_are_passed_over_once() -> None:
+def test_long_whitespace_in_a_selection_is_parsed_in_linear_time() -> None:
     began = time.process_time()
     assert len(selection(f"a{' ' * 100_000}= ")) == 1
     assert selection(f"a{' ' * 100_000}= b")[0][0] == "a"
     assert time.process_time() - began < 5
 
 
-def test_partition_types_state_the_types_of_folders(tmp_path: Path) -> None:
+def test_partition_types_option_declares_the_folder_types(tmp_path: Path) -> None:
     (tmp_path / "zip=01234" / "day=2024-01-31").mkdir(parents=True)
     pq.write_table(pa.table({"n": [1]}), tmp_path / "zip=01234" / "day=2024-01-31" / "a.parquet")
     inferred = run("query", tmp_path, "--format", "json")

@@ -60,7 +60,7 @@ def command(name: str) -> click.Command:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_every_command_that_reads_takes_the_options_of_the_reader(name: str) -> None:
+def test_every_reading_command_accepts_the_reader_options(name: str) -> None:
     assert {one.name for one in fields(Reading)} <= {parameter.name for parameter in command(name).params}
 
 
@@ -92,7 +92,7 @@ def test_int96_beyond_nanoseconds_is_an_error_that_names_the_option(far: Path, t
     assert run("skipping", "build", far, "--index", "minmax:t", "--int96", "us", "--force").exit_code == 0
 
 
-def test_memory_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) -> None:
+def test_memory_is_bounded_by_the_option_named_in_the_error(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": range(100_000)}), path, compression="none", use_dictionary=False)
     limits = ["--memory-bytes", "1000"]
@@ -112,7 +112,7 @@ def test_memory_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) ->
     assert rows_of(run("count", path, "--json", *limits)) == [{"rows": 100_000}]
 
 
-def test_nesting_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) -> None:
+def test_nesting_is_bounded_by_the_option_named_in_the_error(tmp_path: Path) -> None:
     path, kind = tmp_path / "deep.parquet", pa.int32()
     for _ in range(20):
         kind = pa.struct([("a", kind)])
@@ -130,7 +130,7 @@ def test_nesting_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) -
     assert run(*convert, "--max-depth", "50").exit_code == 0
 
 
-def test_strict_rejects_what_is_otherwise_read(tmp_path: Path) -> None:
+def test_strict_rejects_files_that_are_otherwise_readable(tmp_path: Path) -> None:
     path, kind = tmp_path / "v.parquet", storage_struct(shredding_schema("INT"))
     both = {"metadata": b"\x01\0\0", "value": reference.primitive("int32", 5), "typed_value": 1}
     path.write_bytes(annotated(pa.table({"v": pa.array([both], kind)})))
@@ -142,7 +142,7 @@ def test_strict_rejects_what_is_otherwise_read(tmp_path: Path) -> None:
         assert result.exception.rule == "shredding.value.exclusive"
 
 
-def test_encrypted_files_are_read_with_the_keys_of_a_file(tmp_path: Path) -> None:
+def test_encrypted_files_are_read_with_a_key_file(tmp_path: Path) -> None:
     path, keys, out = tmp_path / "secret.parquet", tmp_path / "keys.json", tmp_path / "out.parquet"
     table = pa.table({"a": [1, 2], "b": ["x", "y"]})
     aad = {"aad_prefix": "lake", "store_aad_prefix": False}
@@ -177,7 +177,7 @@ def test_encrypted_files_are_read_with_the_keys_of_a_file(tmp_path: Path) -> Non
     ids=" ".join,
 )  # fmt: skip
 @pytest.mark.usefixtures("unread_input")
-def test_standard_input_is_named_in_messages_instead_of_its_copy(arguments: list[str], tmp_path: Path) -> None:
+def test_messages_name_standard_input_instead_of_its_copy(arguments: list[str], tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1]}), tmp_path / "in.parquet")
     data = (tmp_path / "in.parquet").read_bytes()
     for content, status in ((data, 0), (data[:-5], 1)):
@@ -198,7 +198,7 @@ def test_standard_input_is_named_in_messages_instead_of_its_copy(arguments: list
     ids=" ".join,
 )  # fmt: skip
 @pytest.mark.usefixtures("unread_input")
-def test_standard_input_is_read_by_every_command(arguments: list[str], tmp_path: Path) -> None:
+def test_every_command_reads_standard_input(arguments: list[str], tmp_path: Path) -> None:
     path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
     points = pqext.geo.from_points([1.0, 2.0], [3.0, 4.0])
     table = pa.table({"g": points, "v": variant.parse_json(['{"a": 1}', "2"])})
@@ -211,7 +211,7 @@ def test_standard_input_is_read_by_every_command(arguments: list[str], tmp_path:
         assert piped.stdout.split() == run(*[path if one == "-" else one for one in arguments]).stdout.split()
 
 
-def test_process_reads_its_standard_input(tmp_path: Path) -> None:
+def test_process_accepts_standard_input(tmp_path: Path) -> None:
     path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(pa.table({"n": [1]}), path)
     data, command = path.read_bytes(), [sys.executable, "-m", "pqext"]
@@ -223,7 +223,7 @@ def test_process_reads_its_standard_input(tmp_path: Path) -> None:
     assert pqext.read_table(out).to_pylist() == [{"n": 1}]
 
 
-def test_strings_that_are_not_utf8_are_read_as_the_option_says(tmp_path: Path) -> None:
+def test_invalid_utf8_is_handled_as_the_option_specifies(tmp_path: Path) -> None:
     path, out = tmp_path / "t.parquet", tmp_path / "out.parquet"
     texts = pa.array([b"a", b"b\xff"]).view(pa.string())
     pq.write_table(pa.table({"s": texts}), path)

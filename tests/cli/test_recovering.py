@@ -21,7 +21,7 @@ def said(result: Result) -> str:
     return " ".join(result.output.replace("│", " ").split())
 
 
-def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
+def test_truncated_file_is_recovered_with_ddl_and_a_sibling(tmp_path: Path) -> None:
     whole, cut, out = tmp_path / "whole.parquet", tmp_path / "cut.parquet", tmp_path / "out.parquet"
     table = pa.table({"id": range(100), "name": ["a"] * 100})
     pqext.write_table(table, whole, row_group_rows=50)
@@ -41,7 +41,7 @@ def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
     assert (told["rows"], told["evidence"]) == (100, "pages")
 
 
-def test_reports_and_errors_name_the_options_of_the_command(tmp_path: Path) -> None:
+def test_reports_and_errors_name_command_options(tmp_path: Path) -> None:
     whole, cut, out = tmp_path / "whole.parquet", tmp_path / "cut.parquet", tmp_path / "out.parquet"
     pqext.write_table(pa.table({"a": range(200), "b": range(200)}), whole, row_group_rows=50, dictionary=False)
     cut.write_bytes(whole.read_bytes()[:-1500])
@@ -60,7 +60,7 @@ def test_reports_and_errors_name_the_options_of_the_command(tmp_path: Path) -> N
         assert "--schema " in said(result)
 
 
-def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_lost_chunks_become_nulls_on_request(tmp_path: Path) -> None:
     whole, damaged, out = tmp_path / "whole.parquet", tmp_path / "damaged.parquet", tmp_path / "out.parquet"
     pqext.write_table(pa.table({"id": range(100), "name": ["some text"] * 100}), whole, row_group_rows=50)
     data = bytearray(whole.read_bytes())
@@ -75,7 +75,7 @@ def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> Non
     assert "mutually exclusive" in said(result)
 
 
-def test_nothing_to_recover_has_status_1_and_writes_nothing(tmp_path: Path) -> None:
+def test_nothing_to_recover_exits_with_status_1_and_no_file(tmp_path: Path) -> None:
     lost, out = tmp_path / "lost.parquet", tmp_path / "out.parquet"
     lost.write_bytes(b"PAR1" + bytes(1000))
     result = run("recover", lost, "-o", out)
@@ -84,7 +84,7 @@ def test_nothing_to_recover_has_status_1_and_writes_nothing(tmp_path: Path) -> N
     assert not out.exists()
 
 
-def test_an_output_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
+def test_existing_output_is_not_replaced_by_default(tmp_path: Path) -> None:
     whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
     pqext.write_table(pa.table({"id": [1]}), whole)
     out.write_bytes(b"mine")
@@ -96,7 +96,7 @@ def test_an_output_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None
         assert "OUT must differ from the damaged source file" in result.output + str(result.exception)
 
 
-def test_standard_output_is_no_file_to_recover_to(tmp_path: Path) -> None:
+def test_standard_output_is_not_a_valid_destination(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(pa.table({"a": [1]}), path)
     for command in (["recover", path, "-o", "-"], ["rewrite-footer", path, "-o", "-"]):

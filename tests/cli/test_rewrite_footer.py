@@ -18,7 +18,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_a_file_gets_a_jump_table_and_loses_it(tmp_path: Path) -> None:
+def test_jump_table_is_added_and_removed(tmp_path: Path) -> None:
     path, other = tmp_path / "t.parquet", tmp_path / "other.parquet"
     pq.write_table(TABLE, path)
     before = path.read_bytes()
@@ -32,7 +32,7 @@ def test_a_file_gets_a_jump_table_and_loses_it(tmp_path: Path) -> None:
     assert other.read_bytes() == before
 
 
-def test_all_extensions_can_be_dropped(tmp_path: Path) -> None:
+def test_all_extensions_can_be_removed(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(TABLE, path, extensions={"file": b"mine", "a": b"its", "row_groups[0].columns[1]": b"hers"})
     assert len(pqext.open(path).extensions) == 3
@@ -44,7 +44,7 @@ def test_all_extensions_can_be_dropped(tmp_path: Path) -> None:
     assert pq.read_table(path).equals(TABLE)
 
 
-def test_a_file_gets_each_form_and_back(tmp_path: Path) -> None:
+def test_footer_is_converted_to_each_format_and_back(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(TABLE, path)
     before = path.read_bytes()

@@ -39,7 +39,7 @@ def typed(path: Path, column: str) -> list[str]:
     return [child.name for child in kind.field("typed_value").type] if kind.get_field_index("typed_value") >= 0 else []
 
 
-def test_a_schema_for_all_columns_or_for_each(source: Path, tmp_path: Path) -> None:
+def test_schema_applies_to_all_columns_or_to_named_ones(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     result = run("reshred", source, dest, "--shredding", "a INT, b STRING")
     assert result.exit_code == 0
@@ -57,7 +57,7 @@ def test_a_schema_for_all_columns_or_for_each(source: Path, tmp_path: Path) -> N
     assert [text and loads(text) for text in texts[0]] == [text and loads(text) for text in texts[1]]
 
 
-def test_how_to_infer_and_to_coerce_is_said_as_to_the_writer(source: Path, tmp_path: Path) -> None:
+def test_inference_and_coercion_options_match_the_writer(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     how = '{"schema": "infer", "max_fields": 1, "integers": "narrowest"}'
     result = run("reshred", source, dest, "--shredding", how)
@@ -76,7 +76,7 @@ def test_how_to_infer_and_to_coerce_is_said_as_to_the_writer(source: Path, tmp_p
     assert "unknown shredding option" in result.output
 
 
-def test_wrong_schemas_are_told_before_any_work(source: Path, tmp_path: Path) -> None:
+def test_invalid_schemas_are_reported_before_any_work(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     for wrong in (["v=a NUMBER"], ["a INT", "v=a INT"], ["v=a INT", "v=b INT"]):
         options = [part for schema in wrong for part in ("--shredding", schema)]
@@ -86,7 +86,7 @@ def test_wrong_schemas_are_told_before_any_work(source: Path, tmp_path: Path) ->
     assert not dest.exists()
 
 
-def test_broken_values_stop_the_work_or_become_null(tmp_path: Path) -> None:
+def test_invalid_values_abort_or_become_null(tmp_path: Path) -> None:
     rows = [
         {"metadata": reference.encode_metadata([]), "value": value, "typed_value": None} for value in (b"\0", b"\x0c")
     ]
@@ -104,7 +104,7 @@ def test_broken_values_stop_the_work_or_become_null(tmp_path: Path) -> None:
     assert pqext.verify(dest).ok
 
 
-def test_what_is_lost_by_damage_is_told(source: Path, tmp_path: Path) -> None:
+def test_rows_lost_to_corruption_are_reported(source: Path, tmp_path: Path) -> None:
     bad, mended = tmp_path / "bad.parquet", tmp_path / "mended.parquet"
     pqext.write_table(pqext.read_table(source), source, append=True)  # a row group that is not damaged
     data = bytearray(source.read_bytes())
@@ -125,7 +125,7 @@ def test_what_is_lost_by_damage_is_told(source: Path, tmp_path: Path) -> None:
     assert pqext.verify(bad).ok
 
 
-def test_a_file_of_which_nothing_can_be_read_is_not_replaced_by_an_empty_one(source: Path, tmp_path: Path) -> None:
+def test_unreadable_file_is_not_replaced_by_an_empty_one(source: Path, tmp_path: Path) -> None:
     data = bytearray(source.read_bytes())
     data[60] ^= 255
     source.write_bytes(data)
@@ -139,7 +139,7 @@ def test_a_file_of_which_nothing_can_be_read_is_not_replaced_by_an_empty_one(sou
             assert [one.name for one in tmp_path.iterdir()] == [source.name]
 
 
-def test_urls_are_read_and_written_and_what_is_there_stays(source: Path, tmp_path: Path) -> None:
+def test_urls_are_supported_and_existing_files_are_preserved(source: Path, tmp_path: Path) -> None:
     """A ``file://`` URL is the path it names; IN itself may be replaced, another file only with ``--force``."""
     url = source.as_uri()
     there = "memory://reshred/there.parquet"
@@ -165,7 +165,7 @@ def test_urls_are_read_and_written_and_what_is_there_stays(source: Path, tmp_pat
     assert (result.exit_code, notes.read_text()) == (2, "{}")
 
 
-def test_what_became_of_a_file_is_told_as_json_too(tmp_path: Path) -> None:
+def test_result_is_also_reported_as_json(tmp_path: Path) -> None:
     data = bytearray(stored(pa.table({"id": range(100)})))
     data[60] ^= 1
     (tmp_path / "in.parquet").write_bytes(data)
@@ -179,7 +179,7 @@ def test_what_became_of_a_file_is_told_as_json_too(tmp_path: Path) -> None:
     assert lost == {"row_group": 0, "column": "id", "start": 0, "stop": 50}
 
 
-def test_how_variants_are_shredded_is_told_as_json_too(source: Path, tmp_path: Path) -> None:
+def test_shredding_is_also_reported_as_json(source: Path, tmp_path: Path) -> None:
     for command, schema in (("reshred", "STRUCT<a: INT, b: STRING>"), ("unshred", "VARIANT")):
         options = ["--shredding", "a INT, b STRING"] if command == "reshred" else []
         told = loads(run(command, source, tmp_path / "out.parquet", "--format", "json", *options).stdout)

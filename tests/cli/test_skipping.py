@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def test_a_store_goes_through_its_life(table: Path) -> None:
+def test_store_commands_cover_the_life_cycle(table: Path) -> None:
     store = table / "_skipping"
     told = run("skipping", "build", table, "-i", "minmax:x", "-i", "minmax:event:$.mag::bigint", "-i", "paths:event")
     assert "4 objects: 4 indexed" in told.output
@@ -60,7 +60,7 @@ def test_a_store_goes_through_its_life(table: Path) -> None:
     assert "no data-skipping store" in str(run("skipping", "drop", store, code=1).exception)
 
 
-def test_paths_are_inferred_and_footers_alone_asked(table: Path, tmp_path: Path) -> None:
+def test_partition_paths_are_inferred_and_only_footers_are_read(table: Path, tmp_path: Path) -> None:
     run("skipping", "build", table, "-i", "infer:event", "--store", tmp_path / "store")
     names = [str(one) for one in open_store(tmp_path / "store").indexes]
     assert names == ["minmax of event[$.mag: BIGINT]", "minmax of event[$.place: STRING]"]
@@ -69,7 +69,7 @@ def test_paths_are_inferred_and_footers_alone_asked(table: Path, tmp_path: Path)
     assert run("count", table, "--where", "x > 2", "--skipping", tmp_path / "store").output == "1\n"
 
 
-def test_an_encrypted_store_takes_its_keys_from_a_file(table: Path, tmp_path: Path) -> None:
+def test_encrypted_store_reads_its_keys_from_a_file(table: Path, tmp_path: Path) -> None:
     keys, store = tmp_path / "keys.json", tmp_path / "store"
     keys.write_text(json.dumps(KEYS))
     run(
@@ -98,10 +98,10 @@ def test_an_encrypted_store_takes_its_keys_from_a_file(table: Path, tmp_path: Pa
         ([], "Missing option"),
     ],
 )
-def test_wrong_arguments_of_build_are_told(table: Path, arguments: list[str], told: str) -> None:
+def test_invalid_arguments_of_build_are_reported(table: Path, arguments: list[str], told: str) -> None:
     assert told in run("skipping", "build", table, *arguments, code=2).output
 
 
-def test_a_word_that_is_no_command_of_stores_is_told() -> None:
+def test_unknown_store_command_is_reported() -> None:
     assert "No such command 'refres'. Did you mean 'refresh'?" in run("skipping", "refres", code=2).output
     assert "skipping" in run("--help").output

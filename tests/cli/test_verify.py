@@ -30,7 +30,7 @@ def broken(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_sound_file_has_status_0(tmp_path: Path) -> None:
+def test_valid_file_exits_with_status_0(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"i": [1, 2]}), tmp_path / "sound.parquet")
     result = run("verify", tmp_path)
     assert result.exit_code == 0
@@ -38,7 +38,7 @@ def test_a_sound_file_has_status_0(tmp_path: Path) -> None:
         assert expected in result.output
 
 
-def test_a_file_with_faults_has_status_1_and_says_where_and_what_to_do(broken: Path) -> None:
+def test_file_with_faults_exits_with_status_1_location_and_remedy(broken: Path) -> None:
     result = run("verify", broken, "--limit", 2)
     assert result.exit_code == 1
     for expected in (
@@ -49,7 +49,7 @@ def test_a_file_with_faults_has_status_1_and_says_where_and_what_to_do(broken: P
     assert "\x1b" not in result.output
 
 
-def test_a_file_of_which_not_all_could_be_checked_has_status_3(tmp_path: Path) -> None:
+def test_partially_checked_file_exits_with_status_3(tmp_path: Path) -> None:
     key = b"0123456789012345"
     encryption = FileEncryption(key, column_keys={"i": key}, encrypt_columns="listed", plaintext_footer=True)
     pqext.write_table(pa.table({"i": [1], "j": [2]}), tmp_path / "half.parquet", encryption=encryption)
@@ -59,7 +59,7 @@ def test_a_file_of_which_not_all_could_be_checked_has_status_3(tmp_path: Path) -
         assert "no faults in the checked data" in result.output
 
 
-def test_a_page_that_needs_more_memory_than_there_may_be_is_not_checked_and_the_option_is_named(tmp_path: Path) -> None:
+def test_page_beyond_the_memory_limit_is_skipped_and_the_option_is_named(tmp_path: Path) -> None:
     path = tmp_path / "large.parquet"
     pqext.write_table(pa.table({"s": ["x" * 1000] * 1000}), path, dictionary=False, compression="zstd")
     assert run("verify", path).exit_code == 0
@@ -70,7 +70,7 @@ def test_a_page_that_needs_more_memory_than_there_may_be_is_not_checked_and_the_
     assert run("verify", path, "--memory-bytes", 10_000_000).exit_code == 0
 
 
-def test_a_file_that_cannot_be_opened_for_want_of_a_key_has_status_3(tmp_path: Path) -> None:
+def test_file_without_its_key_exits_with_status_3(tmp_path: Path) -> None:
     encryption = FileEncryption(b"0123456789012345")
     pqext.write_table(pa.table({"i": [1]}), tmp_path / "closed.parquet", encryption=encryption)
     result = run("verify", tmp_path / "closed.parquet")
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_opened_for_want_of_a_key_has_status_3(tmp_path: P
     assert "encrypted" in result.output
 
 
-def test_the_json_holds_everything(broken: Path) -> None:
+def test_json_contains_all_facts(broken: Path) -> None:
     result = run("verify", broken, "--format", "json")
     assert result.exit_code == 1
     report = json.loads(result.output)
@@ -88,7 +88,7 @@ def test_the_json_holds_everything(broken: Path) -> None:
     assert report["counts"][0]["advice"]
 
 
-def test_checks_and_columns_narrow_the_work(broken: Path) -> None:
+def test_checks_and_columns_limit_the_work(broken: Path) -> None:
     assert run("verify", broken, "--checks", "chunks").exit_code == 0
     assert run("verify", broken, "--checks", "variants").exit_code == 1
     assert run("verify", broken, "--columns", "i\x1b[31m").exit_code == 0
@@ -96,7 +96,7 @@ def test_checks_and_columns_narrow_the_work(broken: Path) -> None:
         assert run("verify", broken, *wrong).exit_code == 2
 
 
-def test_what_is_no_parquet_file_is_a_fault(tmp_path: Path) -> None:
+def test_file_that_is_not_parquet_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("no Parquet here")
     result = run("verify", path)
@@ -117,7 +117,7 @@ def lake(tmp_path: Path, broken: Path) -> Path:
     return folder
 
 
-def test_of_several_files_each_has_a_line_and_the_worst_counts(lake: Path) -> None:
+def test_each_file_has_a_line_and_the_worst_status_is_returned(lake: Path) -> None:
     result = run("verify", lake)
     assert result.exit_code == 1
     lines = result.output.splitlines()
@@ -131,7 +131,7 @@ def test_of_several_files_each_has_a_line_and_the_worst_counts(lake: Path) -> No
     assert run("verify", f"{lake}/*.txt", lake / "a.parquet").exit_code == 1
 
 
-def test_the_json_of_several_files_is_a_list(lake: Path) -> None:
+def test_json_of_several_files_is_a_list(lake: Path) -> None:
     result = run("verify", lake, "--format", "json")
     assert result.exit_code == 1
     reports = json.loads(result.stdout)
@@ -142,7 +142,7 @@ def test_the_json_of_several_files_is_a_list(lake: Path) -> None:
     assert [len(json.loads(run("verify", f"{lake}/a*", "--format", "json").stdout))] == [1]
 
 
-def test_paths_that_name_nothing_are_told_before_any_work(lake: Path) -> None:
+def test_paths_without_files_are_reported_before_any_work(lake: Path) -> None:
     for wrong in ("none.parquet", "*.none"):
         result = run("verify", lake / "a.parquet", lake / wrong)
         assert result.exit_code == 1
@@ -150,7 +150,7 @@ def test_paths_that_name_nothing_are_told_before_any_work(lake: Path) -> None:
         assert "no faults" not in result.output
 
 
-def test_several_files_that_are_named_are_all_checked(tmp_path: Path, broken: Path) -> None:
+def test_all_named_files_are_checked(tmp_path: Path, broken: Path) -> None:
     sound = tmp_path / "sound.parquet"
     pqext.write_table(pa.table({"a": [1]}), sound)
     result = run("verify", sound, broken)

@@ -28,14 +28,14 @@ from pqext.examples import earthquakes
 from pqext.report import Question, Reading
 
 
-def test_the_example_is_every_feature_on_a_line_of_its_own(tmp_path: Path) -> None:
+def test_example_is_one_geojson_feature_per_line(tmp_path: Path) -> None:
     source = example(tmp_path)
     features = json.loads(earthquakes().read_text("utf-8"))["features"]
     assert [json.loads(line) for line in source.path.read_text("utf-8").splitlines()] == features
     assert len(features) == 1707
 
 
-def test_the_example_is_in_the_public_domain() -> None:
+def test_example_is_in_the_public_domain() -> None:
     assert "public domain" in earthquakes().with_name("README.md").read_text("utf-8")
 
 
@@ -43,14 +43,14 @@ def test_the_example_is_in_the_public_domain() -> None:
     ("text", "paths"),
     [("lon,lat", ("$.lon", "$.lat")), ("$.a.x, $['b c'][1],z", ("$.a.x", "$['b c'][1]", "$.z"))],
 )
-def test_coordinates_are_paths_with_or_without_the_dollar(tmp_path: Path, text: str, paths: tuple[str, ...]) -> None:
+def test_coordinates_are_paths_with_an_optional_dollar(tmp_path: Path, text: str, paths: tuple[str, ...]) -> None:
     file = tmp_path / "f.ndjson"
     file.touch()
     assert own(file, "v", text, None).coordinates == paths
 
 
 @pytest.mark.parametrize("text", ["lon", "a,b,c,d", "$.a[,b", "a..b,c"])
-def test_coordinates_that_are_no_paths_are_refused(tmp_path: Path, text: str) -> None:
+def test_invalid_coordinate_paths_are_rejected(tmp_path: Path, text: str) -> None:
     file = tmp_path / "f.ndjson"
     file.touch()
     with pytest.raises(ValueError, match=r"path|field name"):
@@ -58,13 +58,13 @@ def test_coordinates_that_are_no_paths_are_refused(tmp_path: Path, text: str) ->
 
 
 @pytest.mark.parametrize(("lines", "rows"), [(1707, 64), (10, 1), (0, 1), (27, 1), (28, 2)])
-def test_a_small_file_is_cut_into_about_27_row_groups(tmp_path: Path, lines: int, rows: int) -> None:
+def test_small_file_is_split_into_about_27_row_groups(tmp_path: Path, lines: int, rows: int) -> None:
     file = tmp_path / "f"
     file.write_bytes(b"1\n" * lines)
     assert row_group_rows(file) == rows
 
 
-def test_the_last_line_counts_without_its_line_break_and_a_row_group_has_an_upper_limit(tmp_path: Path) -> None:
+def test_last_line_excludes_its_line_break_and_row_groups_are_capped(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_bytes(b"1\n" * 27 + b"1")
     assert row_group_rows(file) == 2
@@ -88,18 +88,18 @@ def test_json_is_compared_by_value(left: str, right: str, equal: bool) -> None:
     assert (compare.canonical(left) == compare.canonical(right)) is equal
 
 
-def test_null_and_the_variant_null_differ() -> None:
+def test_null_and_variant_null_differ() -> None:
     assert compare.canonical(None) is None
     assert compare.difference([(None, b"")], [(compare.canonical("null"), b"")]) is not None
 
 
-def test_rows_are_compared_with_their_counts_in_any_order() -> None:
+def test_rows_are_compared_as_multisets() -> None:
     rows: list[compare.Row] = [("1", None), ("2", b"x"), ("1", None)]
     assert compare.difference(rows, reversed(rows)) is None
     assert "1 rows missing" in str(compare.difference(rows, rows[1:]))
 
 
-def test_destroying_row_groups_leaves_the_others_and_the_footer(tmp_path: Path) -> None:
+def test_destroying_row_groups_preserves_the_others_and_the_footer(tmp_path: Path) -> None:
     path, copy = tmp_path / "a.parquet", tmp_path / "copy" / "b.parquet"
     pq.write_table(pa.table({"a": range(100), "b": ["x"] * 100}), path, row_group_size=10)
     destroy_others(path, {3, 7}, copy)
@@ -111,7 +111,7 @@ def test_destroying_row_groups_leaves_the_others_and_the_footer(tmp_path: Path) 
             damaged.read_row_group(group)
 
 
-def test_a_derived_box_lies_around_the_middle_row_and_holds_about_a_tenth_each_way() -> None:
+def test_derived_box_surrounds_the_median_row_with_a_tenth_per_axis() -> None:
     x = np.repeat(np.arange(100.0), 100)
     y = np.tile(np.arange(100.0), 100)
     box = derive.box_around_the_middle(np.append(x, np.nan), np.append(y, 0.0))
@@ -121,11 +121,11 @@ def test_a_derived_box_lies_around_the_middle_row_and_holds_about_a_tenth_each_w
     assert 8 <= box.xmax - box.xmin <= 12
 
 
-def test_without_points_there_is_no_box() -> None:
+def test_derived_box_requires_points() -> None:
     assert derive.box_around_the_middle(np.array([np.nan]), np.array([1.0])) is None
 
 
-def test_an_error_of_pqext_is_found_in_the_text_that_spark_makes_of_it() -> None:
+def test_pqext_error_is_extracted_from_the_spark_message() -> None:
     text = (
         "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
         '  File "x.py", line 3, in read\n    raise VariantError(...)\n'
@@ -138,7 +138,7 @@ def test_an_error_of_pqext_is_found_in_the_text_that_spark_makes_of_it() -> None
     assert isinstance(corrupt, CorruptFileError)
 
 
-def test_another_error_of_spark_is_told_in_one_line() -> None:
+def test_other_spark_errors_are_reported_in_one_line() -> None:
     assert str(typed(RuntimeError("Job aborted.\n  at x.y\njava.lang.IllegalStateException: no room\n"))) == (
         "Spark: IllegalStateException: no room"
     )
@@ -162,7 +162,7 @@ ROW = '{"name": "a", "at": {"lon": 1, "lat": 2.5}, "tags": ["x"], "text": "far",
         ('{"a": 1}\n{"b": 1}\n', "a,b", "has numbers at both a and b"),
     ],
 )
-def test_coordinates_that_no_line_has_are_told_with_those_that_there_are(
+def test_missing_coordinates_are_reported_with_available_paths(
     tmp_path: Path, text: str, paths: str, message: str
 ) -> None:
     file = tmp_path / "f.ndjson"
@@ -172,7 +172,7 @@ def test_coordinates_that_no_line_has_are_told_with_those_that_there_are(
 
 
 @pytest.mark.parametrize("text", [ROW, "\ufeff" + ROW.strip(), "\n" + ROW * 2, ROW + "{}\nnull\n"])
-def test_lines_with_coordinates_pass(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_with_coordinates_are_accepted(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "f.ndjson"
     file.write_text(text, "utf-8")
     preflight.check(own(file, "v", "at.lon,at.lat", None))
@@ -180,7 +180,7 @@ def test_lines_with_coordinates_pass(tmp_path: Path, text: str, monkeypatch: pyt
     preflight.check(own(file, "v", "at.lon,at.lat", None))
 
 
-def test_the_first_line_that_is_not_json_is_named_whatever_block_it_is_in(
+def test_first_invalid_json_line_is_named_in_any_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "f.ndjson"
@@ -193,7 +193,7 @@ def test_the_first_line_that_is_not_json_is_named_whatever_block_it_is_in(
         preflight.check(source, "null")
 
 
-def test_of_a_large_input_only_the_beginning_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_head_of_a_large_input_is_inspected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "f.ndjson"
     file.write_text('{"a": 1}\n' * 100 + ROW)
     source = own(file, "v", "at.lon,at.lat", None)
@@ -203,14 +203,14 @@ def test_of_a_large_input_only_the_beginning_is_looked_at(tmp_path: Path, monkey
     preflight.check(source)
 
 
-def test_compressed_input_is_refused(tmp_path: Path) -> None:
+def test_compressed_input_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "f.ndjson.gz"
     file.write_bytes(b"\x1f\x8b")
     with pytest.raises(UnsupportedError, match=r"decompress .*f\.ndjson\.gz first"):
         preflight.check(own(file, "v", "a,b", None))
 
 
-def test_answers_show_the_number_asked_about_and_fields_of_the_schema() -> None:
+def test_answers_show_the_requested_number_and_schema_fields() -> None:
     ddl = "STRUCT<x: INT, y: INT, mag: DOUBLE, k: BIGINT, name: STRING, in: STRUCT<deep: STRING, tags: ARRAY<STRING>>>"
     threshold = Threshold("$.mag", 5.0)
 
@@ -223,7 +223,7 @@ def test_answers_show_the_number_asked_about_and_fields_of_the_schema() -> None:
     assert derive.choose_fields("VARIANT", None, (), chosen=False) == ()
 
 
-def test_answers_are_the_same_however_their_numbers_are_written() -> None:
+def test_answers_do_not_depend_on_number_formatting() -> None:
     def given(*cells: str) -> Answer:
         return Answer(("a",), tuple((cell,) for cell in cells), ())
 
@@ -234,7 +234,7 @@ def test_answers_are_the_same_however_their_numbers_are_written() -> None:
     assert not same(given("x"), given("x", "x"))
 
 
-def test_row_groups_that_others_need_are_told_in_numbers() -> None:
+def test_row_group_counts_of_other_readers_are_reported() -> None:
     assert _needed({"box": 4, "number": 9, "both": 2}, {}, 27) == "no more than pqext: 4, 9 and 2 of 27"
     assert _needed({}, {"box": 4, "number": 9}, 27) == "more than pqext's 4 and 9 of 27"
     assert _needed({"box": 4}, {"number": 9}, 27) == "no more than pqext's 4 (box); more than its 9 (number); of 27"
@@ -257,7 +257,7 @@ def test_row_groups_that_others_need_are_told_in_numbers() -> None:
         ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon,lat", "--shredding", "a INT,"],
     ],
 )
-def test_wrong_arguments_are_usage_errors_that_leave_nothing_behind(
+def test_invalid_arguments_are_usage_errors_that_leave_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -266,7 +266,7 @@ def test_wrong_arguments_are_usage_errors_that_leave_nothing_behind(
     assert [path.name for path in tmp_path.iterdir()] == ["f.ndjson"]
 
 
-def test_a_wrong_schema_is_shown_with_the_types_that_there_are() -> None:
+def test_invalid_schema_is_reported_with_the_available_types() -> None:
     told = CliRunner().invoke(app, ["demo", "--shredding", "temp DECMAL(9,2)"], env={"COLUMNS": "500"}).output
     assert "temp DECMAL(9,2)" in told
     assert "did you mean 'DECIMAL'" in told
@@ -293,7 +293,7 @@ OWN = ["--variant", "v", "--geometry", "lon,lat"]
         ),
     ],
 )
-def test_a_fault_of_the_input_is_one_line_before_spark_starts_and_leaves_nothing_behind(
+def test_invalid_input_is_one_line_before_spark_starts_and_leaves_no_files(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -315,7 +315,7 @@ def test_a_fault_of_the_input_is_one_line_before_spark_starts_and_leaves_nothing
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.ndjson", "f.ndjson", "folder"]
 
 
-def test_a_demo_that_fails_removes_the_folder_it_has_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_demo_removes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("there is no Java")
 
@@ -326,7 +326,7 @@ def test_a_demo_that_fails_removes_the_folder_it_has_made(tmp_path: Path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["earthquakes.ndjson"], "a folder that was there stays"
 
 
-def test_an_answer_without_rows_is_told_in_words() -> None:
+def test_empty_answer_is_reported_in_words() -> None:
     console = Console(file=io.StringIO(), width=120)
     reading = Reading("chosen schema", frozenset(), 27, 0, 5000)
     Narrator(console).show_result(Question("Both together", "read(...)", ("place",), (), 0, (reading,)))
@@ -337,7 +337,7 @@ def test_an_answer_without_rows_is_told_in_words() -> None:
     assert re.split(r"\s{2,}", row.strip()) == ["chosen schema", "0", "0 of 27", "0 B of 4.9 KiB (0 %)"]
 
 
-def test_duckdb_counts_past_values_that_are_no_numbers(tmp_path: Path) -> None:
+def test_duckdb_count_skips_values_that_are_not_numbers(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     lines = ['{"temp": 2.5}', '{"temp": "n/a"}', '{"temp": 1}', '{}']
     values = {"event": variant.parse_json(pa.array(lines)), "geom": geo.from_points([0.0] * 4, [0.0] * 4)}

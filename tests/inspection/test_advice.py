@@ -42,13 +42,13 @@ def advice(data: bytes, about: str) -> str:
 
 @pytest.mark.parametrize("table", [DIFFERENT, NUMBERS, NEARLY, LONG, FOURFOLD], ids=range(5))
 @pytest.mark.parametrize("index", [False, True])
-def test_dictionaries_are_named_where_the_file_is_smaller_without_them(table: pa.Table, index: bool) -> None:
+def test_dictionaries_that_enlarge_the_file_are_named(table: pa.Table, index: bool) -> None:
     data = theirs(table, write_page_index=index)
     told = advice(data, "Dictionaries")
     assert bool(told) is (len(theirs(table, write_page_index=index, use_dictionary=False)) < len(data))
 
 
-def test_row_groups_are_named_where_describing_them_takes_room() -> None:
+def test_row_groups_are_named_if_their_metadata_is_large() -> None:
     table = pa.table({"a": range(10_000)})
     data = ours(table, row_group_rows=100, dictionary=False)
     told = advice(data, "100 row groups")
@@ -57,7 +57,7 @@ def test_row_groups_are_named_where_describing_them_takes_room() -> None:
     assert advice(ours(NUMBERS, row_group_rows=100_000), "row groups") == ""
 
 
-def test_row_groups_whose_dictionaries_would_grow_are_named_with_that_price() -> None:
+def test_small_row_groups_are_named_with_the_cost_of_larger_dictionaries() -> None:
     clusters = [DICE.choices([DICE.getrandbits(60) for _ in range(20)], k=2000) for _ in range(40)]
     table = pa.table({"a": [value for cluster in clusters for value in cluster]})
     data = theirs(table, row_group_size=2000)
@@ -65,14 +65,14 @@ def test_row_groups_whose_dictionaries_would_grow_are_named_with_that_price() ->
     assert advice(data, "40 row groups").endswith("so compare the sizes.")
 
 
-def test_bytes_of_encryption_are_not_taken_for_those_of_compression() -> None:
+def test_encryption_overhead_is_not_attributed_to_compression() -> None:
     table = pa.table({f"c{i}": [i] * 1000 for i in range(100)})
     data = ours(table, encryption=FileEncryption(footer_key=b"0" * 16))
     said = layout(data, decryption=FileDecryption(footer_key=b"0" * 16)).savings
     assert not any("Compression adds" in sentence for sentence in said)
 
 
-def test_pages_compression_and_the_arrow_schema_cost_what_is_said() -> None:
+def test_pages_compression_and_arrow_schema_have_the_stated_cost() -> None:
     table = pa.table({"a": range(50_000)})
     assert advice(ours(table, page_rows=50), "data pages have less than 1 KiB")
     assert len(ours(table)) < len(ours(table, page_rows=50))
@@ -86,7 +86,7 @@ def test_pages_compression_and_the_arrow_schema_cost_what_is_said() -> None:
     assert advice(ours(wide, arrow_schema=False), "arrow_schema=False") == ""
 
 
-def test_checkpoints_are_named() -> None:
+def test_checkpoints_are_reported() -> None:
     table = pa.table({"a": range(10_000)})
     data = ours(table, row_group_rows=1000, checkpoint=1)
     assert advice(data, "earlier footers, of checkpoints").endswith("a file written anew has none.")

@@ -15,7 +15,7 @@ def _file(path: Path, **options: object) -> bytes:
     return path.read_bytes()
 
 
-def test_place_and_size_of_the_footer_are_told(tmp_path: Path) -> None:
+def test_offset_and_size_of_the_footer_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     data = _file(path)
     footer = inspect(path).footer
@@ -26,7 +26,7 @@ def test_place_and_size_of_the_footer_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("place", [None, -60, -9 - 16 - 4])
-def test_a_jump_table_is_told_and_whether_it_fits(tmp_path: Path, place: int | None) -> None:
+def test_jump_table_is_reported_with_its_consistency(tmp_path: Path, place: int | None) -> None:
     path = tmp_path / "t.parquet"
     data = bytearray(_file(path, footer="thrift+index"))
     if place is not None:

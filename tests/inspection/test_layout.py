@@ -46,7 +46,7 @@ def pages(found: Layout) -> dict[tuple[int | None, int | None], list[tuple[str, 
 
 
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_parts_of_both_kinds_of_footer_follow_one_another(form: str) -> None:
+def test_parts_of_both_footer_formats_are_contiguous(form: str) -> None:
     data = ours(footer=form)
     found = layout(data)
     at = 0
@@ -64,7 +64,7 @@ def test_parts_of_both_kinds_of_footer_follow_one_another(form: str) -> None:
         ours(TABLE.slice(0, 0)), ours(), ours(footer="thrift+index", bloom_filters={"name": True}),
     ],
 )  # fmt: skip
-def test_parts_follow_one_another_and_agree_with_pyarrow(data: bytes) -> None:
+def test_parts_are_contiguous_and_match_pyarrow(data: bytes) -> None:
     found = layout(data)
     at = 0
     for part in found.parts:
@@ -88,7 +88,7 @@ def test_parts_follow_one_another_and_agree_with_pyarrow(data: bytes) -> None:
     assert footer == theirs.serialized_size
 
 
-def test_headers_of_pages_tell_what_an_offset_index_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_headers_provide_the_facts_of_an_offset_index(monkeypatch: pytest.MonkeyPatch) -> None:
     data = written(write_page_index=True)
     by_index = pages(layout(data))
     monkeypatch.setattr(parts._Finder, "_by_index", lambda *_: None)
@@ -96,7 +96,7 @@ def test_headers_of_pages_tell_what_an_offset_index_does(monkeypatch: pytest.Mon
     assert len(by_index[0, 0]) > 2
 
 
-def test_parts_of_the_footer_indexes_and_filters_have_names() -> None:
+def test_footer_parts_indexes_and_filters_are_named() -> None:
     data = ours(footer="thrift+index", bloom_filters={"name": True})
     found = layout(data)
     names = {part.name for part in found.parts if part.kind == "footer"}
@@ -109,7 +109,7 @@ def test_parts_of_the_footer_indexes_and_filters_have_names() -> None:
     assert {"column index", "offset index"} <= {part.kind for part in found.parts}
 
 
-def test_checkpoints_between_row_groups_are_told() -> None:
+def test_checkpoints_between_row_groups_are_reported() -> None:
     found = [part for part in layout(ours(checkpoint=1)).parts if part.kind == "checkpoint"]
     assert len(found) == 3
     assert "other" not in {part.kind for part in layout(ours(checkpoint=2)).parts}
@@ -117,7 +117,7 @@ def test_checkpoints_between_row_groups_are_told() -> None:
 
 
 @pytest.mark.parametrize("name", ["alltypes_tiny_pages", "alltypes_plain", "nested_structs.rust", "list_columns"])
-def test_dictionaries_and_copies_of_metadata_that_the_footer_does_not_point_at_are_told(
+def test_unreferenced_dictionaries_and_metadata_copies_are_reported(
     parquet_testing: Path, name: str
 ) -> None:
     path = parquet_testing / "data" / f"{name}.parquet"
@@ -128,7 +128,7 @@ def test_dictionaries_and_copies_of_metadata_that_the_footer_does_not_point_at_a
         assert sum(length for _, _, length in own) == about.column(column or 0).total_compressed_size
 
 
-def test_second_copies_of_columns_are_told() -> None:
+def test_second_copies_of_columns_are_reported() -> None:
     found = layout(ours(second_encodings={"id": "delta_binary_packed"}))
     assert "other" not in {part.kind for part in found.parts}
     assert [(part.row_group, part.column) for part in found.parts if part.kind == "second copy"] == [
@@ -136,7 +136,7 @@ def test_second_copies_of_columns_are_told() -> None:
     ]  # fmt: skip
 
 
-def test_sizes_of_pages_are_counted_by_powers_of_two() -> None:
+def test_page_sizes_are_counted_by_powers_of_two() -> None:
     found = layout(written())
     data = [length for own in pages(found).values() for kind, _, length in own if kind == "data"]
     assert sum(size.count for size in found.page_sizes) == len(data)
@@ -145,13 +145,13 @@ def test_sizes_of_pages_are_counted_by_powers_of_two() -> None:
         assert size.count == sum(size.least <= length < 2 * size.least for length in data)
 
 
-def test_what_could_be_smaller_is_told() -> None:
+def test_possible_savings_are_reported() -> None:
     said = " ".join(layout(written(pa.concat_tables([TABLE] * 4), compression=None, use_dictionary=False)).savings)
     assert "stored without compression" in said
     assert layout(ours(pa.table({"a": [1]}))).savings == ()
 
 
-def test_very_many_chunks_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_inspected_by_a_sample_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MAX_CHUNKS", 4)
     found = layout(written())
     assert {part.row_group for part in found.parts} == {None, 0}
@@ -168,7 +168,7 @@ def test_very_many_chunks_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch)
     assert any(note.startswith("Shown as a whole, because there are so many pages: ") for note in found.notes)
 
 
-def test_encrypted_columns_are_told_by_their_place_alone() -> None:
+def test_encrypted_columns_are_reported_by_location_only() -> None:
     keys = pqext.encryption.FileEncryption(footer_key=b"0" * 16, column_keys={"name": b"1" * 16}, plaintext_footer=True)
     data = ours(encryption=keys)
     found = layout(data)
@@ -184,7 +184,7 @@ def test_encrypted_columns_are_told_by_their_place_alone() -> None:
 
 
 @pytest.mark.parametrize("data", [written(TABLE.slice(0, 20)), ours(TABLE.slice(0, 20), footer="thrift+index")])
-def test_damage_is_told_or_refused(data: bytes) -> None:
+def test_corruption_is_reported_or_rejected(data: bytes) -> None:
     step = max(1, len(data) // share(1.0))
     for at in range(0, len(data), step):
         changed = bytearray(data)
@@ -197,7 +197,7 @@ def test_damage_is_told_or_refused(data: bytes) -> None:
         assert found.to_html().endswith("</html>\n")
 
 
-def test_a_damaged_page_header_is_noted() -> None:
+def test_corrupt_page_header_is_reported() -> None:
     data = bytearray(written())
     data[4:12] = b"\xff" * 8
     found = layout(bytes(data))
@@ -206,7 +206,7 @@ def test_a_damaged_page_header_is_noted() -> None:
     assert found.parts[1].kind == "pages"
 
 
-def test_the_command_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.parquet").write_bytes(written())
     run = CliRunner().invoke
@@ -222,7 +222,7 @@ def test_the_command_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not Path("c.html").exists()
 
 
-def test_a_layout_is_plain_data() -> None:
+def test_layout_is_plain_data() -> None:
     found = layout(written())
     told = json.loads(json.dumps(found.to_dict()))
     assert told["parts"][0] == {

@@ -67,7 +67,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
-def test_text_and_drawings_can_be_told_from_their_ground(mode: int) -> None:
+def test_text_and_drawings_have_sufficient_contrast(mode: int) -> None:
     light, dark = (dict(re.findall(r"--(\w+):(#\w+)", rules)) for rules in SHEET.split("@media")[:2])
     colours = (light, light | dark)[mode]
     for ground in ("paper", "card"):
@@ -77,7 +77,7 @@ def test_text_and_drawings_can_be_told_from_their_ground(mode: int) -> None:
             assert contrast(pair[mode], colours[ground]) >= 3, kind
 
 
-def test_what_is_drawn_has_the_area_of_its_bytes() -> None:
+def test_drawn_areas_are_proportional_to_bytes() -> None:
     data = written(pa.table({f"c{i}": [i, i, 3, 4] for i in range(2000)}))
     found = layout(data)
     svg = re.search("<svg.*?</svg>", found.to_html())
@@ -94,12 +94,12 @@ def test_what_is_drawn_has_the_area_of_its_bytes() -> None:
         assert (canvas == kind.replace(" ", "-")).mean() == pytest.approx(share, abs=0.015), kind
 
 
-def test_page_begins_with_what_could_be_smaller() -> None:
+def test_page_begins_with_possible_savings() -> None:
     titles = re.findall("<h2>(.*?)</h2>", layout(written()).to_html())
     assert titles[:2] == ["What could be smaller", "The file from its first byte to its last"]
 
 
-def test_names_from_the_file_are_no_markup() -> None:
+def test_names_from_the_file_are_escaped() -> None:
     name = "<script>alert(1)</script>\"'&\x1b"
     page = layout(written(pa.table({name: [name] * 3}), key_value_metadata={name: name})).to_html()
     assert "<script" not in page
@@ -107,7 +107,7 @@ def test_names_from_the_file_are_no_markup() -> None:
     assert "&lt;script&gt;" in page
 
 
-def test_a_page_says_in_words_what_it_draws_and_can_be_walked_by_keyboard() -> None:
+def test_page_has_text_alternatives_and_keyboard_navigation() -> None:
     sink = BytesIO()
     pq.write_table(TABLE, sink, row_group_size=1000, data_page_size=500, write_batch_size=100, write_page_index=True)
     found = layout(sink.getvalue())
@@ -126,7 +126,7 @@ def test_a_page_says_in_words_what_it_draws_and_can_be_walked_by_keyboard() -> N
     assert page.count('tabindex="0" role="region" aria-label="Row group') == 3
 
 
-def test_parts_after_the_data_are_named_by_their_columns_and_the_footer_is_whole() -> None:
+def test_parts_after_the_data_are_named_by_column_and_the_footer_in_full() -> None:
     page = layout(written(page_index={"name": True, "id": False})).to_html()
     assert "column index of row group 0, column name<" in page
     page = layout(written(row_group_rows=100)).to_html()
@@ -137,7 +137,7 @@ def test_parts_after_the_data_are_named_by_their_columns_and_the_footer_is_whole
     assert "<span>and 500 other parts<" in page
 
 
-def test_what_a_page_leaves_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_omitted_from_the_page_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     data = written(pa.table({f"c{i}": range(600) for i in range(3)}), row_group_rows=1)
     page = layout(data).to_html()
     assert "<span>and 100 other row groups<" in page
@@ -149,7 +149,7 @@ def test_what_a_page_leaves_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert "because there are so many: 1,796 column chunks<" in page
 
 
-def test_a_file_without_rows_has_no_empty_table() -> None:
+def test_empty_file_has_no_empty_table() -> None:
     page = layout(written(TABLE.slice(0, 0))).to_html()
     assert "<tbody></tbody>" not in page
     assert "The file has no row groups." in page
@@ -162,13 +162,13 @@ def test_a_file_without_rows_has_no_empty_table() -> None:
         ("flatbuffers", " of FlatBuffers"),
     ],
 )  # fmt: skip
-def test_the_form_of_the_footer_is_told(form: str, told: str) -> None:
+def test_footer_format_is_reported(form: str, told: str) -> None:
     assert f"B{told}</dd>" in layout(written(footer=form)).to_html()
 
 
 @in_a_browser
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_browser_shows_the_page_on_a_narrow_screen(tmp_path: Path, dark: bool) -> None:
+def test_page_renders_on_a_narrow_screen(tmp_path: Path, dark: bool) -> None:
     path = tmp_path / f"{'n' * 200}.parquet"
     path.write_bytes(written(TABLE.rename_columns(["i" * 300, "name"]), footer="thrift+index"))
     wide, boxes, paper, height = seen(
@@ -185,7 +185,7 @@ def test_a_browser_shows_the_page_on_a_narrow_screen(tmp_path: Path, dark: bool)
 
 @in_a_browser
 @pytest.mark.parametrize("width", [500, 800, 1200])
-def test_tables_of_columns_need_no_scrolling_and_break_no_encoding(tmp_path: Path, width: int) -> None:
+def test_column_tables_do_not_scroll_or_break_encoding_names(tmp_path: Path, width: int) -> None:
     page = layout(written(TABLE.rename_columns(["i" * 300, "name"]), row_group_rows=1000)).to_html()
     wide, heights = seen(
         tmp_path, page,
@@ -197,7 +197,7 @@ def test_tables_of_columns_need_no_scrolling_and_break_no_encoding(tmp_path: Pat
     assert max(heights) < 400
 
 
-def test_no_part_is_drawn_narrower_than_can_be_seen_on_a_narrow_screen(parquet_testing: Path) -> None:
+def test_every_part_is_visible_on_a_narrow_screen(parquet_testing: Path) -> None:
     page = layout(parquet_testing / "data" / "nested_structs.rust.parquet").to_html()
     svg = re.search("<svg.*?</svg>", page)
     assert svg is not None
@@ -206,7 +206,7 @@ def test_no_part_is_drawn_narrower_than_can_be_seen_on_a_narrow_screen(parquet_t
 
 
 @in_a_browser
-def test_no_script_runs_in_the_page(tmp_path: Path) -> None:
+def test_page_contains_no_script(tmp_path: Path) -> None:
     page = layout(written()).to_html()
     hurt = page.replace("</body>", "<script>document.title = 'hurt'</script></body>")
     assert hurt != page
@@ -214,7 +214,7 @@ def test_no_script_runs_in_the_page(tmp_path: Path) -> None:
 
 
 @in_a_browser
-def test_focus_is_seen(tmp_path: Path) -> None:
+def test_focus_is_visible(tmp_path: Path) -> None:
     outlines = seen(
         tmp_path, layout(written()).to_html(),
         "[...document.querySelectorAll('summary,[tabindex]')].map(e => {e.focus();"

@@ -65,7 +65,7 @@ def only(column: pa.Array, **options: object) -> Column:
         ([UUID(int=1).bytes], pa.uuid(), str(UUID(int=1)), str(UUID(int=1)), "UUID"),
     ],
 )
-def test_bounds_are_written_in_the_type_of_the_column(
+def test_bounds_are_displayed_in_the_column_type(
     values: list[object], type: pa.DataType, minimum: str, maximum: str, logical: str | None
 ) -> None:
     file = written(pa.table({"c": pa.array(values, type)}), use_dictionary=False)
@@ -76,7 +76,7 @@ def test_bounds_are_written_in_the_type_of_the_column(
         assert report.schema[0].logical_type == logical
 
 
-def test_times_beyond_the_calendar_are_written_as_numbers() -> None:
+def test_times_beyond_the_calendar_are_displayed_as_numbers() -> None:
     from pqext.core.format.metadata import DateType, FieldRepetitionType, LogicalType, Type
     from pqext.core.schema.nodes import SchemaNode
 
@@ -87,17 +87,17 @@ def test_times_beyond_the_calendar_are_written_as_numbers() -> None:
     assert logical_type(node.logical_type) == "DATE"
 
 
-def test_a_column_without_statistics_has_no_bounds() -> None:
+def test_column_without_statistics_has_no_bounds() -> None:
     column = only(pa.array([1, 2]), write_statistics=False)
     assert (column.minimum, column.maximum, column.null_count) == (None, None, None)
 
 
-def test_nan_in_the_bounds_is_not_shown() -> None:
+def test_nan_bounds_are_not_displayed() -> None:
     column = only(pa.array([float("nan")]))
     assert (column.minimum, column.maximum) == (None, None)
 
 
-def test_levels_follow_the_nesting() -> None:
+def test_levels_follow_nesting() -> None:
     table = pa.table({"l": pa.array([[{"x": 1}]], pa.list_(pa.struct([("x", pa.int32())])))})
     schema = inspect(written(table)).schema
     assert [(field.path[-1], field.max_definition_level, field.max_repetition_level) for field in schema] == [
@@ -110,7 +110,7 @@ def test_levels_follow_the_nesting() -> None:
     assert schema[0].logical_type == "LIST"
 
 
-def test_sorting_columns_and_page_indexes_are_told() -> None:
+def test_sorting_columns_and_page_indexes_are_reported() -> None:
     sorting = [pq.SortingColumn(0, descending=True)]
     report = inspect(written(pa.table({"a": [3, 2, 1]}), sorting_columns=sorting, write_page_index=True))
     assert report.row_groups[0].sorting == ("a descending",)
@@ -118,7 +118,7 @@ def test_sorting_columns_and_page_indexes_are_told() -> None:
     assert report.row_groups[0].columns[0].offset_index
 
 
-def test_an_extension_in_the_footer_is_found() -> None:
+def test_footer_extension_is_reported() -> None:
     file = written(pa.table({"a": [1]}))
     length = int.from_bytes(file[-8:-4], "little")
     footer = append_extension(file[-8 - length : -8], b"hello extension, of many bytes")
@@ -128,7 +128,7 @@ def test_an_extension_in_the_footer_is_found() -> None:
     assert "extensions" in str(inspect(extended))
 
 
-def test_a_column_or_row_group_that_is_not_there_is_a_value_error() -> None:
+def test_missing_column_or_row_group_is_a_value_error() -> None:
     file = written(pa.table({"a": [1]}))
     with pytest.raises(ValueError, match="no column 'b'"):
         inspect(file, columns=["b"])
@@ -143,7 +143,7 @@ def test_every_truncation_of_a_file_is_an_error() -> None:
             inspect(file[:length])
 
 
-def test_a_flipped_byte_in_the_footer_never_escapes_as_another_error() -> None:
+def test_changed_byte_in_the_footer_is_a_typed_error() -> None:
     file = bytearray(written(pa.table({"a": [1, 2], "b": ["x", None]}), store_schema=False))
     length = int.from_bytes(file[-8:-4], "little")
     for at in range(len(file) - 8 - length, len(file)):
@@ -154,7 +154,7 @@ def test_a_flipped_byte_in_the_footer_never_escapes_as_another_error() -> None:
             file[at] ^= bit
 
 
-def test_all_public_test_files_are_described_or_refused(parquet_testing: Path) -> None:
+def test_public_test_files_are_described_or_rejected(parquet_testing: Path) -> None:
     described = 0
     refused = []
     for path in sorted(parquet_testing.rglob("*.parquet")):
@@ -171,7 +171,7 @@ def test_all_public_test_files_are_described_or_refused(parquet_testing: Path) -
     assert all(named == path for named, path in refused)
 
 
-def test_boxes_and_types_of_geometries_are_those_that_pyarrow_sees(parquet_testing: Path) -> None:
+def test_boxes_and_types_of_geometries_match_pyarrow(parquet_testing: Path) -> None:
     path = parquet_testing / "data" / "geospatial" / "geospatial.parquet"
     footer = pq.read_metadata(path)
     for group in inspect(path).row_groups:
@@ -182,7 +182,7 @@ def test_boxes_and_types_of_geometries_are_those_that_pyarrow_sees(parquet_testi
         assert list(ours.geospatial_types or ()) == (theirs.geospatial_types or [])
 
 
-def test_types_of_geometries_have_names() -> None:
+def test_geometry_types_have_names() -> None:
     shapes = ["POINT (1 2)", "POLYGON Z EMPTY", "MULTIPOINT M ((1 2 3))", "GEOMETRYCOLLECTION ZM EMPTY"]
     table = pa.table({"g": geo.from_wkt(pa.array(shapes))})
     pqext.write_table(table, sink := BytesIO(), geometry={"g": None})
@@ -195,7 +195,7 @@ def test_types_of_geometries_have_names() -> None:
     assert named([16, 3001, 4001]) == ("unknown", "Point ZM", "unknown")
 
 
-def test_a_bound_of_an_absurd_scale_is_not_written_out() -> None:
+def test_bound_with_an_absurd_scale_is_not_expanded() -> None:
     element = SchemaElement(name="d", type=Type.INT32, repetition_type=0)
     element.converted_type, element.scale, element.precision = 5, 2**31 - 1, 9
     node = from_elements([SchemaElement(name="schema", num_children=1), element]).leaves[0]

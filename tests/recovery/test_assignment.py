@@ -19,7 +19,7 @@ from pqext.recovery.row_groups.search import AMBIGUOUS
 
 
 @pytest.mark.spec("recovery.ambiguous")
-def test_pages_that_can_be_parted_in_several_ways_are_given_up_unless_told() -> None:
+def test_ambiguous_pages_are_lost_without_row_group_rows() -> None:
     numbers = pa.table({"a": range(800), "b": range(1000, 1800)})
     data = by_pyarrow(
         numbers, row_group_size=200, compression="none", use_dictionary=False, data_page_size=800, write_batch_size=100
@@ -44,7 +44,7 @@ def same_types(count: int, group: int, page: int = 1 << 20) -> tuple[pa.Table, b
 
 
 @pytest.mark.spec("recovery.ambiguous")
-def test_rows_of_a_row_group_that_alone_decide_are_told_of() -> None:
+def test_use_of_row_group_rows_is_reported() -> None:
     table, cut = same_types(600, 100)
     assert recovered(cut, schema=table.schema)[1] is None
     report, found = recovered(cut, schema=table.schema, row_group_rows=100)
@@ -57,7 +57,7 @@ def test_rows_of_a_row_group_that_alone_decide_are_told_of() -> None:
 
 
 @pytest.mark.spec("recovery.ambiguous")
-def test_rows_of_a_row_group_are_not_believed_where_pages_make_smaller_ones() -> None:
+def test_row_group_rows_are_ignored_if_pages_form_smaller_groups() -> None:
     for group, page, told in ((100, 1 << 20, 200), (200, 100, 200)):  # one and the same pages
         table, cut = same_types(600, group, page)
         report, found = recovered(cut, schema=table.schema, row_group_rows=told)
@@ -70,7 +70,7 @@ def test_rows_of_a_row_group_are_not_believed_where_pages_make_smaller_ones() ->
 
 
 @pytest.mark.spec("recovery.ambiguous")
-def test_rows_of_a_row_group_that_fit_no_page_do_not_blame_the_schema() -> None:
+def test_row_group_rows_that_fit_no_page_do_not_blame_the_schema() -> None:
     table, cut = same_types(600, 100)
     report, found = recovered(cut, schema=table.schema, row_group_rows=50)
     assert found is None
@@ -78,7 +78,7 @@ def test_rows_of_a_row_group_that_fit_no_page_do_not_blame_the_schema() -> None:
 
 
 @pytest.mark.spec("recovery.ambiguous")
-def test_rows_of_a_row_group_that_the_pages_contradict_are_not_believed() -> None:
+def test_row_group_rows_that_contradict_the_pages_are_ignored() -> None:
     rows = pa.table({"id": range(300), "name": [f"n{i % 9}" for i in range(300)]})
     data = by_pqext(rows, row_group_rows=100)
     for told in (70, 200):
@@ -89,7 +89,7 @@ def test_rows_of_a_row_group_that_the_pages_contradict_are_not_believed() -> Non
 
 
 @pytest.mark.spec("recovery.ambiguous")
-def test_too_few_rows_of_a_row_group_lose_nothing_of_a_file_that_breaks_off() -> None:
+def test_small_row_group_rows_lose_nothing_of_a_truncated_file() -> None:
     table = pa.table({"id": range(300), "n": range(300)})
     data = by_pyarrow(table, row_group_size=50, use_dictionary=False, data_page_size=1, write_batch_size=40)
     cut = data[: extent(data, 5, 1)[0] + 10]
@@ -100,7 +100,7 @@ def test_too_few_rows_of_a_row_group_lose_nothing_of_a_file_that_breaks_off() ->
 
 
 @pytest.mark.spec("recovery.assigned")
-def test_what_a_schema_assigned_is_not_certified() -> None:
+def test_columns_assigned_by_a_schema_are_not_certified() -> None:
     table = pa.table({"at": pa.array([i * 1000 for i in range(300)], pa.timestamp("ms")), "n": range(300)})
     data = by_pqext(table)
     cut = data[: footer_of(data)]
@@ -121,7 +121,7 @@ def test_what_a_schema_assigned_is_not_certified() -> None:
 
 
 @pytest.mark.spec("recovery.assigned")
-def test_pages_that_fit_otherwise_with_uneven_sizes_are_told_of() -> None:
+def test_ambiguity_with_uneven_row_groups_is_reported() -> None:
     numbers = pa.table({"a": range(250), "b": range(1000, 1250)})
     made = io.BytesIO()
     # The index behind the pages shows that none is missing.
@@ -138,7 +138,7 @@ PLAIN: dict[str, Any] = {"row_group_rows": 100, "page_index": False, "dictionary
 
 
 @pytest.mark.spec("recovery.assigned")
-def test_a_footer_that_stands_elsewhere_than_it_says_certifies_no_columns() -> None:
+def test_footer_at_a_wrong_offset_certifies_no_columns() -> None:
     data = by_pqext(pa.table({"a": range(400), "b": range(400, 800)}), statistics=False, **PLAIN)
     start, stop = extent(data, 1, 0)
     for again in (0, 2):  # chunks look alike, so that others come to lie where the footer says
@@ -156,7 +156,7 @@ def test_a_footer_that_stands_elsewhere_than_it_says_certifies_no_columns() -> N
 @pytest.mark.spec("recovery.assigned")
 @pytest.mark.parametrize("form", ["thrift", "thrift+flatbuffers", "flatbuffers"])
 @pytest.mark.parametrize("checkpoint", [None, 4])
-def test_a_footer_behind_the_data_certifies_columns(form: FooterFormat, checkpoint: int | None) -> None:
+def test_footer_after_the_data_certifies_columns(form: FooterFormat, checkpoint: int | None) -> None:
     table = pa.table({"a": range(400), "b": range(400, 800)})
     data = by_pqext(table, footer=form, checkpoint=checkpoint, **PLAIN)
     if form == "thrift+flatbuffers":
@@ -168,7 +168,7 @@ def test_a_footer_behind_the_data_certifies_columns(form: FooterFormat, checkpoi
 
 
 @pytest.mark.spec("recovery.doubted")
-def test_columns_beside_dropped_ones_are_doubted_by_the_statistics_too() -> None:
+def test_columns_next_to_dropped_ones_are_checked_by_statistics() -> None:
     table = pa.table({"a": range(400), "b": range(400, 800), "c": range(800, 1200)})
     data = bytearray(by_pqext(table, **PLAIN))
     (a, _), (b, end), (c, stop) = (extent(bytes(data), 0, at) for at in range(3))
@@ -182,7 +182,7 @@ def test_columns_beside_dropped_ones_are_doubted_by_the_statistics_too() -> None
 
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.spec("recovery.moved.apart")
-def test_row_groups_that_a_footer_no_longer_names_are_left_alone(dictionary: bool) -> None:
+def test_row_groups_missing_from_the_footer_are_not_recovered(dictionary: bool) -> None:
     """Chunks look alike, so that each could stand a row group behind its place."""
     table = pa.table({"a": [row % 7 for row in range(400)], "b": [row % 5 for row in range(400)]})
     data = by_pqext(table, **{**PLAIN, "dictionary": dictionary, "row_group_rows": 100, "statistics": False})
@@ -206,7 +206,7 @@ def test_row_groups_that_a_footer_no_longer_names_are_left_alone(dictionary: boo
 
 
 @pytest.mark.spec("layout.chunks-apart")
-def test_a_row_group_that_a_footer_names_twice_is_reported_and_recovered_twice() -> None:
+def test_row_group_listed_twice_is_reported_and_recovered_twice() -> None:
     data = by_pqext(pa.table({"a": range(100)}), **PLAIN)
 
     def doubled(metadata: FileMetaData) -> None:
@@ -223,7 +223,7 @@ def test_a_row_group_that_a_footer_names_twice_is_reported_and_recovered_twice()
 
 
 @pytest.mark.spec("recovery.certified")
-def test_an_empty_row_group_at_the_end_costs_no_certificate() -> None:
+def test_empty_last_row_group_does_not_affect_the_certificate() -> None:
     table, made = pa.table({"a": ["x", "y"] * 50}), io.BytesIO()
     with pq.ParquetWriter(made, table.schema, write_page_checksum=True) as writer:
         writer.write_table(table)

@@ -20,7 +20,7 @@ BATCH = 25
 @pytest.mark.parametrize(
     "first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(BATCH, DAMAGES, BATCH))]
 )
-def test_what_is_recovered_was_there_and_what_was_not_touched_is_recovered(first: int) -> None:
+def test_recovered_rows_are_original_and_undamaged_rows_are_recovered(first: int) -> None:
     ambiguous = 0
     for seed in range(first, first + BATCH):
         draw = random.Random(seed)
@@ -45,7 +45,7 @@ def test_what_is_recovered_was_there_and_what_was_not_touched_is_recovered(first
     assert ambiguous <= 2
 
 
-def test_duckdb_reads_what_is_recovered(tmp_path: Path) -> None:
+def test_duckdb_reads_recovered_files(tmp_path: Path) -> None:
     read = 0
     for seed in range(20):
         draw = random.Random(seed)

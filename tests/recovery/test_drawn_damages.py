@@ -34,7 +34,7 @@ def _place(part: pa.Table, drawn: DrawnFile) -> int | None:
 
 @settings(max_examples=share(0.5), suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_what_is_recovered_was_there_and_nothing_that_can_be_had_is_left_out(data: st.DataObject) -> None:
+def test_recovered_rows_are_original_and_all_recoverable_rows_are_included(data: st.DataObject) -> None:
     drawn = data.draw(files(), "file")
     kind, pieces = data.draw(damages(drawn), "damage")
     told = data.draw(st.sampled_from((None, drawn.group_rows)), "row_group_rows")

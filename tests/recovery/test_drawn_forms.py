@@ -63,7 +63,7 @@ def _type(draw: random.Random, depth: int = 0) -> Drawn:
 @pytest.mark.spec("recovery.forms", "recovery.forms.levels")
 @settings(max_examples=share(0.6), suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 1 << 32))
-def test_what_ddl_recovers_has_the_values_that_were_written(seed: int) -> None:
+def test_recovery_by_ddl_returns_the_written_values(seed: int) -> None:
     draw = random.Random(seed)
     count = draw.randrange(20, 200)
     fields, columns, told = [], [], []

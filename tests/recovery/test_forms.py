@@ -29,7 +29,7 @@ def decimals(precision: int, first: int = 1) -> pa.Table:
 @pytest.mark.parametrize("as_integer", [False, True])
 @pytest.mark.parametrize("precision", [5, 8, 9, 12, 17, 18, 25, 38])
 @pytest.mark.spec("recovery.forms")
-def test_decimals_of_every_physical_type_are_found(precision: int, as_integer: bool, dictionary: bool) -> None:
+def test_decimals_of_every_physical_type_are_recovered(precision: int, as_integer: bool, dictionary: bool) -> None:
     table = decimals(precision)
     data = by_pyarrow(
         table, row_group_size=100, use_dictionary=dictionary, store_decimal_as_integer=as_integer, version="2.6"
@@ -44,7 +44,7 @@ def test_decimals_of_every_physical_type_are_found(precision: int, as_integer: b
 
 @pytest.mark.parametrize("rows", [pytest.param(10_000, marks=pytest.mark.slow), 10_050])
 @pytest.mark.spec("recovery.forms")
-def test_many_pages_of_numbers_before_decimals_hide_no_form_of_these(rows: int) -> None:
+def test_many_number_pages_before_decimals_hide_no_physical_type(rows: int) -> None:
     """The first pages fit many small row groups with the decimals as INT64, behind which nothing fits."""
     columns = {f"c{number}": pa.array(range(rows)) for number in range(5)}
     table = pa.table(columns | {"d": pa.array([Decimal(row).scaleb(-2) for row in range(rows)], pa.decimal128(9, 2))})
@@ -62,7 +62,7 @@ def said(report: Recovery) -> tuple[str, ...]:
 @pytest.mark.parametrize("precision", [8, 9, 17, 18])
 @pytest.mark.parametrize("first", [1, pytest.param(101, marks=pytest.mark.slow), 30_000])
 @pytest.mark.spec("recovery.forms.twins")
-def test_decimals_of_as_many_bytes_in_another_order_are_told_apart(
+def test_byte_orders_of_decimals_with_equal_width_are_distinguished(
     precision: int, as_integer: bool, first: int
 ) -> None:
     small = [Decimal(1 + i % 10).scaleb(-2) for i in range(COUNT)]  # in either order fewer digits than there may be
@@ -81,7 +81,7 @@ def test_decimals_of_as_many_bytes_in_another_order_are_told_apart(
 )  # fmt: skip
 @pytest.mark.parametrize("as_integer", [False, True])
 @pytest.mark.spec("recovery.forms.twins")
-def test_one_value_in_all_rows_keeps_the_order_that_it_was_given(
+def test_constant_column_uses_the_byte_order_of_the_schema(
     precision: int, scale: int, value: str, as_integer: bool
 ) -> None:
     table = pa.table({"d": pa.array([Decimal(value)] * 50, pa.decimal128(precision, scale))})
@@ -96,7 +96,7 @@ def test_one_value_in_all_rows_keeps_the_order_that_it_was_given(
 
 @pytest.mark.parametrize("others", [["0.00"], [None], ["0.00", None]])
 @pytest.mark.spec("recovery.forms.twins")
-def test_a_sentinel_of_all_digits_keeps_the_order_that_it_was_given(others: list[str | None]) -> None:
+def test_sentinel_value_uses_the_byte_order_of_the_schema(others: list[str | None]) -> None:
     values = [None if one is None else Decimal(one) for one in ["9999999.99", *others]]
     table = pa.table({"k": ["a"] * 60, "d": pa.array((values * 60)[:60], pa.decimal128(9, 2))})
     report, found = without_footer(by_pqext(table), schema="k STRING, d DECIMAL(9,2)")
@@ -142,7 +142,7 @@ _DDL = ("BIGINT", "DOUBLE", "STRING", "DECIMAL(12,2)")
 
 
 @pytest.mark.spec("recovery.forms")
-def test_parts_of_nested_columns_have_forms_of_their_own() -> None:
+def test_parts_of_nested_columns_have_their_own_physical_types() -> None:
     item = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("d", pa.decimal128(12, 2), nullable=False)])
     schema = pa.schema([
         pa.field("list", pa.list_(pa.field("element", item, nullable=False))), ("n", pa.int64()),
@@ -177,7 +177,7 @@ PARTS = [{"a": i if i % 3 else None, "b": f"b{i % 4}" if i % 5 else None} for i 
     ids=["flags", "texts", "group", "leaves", "elements"],
 )
 @pytest.mark.spec("recovery.forms.levels")
-def test_nulls_of_nested_columns_are_told_by_how_many_values_there_are(
+def test_nulls_of_nested_columns_follow_from_value_counts(
     type: pa.DataType, values: list[Any], ddl: str, options: dict[str, Any]
 ) -> None:
     table = pa.table({"n": range(COUNT), "nested": pa.array(values, type)})
@@ -189,7 +189,7 @@ def test_nulls_of_nested_columns_are_told_by_how_many_values_there_are(
 
 
 @pytest.mark.spec("recovery.forms.levels")
-def test_a_group_is_null_where_all_its_leaves_are() -> None:
+def test_group_is_null_if_all_its_leaves_are() -> None:
     one = pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string(), nullable=False)])
     table = pa.table({"s": pa.array([{"a": i, "b": "b"} if i % 4 else None for i in range(COUNT)], one)})
     report, found = without_footer(
@@ -200,7 +200,7 @@ def test_a_group_is_null_where_all_its_leaves_are() -> None:
 
 
 @pytest.mark.spec("recovery.forms")
-def test_forms_that_fit_are_kept() -> None:
+def test_matching_physical_types_are_not_changed() -> None:
     table = decimals(12).append_column("at", pa.array([datetime(2026, 5, 1)] * COUNT, pa.timestamp("us")))
     report, found = without_footer(by_pqext(table, row_group_rows=100), schema=table.schema)
     assert found == table
@@ -208,7 +208,7 @@ def test_forms_that_fit_are_kept() -> None:
 
 
 @pytest.mark.spec("recovery.forms")
-def test_a_file_as_schema_is_taken_as_it_is() -> None:
+def test_file_passed_as_schema_is_used_unchanged() -> None:
     table = decimals(12)
     report, found = without_footer(by_pyarrow(table, row_group_size=100), schema=by_pqext(table))
     assert found is None
@@ -225,7 +225,7 @@ def test_a_file_as_schema_is_taken_as_it_is() -> None:
     ],
 )
 @pytest.mark.spec("recovery.misfit")
-def test_the_first_column_whose_pages_do_not_fit_is_named(schema: str, column: str, told: str) -> None:
+def test_first_column_that_does_not_match_its_pages_is_named(schema: str, column: str, told: str) -> None:
     table = pa.table({
         "id": range(COUNT), "name": [f"name {i}" for i in range(COUNT)], "price": [i / 7 for i in range(COUNT)],
         "at": pa.array([datetime(2026, 5, 1)] * COUNT, pa.timestamp("us")),
@@ -243,7 +243,7 @@ def _kinds() -> list[dict[str, Any]]:
 
 
 @pytest.mark.spec("recovery.misfit")
-def test_a_file_that_breaks_off_within_its_row_group_does_not_blame_the_schema() -> None:
+def test_file_truncated_within_a_row_group_does_not_blame_the_schema() -> None:
     table = pa.table({"id": range(COUNT), "name": [f"name {i}" for i in range(COUNT)], "price": [0.5] * COUNT})
     data = by_pyarrow(table, use_dictionary=False, data_page_size=800, write_batch_size=100, compression="none")
     for stop in (extent(data, 0, 1)[0] + 900, extent(data, 0, 2)[0] + 900):
@@ -254,7 +254,7 @@ def test_a_file_that_breaks_off_within_its_row_group_does_not_blame_the_schema()
 
 
 @pytest.mark.spec("recovery.misfit")
-def test_a_sibling_whose_variants_are_not_shredded_is_told_of() -> None:
+def test_sibling_with_unshredded_variants_is_reported() -> None:
     events = variant.parse_json(['{"a": 1, "b": "text"}'] * COUNT)
     table = pa.table({"id": range(COUNT), "event": events, "n": [f"n{i}" for i in range(COUNT)]})
     sibling = by_pqext(table, row_group_rows=100)
@@ -276,7 +276,7 @@ def test_a_sibling_whose_variants_are_not_shredded_is_told_of() -> None:
     ("kind", "told"), [("GEOMETRY", "geometry ends too early"), ("VARIANT", "metadata ends before its dictionary does")]
 )
 @pytest.mark.spec("recovery.misfit")
-def test_where_all_pages_fit_the_column_whose_values_do_not_is_named(kind: str, told: str) -> None:
+def test_column_with_mismatched_values_is_named_if_all_pages_match(kind: str, told: str) -> None:
     parts = pa.struct([pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")])
     values = pa.array([{"metadata": b"", "value": b""}] * COUNT, parts) if kind == "VARIANT" else [b"\xff"] * COUNT
     table = pa.table({"id": range(COUNT), "d": values, "n": range(COUNT)})
@@ -290,7 +290,7 @@ def test_where_all_pages_fit_the_column_whose_values_do_not_is_named(kind: str, 
 
 @pytest.mark.parametrize("options", [{}, {"row_group_size": 25}, {"use_dictionary": ["d"], "compression": "zstd"}])
 @pytest.mark.spec("recovery.misfit")
-def test_where_all_pages_fit_in_another_form_the_column_whose_values_do_not_is_named(options: dict[str, Any]) -> None:
+def test_column_with_mismatched_values_is_named_if_pages_match_another_type(options: dict[str, Any]) -> None:
     table = pa.table({"id": range(100), "d": [f"text {i}" for i in range(100)], "n": range(100)})
     for columns, schema in ((3, "id BIGINT, d DECIMAL(4,1), n BIGINT"), (2, "id BIGINT, d DECIMAL(4,1)")):
         report, found = without_footer(by_pyarrow(table.select(range(columns)), **options), schema=schema)
@@ -301,7 +301,7 @@ def test_where_all_pages_fit_in_another_form_the_column_whose_values_do_not_is_n
 
 
 @pytest.mark.spec("recovery.misfit")
-def test_a_dictionary_within_a_chunk_is_told_of() -> None:
+def test_dictionary_within_a_chunk_is_reported() -> None:
     table = pa.table({"a": range(100), "b": [i % 3 == 0 for i in range(100)], "c": [f"t{i % 12}" for i in range(100)]})
     data = by_pyarrow(table, use_dictionary=["c"], data_page_size=1, write_batch_size=50, compression="none")
     first, stop = extent(data, 0, 1)
@@ -313,7 +313,7 @@ def test_a_dictionary_within_a_chunk_is_told_of() -> None:
 
 @pytest.mark.spec("recovery.forms.twins")
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_the_byte_order_of_decimals_is_that_of_all_row_groups(dictionary: bool) -> None:
+def test_byte_order_of_decimals_is_shared_by_all_row_groups(dictionary: bool) -> None:
     numbers = [Decimal("0.00")] * 3 + [Decimal("0.05"), Decimal("0.06"), Decimal("0.07")]  # zeros are alike
     table = pa.table({"id": range(6), "d": pa.array(numbers, pa.decimal128(9, 2))})
     data = by_pyarrow(table, row_group_size=3, use_dictionary=dictionary)
@@ -324,7 +324,7 @@ def test_the_byte_order_of_decimals_is_that_of_all_row_groups(dictionary: bool) 
 
 
 @pytest.mark.spec("recovery.forms")
-def test_levels_that_pages_do_not_tell_apart_are_told_as_a_guess() -> None:
+def test_ambiguous_levels_are_reported_as_a_guess() -> None:
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("l", pa.list_(pa.int64()), nullable=False)])
     table = pa.table({"id": [1, 2, 3], "l": [[1], [], [None]]}, schema=schema)
     report, _ = without_footer(by_pyarrow(table), schema="id BIGINT, l ARRAY<BIGINT>")
@@ -338,7 +338,7 @@ def test_levels_that_pages_do_not_tell_apart_are_told_as_a_guess() -> None:
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.map_(pa.string(), pa.int64())])
 @pytest.mark.spec("recovery.forms.levels")
-def test_lists_of_one_struct_are_null_and_long_each_by_itself(kind: pa.DataType) -> None:
+def test_lists_of_one_struct_have_independent_lengths_and_nulls(kind: pa.DataType) -> None:
     def value(row: int) -> list[Any]:
         return [(f"k{at}", at) for at in range(row % 3)] if pa.types.is_map(kind) else list(range(row % 3))
 
@@ -354,7 +354,7 @@ def test_lists_of_one_struct_are_null_and_long_each_by_itself(kind: pa.DataType)
 
 
 @pytest.mark.spec("recovery.misfit")
-def test_a_schema_that_may_lack_columns_is_told_of() -> None:
+def test_possibly_incomplete_schema_is_reported() -> None:
     table = pa.table({name: [float(place * 1000 + row) for row in range(COUNT)] for place, name in enumerate("abcd")})
     report, found = without_footer(by_pyarrow(table, row_group_size=100), schema="a DOUBLE, b DOUBLE, c DOUBLE")
     assert found is not None

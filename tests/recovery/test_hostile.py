@@ -62,7 +62,7 @@ def less_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("less_effort")
-def test_a_search_that_takes_too_long_says_so() -> None:
+def test_search_that_takes_too_long_is_reported() -> None:
     report = pqext.recover(b"PAR1" + EIGHT_BYTES * 1200, io.BytesIO(), schema="a BIGINT NOT NULL, b BIGINT NOT NULL")
     assert "search for row groups takes too long; pass row_group_rows to shorten it" in str(report)
 
@@ -103,7 +103,7 @@ def recovered(data: bytes, seconds: float = SECONDS, **options: object) -> bytes
 )
 @pytest.mark.spec("recovery.bounded")
 @pytest.mark.usefixtures("less_effort")
-def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -> None:
+def test_bytes_resembling_pages_and_footers_take_bounded_time(data: bytes) -> None:
     recovered(data, SECONDS / 4)
     recovered(data, SECONDS / 4, schema="id BIGINT, name STRING, price DOUBLE")
     recovered(data, SECONDS / 4, schema=pa.schema([("list", pa.list_(pa.int32()))]), drop_columns=True)
@@ -138,7 +138,7 @@ def alike(count: int, kind: str) -> str:
 )
 @pytest.mark.spec("recovery.bounded")
 @pytest.mark.usefixtures("less_effort")
-def test_pages_that_many_columns_and_forms_may_have_take_bounded_time(data: bytes, schema: str) -> None:
+def test_pages_matching_many_columns_and_types_take_bounded_time(data: bytes, schema: str) -> None:
     recovered(data, SECONDS / 4, schema=schema)
 
 
@@ -153,12 +153,12 @@ def test_pages_that_many_columns_and_forms_may_have_take_bounded_time(data: byte
     ids=["columns", "nested maps", "arrays"],
 )
 @pytest.mark.spec("recovery.bounded")
-def test_whole_effort_takes_bounded_time(data: bytes, schema: str) -> None:
+def test_total_recovery_effort_takes_bounded_time(data: bytes, schema: str) -> None:
     recovered(data, schema=schema)
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(20, 160, 20))])
-def test_many_damages_at_once_write_nothing_that_verification_refuses(first: int) -> None:
+def test_combined_damage_produces_no_file_that_verify_rejects(first: int) -> None:
     written = 0
     for seed in range(first, first + 20):
         draw = random.Random(1000 + seed)

@@ -24,7 +24,7 @@ LISTS = pa.table({"a": pa.array([[[[1, 2]]]] * 50, pa.list_(pa.list_(pa.list_(pa
     ],
 )
 @pytest.mark.spec("recovery.types")
-def test_a_dictionary_that_leaves_bytes_over_is_of_another_type(table: pa.Table, wrong: str, right: str) -> None:
+def test_dictionary_with_excess_bytes_has_another_type(table: pa.Table, wrong: str, right: str) -> None:
     data = by_pyarrow(table, row_group_size=500)
     report, found = without_footer(data, schema=right)
     assert found == table, report
@@ -35,7 +35,7 @@ def test_a_dictionary_that_leaves_bytes_over_is_of_another_type(table: pa.Table,
 
 @pytest.mark.parametrize("type", ["DECIMAL(9,2)", "DECIMAL(20,2)", "BINARY", "STRING"])
 @pytest.mark.spec("recovery.types")
-def test_levels_of_lists_become_no_byte_arrays(type: str) -> None:
+def test_list_levels_are_not_recovered_as_byte_arrays(type: str) -> None:
     data = by_pyarrow(LISTS, use_dictionary=False, write_batch_size=1, data_page_size=1, compression="none")
     report, found = without_footer(data, schema=f"a {type}")
     assert found is None, report

@@ -59,7 +59,7 @@ def nulls_of(report: Recovery) -> list[tuple[int, tuple[str, ...]]]:
 @pytest.mark.parametrize(("leaf", "column"), [(1, "name"), (2, "price"), (3, "list"), (4, "list")])
 @pytest.mark.parametrize("writer", ["pqext", "pyarrow"])
 @pytest.mark.spec("recovery.null-columns")
-def test_a_lost_chunk_costs_its_column_in_that_row_group_alone(writer: str, leaf: int, column: str) -> None:
+def test_lost_chunk_affects_its_column_in_one_row_group_only(writer: str, leaf: int, column: str) -> None:
     table = rows(300)
     data = by_pqext(table, row_group_rows=100) if writer == "pqext" else by_pyarrow(table, row_group_size=100)
     data = without_chunk(data, (1, leaf))
@@ -77,7 +77,7 @@ def test_a_lost_chunk_costs_its_column_in_that_row_group_alone(writer: str, leaf
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_columns_that_are_required_cost_their_row_group_and_the_report_says_why() -> None:
+def test_required_columns_lose_their_row_group_with_a_reason() -> None:
     table = rows(300)
     data = without_chunk(by_pqext(table, row_group_rows=100), (0, 0), (2, 1))
     report, found = recovered(data, null_columns=True)
@@ -88,7 +88,7 @@ def test_columns_that_are_required_cost_their_row_group_and_the_report_says_why(
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_chunks_whose_place_is_lost_and_pages_that_are_damaged_cost_no_more_together() -> None:
+def test_lost_chunks_and_corrupt_pages_do_not_compound() -> None:
     table = rows(300)
     data = by_pqext(table, row_group_rows=100, page_rows=20, dictionary=False, page_bytes=1 << 20)
     damaged = bytearray(without_chunk(data, (1, 1)))
@@ -101,7 +101,7 @@ def test_chunks_whose_place_is_lost_and_pages_that_are_damaged_cost_no_more_toge
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_a_row_group_of_which_no_column_is_left_is_lost() -> None:
+def test_row_group_without_any_remaining_column_is_lost() -> None:
     table = rows(300)
     data = without_chunk(by_pqext(table, row_group_rows=100), *((1, leaf) for leaf in range(5)))
     report, found = recovered(data, null_columns=True)
@@ -110,7 +110,7 @@ def test_a_row_group_of_which_no_column_is_left_is_lost() -> None:
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_variants_and_geometries_are_null_too_and_other_readers_agree() -> None:
+def test_variants_and_geometries_become_null_for_all_readers() -> None:
     geometry = pqext.geo.geometry_field("at")
     table = pa.table({
         "id": range(50_000),
@@ -130,7 +130,7 @@ def test_variants_and_geometries_are_null_too_and_other_readers_agree() -> None:
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_duckdb_reads_nulls_in_the_place_of_lost_chunks(tmp_path: object) -> None:
+def test_duckdb_reads_nulls_in_place_of_lost_chunks(tmp_path: object) -> None:
     table = rows(300)
     data = without_chunk(by_pqext(table, row_group_rows=100), (1, 1), (1, 3))
     pqext.recover(data, f"{tmp_path}/new.parquet", null_columns=True)
@@ -139,7 +139,7 @@ def test_duckdb_reads_nulls_in_the_place_of_lost_chunks(tmp_path: object) -> Non
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_what_is_left_beside_nulls_was_there() -> None:
+def test_rows_next_to_nulls_are_original() -> None:
     filled = 0
     for seed in range(5000, 5045):
         draw = random.Random(seed)
@@ -166,13 +166,13 @@ def test_what_is_left_beside_nulls_was_there() -> None:
     assert filled > 10
 
 
-def test_nulls_and_dropping_exclude_each_other() -> None:
+def test_null_columns_and_drop_columns_exclude_each_other() -> None:
     with pytest.raises(ValueError, match="mutually exclusive"):
         pqext.recover(b"PAR1", io.BytesIO(), null_columns=True, drop_columns=True)
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_chunks_that_only_pages_tell_of_are_filled_too() -> None:
+def test_lost_chunks_found_by_their_pages_are_also_filled() -> None:
     table = rows(300)
     data = bytearray(by_pqext(table, row_group_rows=100))
     _, stop = extent(bytes(data), 1, 1)
@@ -182,7 +182,7 @@ def test_chunks_that_only_pages_tell_of_are_filled_too() -> None:
     assert report.losses[0].start == extent(bytes(data), 1, 0)[0]
 
 
-def test_losses_come_in_the_order_of_the_file() -> None:
+def test_losses_are_listed_in_file_order() -> None:
     table = rows(500)
     data = by_pqext(table, row_group_rows=100)
     damaged = without_chunk(data, (0, 2), (1, 1), (1, 0), (3, 2))

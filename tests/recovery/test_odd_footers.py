@@ -47,7 +47,7 @@ def changed(data: bytes, change: Callable[[FileMetaData], None]) -> bytes:
     ],
 )
 @pytest.mark.spec("recovery.annotations")
-def test_annotations_that_no_writer_makes_are_faults_and_left_out(
+def test_invalid_annotations_are_reported_and_dropped(
     change: Callable[[FileMetaData], None], told: str
 ) -> None:
     data = changed(by_pyarrow(TABLE, store_schema=False), change)
@@ -63,7 +63,7 @@ def test_annotations_that_no_writer_makes_are_faults_and_left_out(
 
 
 @pytest.mark.spec("recovery.annotations")
-def test_logical_types_of_later_versions_are_kept() -> None:
+def test_logical_types_of_later_versions_are_preserved() -> None:
     later = LogicalType(unknown=((30, 12, b"\x00"),))
     data = changed(by_pyarrow(TABLE, store_schema=False), annotated(NUMBER, logicalType=later))
     made = io.BytesIO()
@@ -74,7 +74,7 @@ def test_logical_types_of_later_versions_are_kept() -> None:
 
 @pytest.mark.parametrize("stored", [None, "", "AAAA", "no base64", "/////w=="])
 @pytest.mark.spec("recovery.annotations")
-def test_a_note_of_the_arrow_schema_that_cannot_be_read_is_left_out(stored: str | None) -> None:
+def test_unreadable_arrow_schema_is_dropped(stored: str | None) -> None:
     def change(metadata: FileMetaData) -> None:
         (pair,) = metadata.key_value_metadata or ()
         assert pair.key == "ARROW:schema"
@@ -88,7 +88,7 @@ def test_a_note_of_the_arrow_schema_that_cannot_be_read_is_left_out(stored: str 
 
 @pytest.mark.parametrize("codec", [3, 9])
 @pytest.mark.spec("recovery.codec")
-def test_a_codec_that_nobody_reads_of_pages_that_are_not_compressed_is_none(codec: int) -> None:
+def test_unsupported_codec_of_uncompressed_pages_is_ignored(codec: int) -> None:
     table = pa.table({"n": pa.array([7, 8], pa.int64())})
     data = by_pqext(table, page_version=2, compression="zstd", dictionary=False)
 
@@ -105,7 +105,7 @@ def test_a_codec_that_nobody_reads_of_pages_that_are_not_compressed_is_none(code
 
 @pytest.mark.parametrize("write_statistics", [False, True])
 @pytest.mark.spec("recovery.types")
-def test_values_of_a_column_that_a_flipped_bit_makes_required_are_not_taken(write_statistics: bool) -> None:
+def test_values_of_a_column_changed_to_required_are_not_recovered(write_statistics: bool) -> None:
     """The levels in its pages become values, and the last values are left over."""
     table = pa.table({"n": range(300), "f": [0.5] * 300})
     data = by_pyarrow(
@@ -126,7 +126,7 @@ def test_values_of_a_column_that_a_flipped_bit_makes_required_are_not_taken(writ
 
 
 @pytest.mark.spec("recovery.types")
-def test_values_of_another_length_than_a_flipped_bit_says_are_not_certain() -> None:
+def test_values_of_a_wrong_length_are_not_certified() -> None:
     table = pa.table({"n": pa.array([row.to_bytes(16) for row in range(300)], pa.binary(16))})
     data = by_pyarrow(table, use_dictionary=False, row_group_size=100, write_statistics=False)
     report, found = recovered(data)
@@ -150,7 +150,7 @@ def without_size_statistics(metadata: FileMetaData) -> None:
 
 @pytest.mark.parametrize("encoding", [4, 32])
 @pytest.mark.spec("layout.page-lost")
-def test_counts_of_encodings_that_the_metadata_does_not_list_cost_no_page(encoding: int) -> None:
+def test_encoding_counts_missing_from_the_metadata_lose_no_page(encoding: int) -> None:
     table = pa.table({"n": [row * 1000 for row in range(300)]})
     data = by_pyarrow(
         table, dictionary_pagesize_limit=100, data_page_size=100, write_batch_size=20, write_page_checksum=True

@@ -69,7 +69,7 @@ CHANGES = [minus_rows, less_rows, more_rows, minus_nulls, less_nulls]
     ],
 )
 @pytest.mark.spec("recovery.counts")
-def test_pages_whose_headers_count_wrongly_are_written_anew(
+def test_pages_with_wrong_header_counts_are_rewritten(
     made_by: Callable[..., bytes], change: Callable[[DataPageHeaderV2], None], column: int, table: pa.Table,
     options: str,
 ) -> None:
@@ -93,7 +93,7 @@ def test_pages_whose_headers_count_wrongly_are_written_anew(
 
 
 @pytest.mark.spec("recovery.counts")
-def test_a_row_group_that_cannot_be_written_anew_costs_no_other() -> None:
+def test_row_group_that_cannot_be_rewritten_does_not_affect_others() -> None:
     """Of two without checksums, one has a header of Arrow before 12, which counts the entries of lists as rows."""
     data = bytearray(by_pyarrow(
         TABLE, data_page_version="2.0", row_group_size=10, write_page_checksum=False, compression="zstd",
@@ -114,7 +114,7 @@ def test_a_row_group_that_cannot_be_written_anew_costs_no_other() -> None:
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.spec("recovery.counts")
-def test_headers_that_count_no_nulls_are_copied_and_found_without_footer(dictionary: bool, beside: bool) -> None:
+def test_pages_without_null_counts_are_copied_and_found_without_footer(dictionary: bool, beside: bool) -> None:
     table = DOCUMENTS if beside else TABLE
     data = by_pyarrow(table, data_page_version="2.0", use_dictionary=dictionary)
 
@@ -131,7 +131,7 @@ def test_headers_that_count_no_nulls_are_copied_and_found_without_footer(diction
 
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.spec("recovery.counts")
-def test_decimals_of_no_bytes_are_written_anew(dictionary: bool) -> None:
+def test_zero_length_decimals_are_rewritten(dictionary: bool) -> None:
     report, found = recovered(empty_decimals(dictionary=dictionary)[:-8])
     assert found is not None, report
     assert found["d"].to_pylist() == [Decimal("0.01"), Decimal(0), Decimal("5.12"), None] * 5
@@ -141,7 +141,7 @@ def test_decimals_of_no_bytes_are_written_anew(dictionary: bool) -> None:
 @pytest.mark.parametrize("precision", [9, 18, 38])
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.spec("recovery.forms")
-def test_text_without_bytes_is_no_decimal(dictionary: bool, precision: int) -> None:
+def test_empty_text_is_not_a_decimal(dictionary: bool, precision: int) -> None:
     table = pa.table({"id": range(300), "s": pa.array(["a", "", None] * 100)})
     options = {"use_dictionary": dictionary, "compression": "none"}
     report, found = without_footer(by_pyarrow(table, **options), schema=f"id BIGINT, s DECIMAL({precision},2)")
@@ -153,7 +153,7 @@ def test_text_without_bytes_is_no_decimal(dictionary: bool, precision: int) -> N
 
 @pytest.mark.parametrize("ddl", ["INT", "FLOAT", "DATE", "DECIMAL(9,2)"])
 @pytest.mark.spec("recovery.types")
-def test_a_column_whose_pages_all_leave_bytes_over_is_of_another_type(ddl: str) -> None:
+def test_column_with_excess_bytes_in_all_pages_has_another_type(ddl: str) -> None:
     table = pa.table({"s": pa.array(["a", "", None] * 100)})
     data = by_pyarrow(table, row_group_size=150, use_dictionary=False, compression="none")
     assert without_footer(data, schema="s STRING")[1] == table
@@ -164,7 +164,7 @@ def test_a_column_whose_pages_all_leave_bytes_over_is_of_another_type(ddl: str) 
 
 @pytest.mark.parametrize("first", [b"", b"xx"])
 @pytest.mark.spec("recovery.types")
-def test_a_page_that_leaves_bytes_over_is_kept_where_another_does_not(first: bytes) -> None:
+def test_page_with_excess_bytes_is_accepted_if_another_has_none(first: bytes) -> None:
     """Readers pass over what is behind values: where one page has no such bytes, the type is right."""
     numbers = pa.array([1, None, 3] * 100, pa.int32())
     values = numbers.drop_null().to_numpy().tobytes()

@@ -29,26 +29,26 @@ def header(sizes: tuple[int, int] = (40, 40), **changes: int) -> PageHeader:
     )
 
 
-def test_header_that_makes_sense_states_entries_and_encoding() -> None:
+def test_plausible_header_states_entries_and_encoding() -> None:
     for is_told in (False, True):
         assert _content(header(), in_footer=is_told) == (10, int(Encoding.PLAIN))
         assert _content(header((5, 5)), in_footer=is_told) == (10, int(Encoding.PLAIN))
 
 
 @pytest.mark.parametrize("sizes", [(4, 40), (40, 4)])
-def test_levels_longer_than_their_page_are_no_page(sizes: tuple[int, int]) -> None:
+def test_levels_longer_than_their_page_are_not_a_page(sizes: tuple[int, int]) -> None:
     for is_told in (False, True):
         assert _content(header(sizes), in_footer=is_told) is None
 
 
 @pytest.mark.parametrize("changes", [{"num_nulls": 11}, {"num_nulls": -2}, {"num_rows": 11}, {"num_rows": -1}])
-def test_header_that_counts_wrongly_is_believed_only_where_a_footer_states_a_page(changes: dict[str, int]) -> None:
+def test_wrong_header_counts_are_accepted_only_for_pages_in_a_footer(changes: dict[str, int]) -> None:
     assert _content(header(**changes), in_footer=False) is None
     assert _content(header(**changes), in_footer=True) == (10, int(Encoding.PLAIN))
 
 
 @pytest.mark.parametrize("changes", [{}, {"file_path": "other.parquet"}])
-def test_chunk_in_another_file_has_no_pages_here(changes: dict[str, Any]) -> None:
+def test_chunk_in_another_file_has_no_pages(changes: dict[str, Any]) -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"c": [1, 2]}), out)
     with pqext.open(out.getvalue()) as file:

@@ -53,7 +53,7 @@ def plain(table: pa.Table, group: int, page: int = 1 << 20) -> bytes:
 
 
 @pytest.mark.spec("recovery.original")
-def test_the_damaged_file_stays_as_it_is_and_is_no_destination(tmp_path: Path) -> None:
+def test_damaged_file_is_unchanged_and_not_a_valid_destination(tmp_path: Path) -> None:
     path = tmp_path / "cut.parquet"
     path.write_bytes(written(rows(300))[:-30])
     before = hashlib.sha256(path.read_bytes()).digest()
@@ -66,7 +66,7 @@ def test_the_damaged_file_stays_as_it_is_and_is_no_destination(tmp_path: Path) -
 
 
 @pytest.mark.spec("recovery.original")
-def test_no_other_name_of_the_damaged_file_makes_it_a_destination(
+def test_alias_of_the_damaged_file_is_not_a_valid_destination(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -96,7 +96,7 @@ def test_no_other_name_of_the_damaged_file_makes_it_a_destination(
         pqext.recover(held, held, schema=SCHEMA)
 
 
-def test_a_schema_of_fewer_columns_than_the_footer_that_is_left_does_no_harm() -> None:
+def test_schema_with_fewer_columns_than_a_remaining_footer_is_harmless() -> None:
     whole = written(rows(300))
     behind = whole[extent(whole, 1, 0)[0] : extent(whole, 1, 2)[1]]
     report, found = recover(written(rows(200)) + behind, schema="id BIGINT")
@@ -106,14 +106,14 @@ def test_a_schema_of_fewer_columns_than_the_footer_that_is_left_does_no_harm() -
 
 @pytest.mark.parametrize("cut", [1, 4, 5, 8])
 @pytest.mark.spec("recovery.footer-unframed")
-def test_a_footer_without_length_or_magic_number_is_found(cut: int) -> None:
+def test_footer_without_length_or_magic_is_found(cut: int) -> None:
     report, found = recover(written(rows(300))[:-cut])
     assert report.evidence == "footer without its frame"
     assert found == rows(300)
 
 
 @pytest.mark.spec("recovery.footer-inside")
-def test_an_older_footer_within_a_file_is_found_and_what_follows_it_too() -> None:
+def test_older_footer_within_a_file_is_found_with_the_rows_after_it() -> None:
     first = written(rows(200))
     longer = written(rows(300))
     behind = longer[extent(longer, 2, 0)[0] : extent(longer, 2, 2)[1]]
@@ -125,7 +125,7 @@ def test_an_older_footer_within_a_file_is_found_and_what_follows_it_too() -> Non
 
 
 @pytest.mark.spec("recovery.footer-torn")
-def test_a_footer_that_breaks_off_tells_the_schema_and_row_groups() -> None:
+def test_truncated_footer_provides_schema_and_row_groups() -> None:
     data = written(rows(300))
     footer = footer_of(data)
     told = set()
@@ -138,7 +138,7 @@ def test_a_footer_that_breaks_off_tells_the_schema_and_row_groups() -> None:
 
 
 @pytest.mark.spec("recovery.moved")
-def test_offsets_are_tried_less_the_bytes_that_are_missing_before_the_footer() -> None:
+def test_offsets_are_adjusted_for_bytes_missing_before_the_footer() -> None:
     data = written(rows(300))
     start, _ = extent(data, 0, 1)
     report, found = recover(data[: start + 5] + data[start + 25 :])
@@ -161,7 +161,7 @@ def alike(statistics: bool) -> tuple[bytes, pa.Table]:
 
 @pytest.mark.parametrize("lost", [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2)], ids=str)
 @pytest.mark.spec("recovery.moved.apart")
-def test_chunks_that_look_alike_are_told_apart_by_their_statistics(lost: tuple[int, int]) -> None:
+def test_similar_chunks_are_distinguished_by_their_statistics(lost: tuple[int, int]) -> None:
     data, table = alike(statistics=True)
     start, stop = extent(data, *lost)
     report, found = recover(data[:start] + data[stop:])
@@ -173,7 +173,7 @@ def test_chunks_that_look_alike_are_told_apart_by_their_statistics(lost: tuple[i
 
 @pytest.mark.parametrize("lost", [(0, 0), (1, 0), (2, 1), (3, 1)], ids=str)
 @pytest.mark.spec("recovery.moved.apart")
-def test_chunks_that_nothing_tells_apart_are_given_up(lost: tuple[int, int]) -> None:
+def test_indistinguishable_chunks_are_lost(lost: tuple[int, int]) -> None:
     data, table = alike(statistics=False)
     start, stop = extent(data, *lost)
     _, found = recover(data[:start] + data[stop:])
@@ -182,7 +182,7 @@ def test_chunks_that_nothing_tells_apart_are_given_up(lost: tuple[int, int]) -> 
 
 
 @pytest.mark.spec("recovery.overlap")
-def test_a_chunk_that_the_next_one_reaches_into_has_lost_bytes() -> None:
+def test_chunk_overlapped_by_the_next_one_has_lost_bytes() -> None:
     # Without checksums, compression and statistics, the last page would end with the first bytes of the next chunk.
     made = io.BytesIO()
     pq.write_table(
@@ -197,7 +197,7 @@ def test_a_chunk_that_the_next_one_reaches_into_has_lost_bytes() -> None:
 
 @pytest.mark.parametrize("writer", ["pqext", "pyarrow"])
 @pytest.mark.spec("recovery.pages", "recovery.groups")
-def test_without_a_footer_pages_tell_row_groups_by_a_schema(writer: str, tmp_path: Path) -> None:
+def test_row_groups_are_rebuilt_from_pages_and_a_schema(writer: str, tmp_path: Path) -> None:
     if writer == "pqext":
         data = written(rows(300))
     else:
@@ -220,7 +220,7 @@ def test_without_a_footer_pages_tell_row_groups_by_a_schema(writer: str, tmp_pat
 
 @pytest.mark.parametrize("nullable", [False, True])
 @pytest.mark.spec("recovery.groups")
-def test_chunks_of_several_pages_make_row_groups_of_as_many_rows_each(nullable: bool) -> None:
+def test_multi_page_chunks_form_row_groups_of_equal_rows(nullable: bool) -> None:
     table = rows(250)
     if nullable:
         table = table.append_column("list", pa.array([list(range(i % 4)) or None for i in range(250)]))
@@ -231,7 +231,7 @@ def test_chunks_of_several_pages_make_row_groups_of_as_many_rows_each(nullable: 
 
 
 @pytest.mark.spec("recovery.resync")
-def test_behind_damage_pages_are_found_again_by_what_follows_them() -> None:
+def test_pages_after_damage_are_located_by_their_successors() -> None:
     data = written(rows(300), checksums=False)
     start, stop = extent(data, 0, 1)
     end = footer_of(data)
@@ -245,7 +245,7 @@ def test_behind_damage_pages_are_found_again_by_what_follows_them() -> None:
 
 
 @pytest.mark.spec("recovery.unconfirmed")
-def test_a_page_into_which_the_next_one_reaches_is_not_kept() -> None:
+def test_page_overlapped_by_the_next_one_is_dropped() -> None:
     data = plain(rows(300), 100)
     start, stop = extent(data, 0, 0)
     cut = data[: stop - 100] + data[stop - 60 : footer_of(data)]
@@ -261,7 +261,7 @@ def test_a_page_into_which_the_next_one_reaches_is_not_kept() -> None:
 
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"])
 @pytest.mark.spec("recovery.codec")
-def test_the_codec_is_found_by_trying(codec: str) -> None:
+def test_codec_is_detected_by_trial(codec: str) -> None:
     data = written(rows(300), compression=codec)
     cut = data[: footer_of(data)]
     assert recover(cut, schema=SCHEMA)[1] == rows(300)
@@ -271,7 +271,7 @@ def test_the_codec_is_found_by_trying(codec: str) -> None:
 
 
 @pytest.mark.spec("recovery.strict")
-def test_every_page_that_is_kept_was_read_and_its_checksum_compared() -> None:
+def test_recovered_pages_were_read_and_their_checksums_compared() -> None:
     data = bytearray(written(rows(300)))
     _, stop = extent(bytes(data), 1, 2)
     data[stop - 3] ^= 1
@@ -282,7 +282,7 @@ def test_every_page_that_is_kept_was_read_and_its_checksum_compared() -> None:
 
 
 @pytest.mark.spec("recovery.page-rows", "recovery.drop-columns")
-def test_a_damaged_page_costs_its_rows_and_no_others() -> None:
+def test_corrupt_page_loses_only_its_rows() -> None:
     data = bytearray(written(rows(300), page_rows=20, dictionary=False, page_bytes=1 << 20))
     _, stop = extent(bytes(data), 1, 2)
     data[stop - 3] ^= 1  # in the last page, of rows 180 to 200
@@ -293,7 +293,7 @@ def test_a_damaged_page_costs_its_rows_and_no_others() -> None:
 
 
 @pytest.mark.spec("recovery.groups")
-def test_a_row_group_that_breaks_off_behind_its_first_column_costs_none_before_it() -> None:
+def test_row_group_truncated_after_its_first_column_affects_no_earlier_one() -> None:
     data = plain(rows(40), 20)
     start, stop = extent(data, 1, 1)
     for told in (20, None):
@@ -303,7 +303,7 @@ def test_a_row_group_that_breaks_off_behind_its_first_column_costs_none_before_i
 
 
 @pytest.mark.spec("recovery.groups")
-def test_levels_that_cannot_be_read_cost_their_row_group_alone() -> None:
+def test_unreadable_levels_lose_their_row_group_only() -> None:
     table = pa.table({"l": [[i, i + 1] for i in range(60)], "i": pa.array(range(60), pa.int32())})
     data = bytearray(plain(table, 20))
     start, _ = extent(bytes(data), 0, 0)
@@ -314,7 +314,7 @@ def test_levels_that_cannot_be_read_cost_their_row_group_alone() -> None:
 
 
 @pytest.mark.spec("recovery.doubted")
-def test_chunks_that_changed_places_are_doubted_by_the_statistics() -> None:
+def test_swapped_chunks_are_detected_by_their_statistics() -> None:
     table = pa.table({"low": pa.array(range(300), pa.int64()), "high": pa.array(range(1000, 1300), pa.int64())})
     data = bytearray(written(table, dictionary=False, compression="uncompressed"))
     (start, middle), (_, stop) = extent(bytes(data), 1, 0), extent(bytes(data), 1, 1)
@@ -325,7 +325,7 @@ def test_chunks_that_changed_places_are_doubted_by_the_statistics() -> None:
     assert not report.row_groups[1].certified
 
 
-def test_row_groups_beside_a_damaged_one_are_copied_byte_for_byte() -> None:
+def test_row_groups_next_to_a_damaged_one_are_copied_byte_for_byte() -> None:
     data = bytearray(written(rows(1000), page_rows=20, compression="gzip", page_bytes=1 << 20))
     _, stop = extent(bytes(data), 4, 2)
     data[stop - 3] ^= 1
@@ -341,7 +341,7 @@ def test_row_groups_beside_a_damaged_one_are_copied_byte_for_byte() -> None:
 
 
 @pytest.mark.spec("recovery.drop-columns")
-def test_columns_that_lost_a_chunk_are_left_out_where_that_is_asked_for() -> None:
+def test_columns_with_a_lost_chunk_are_dropped_on_request() -> None:
     data = bytearray(written(rows(300)))
     start, stop = extent(bytes(data), 1, 1)
     data[start:stop] = bytes(stop - start)
@@ -355,7 +355,7 @@ def test_columns_that_lost_a_chunk_are_left_out_where_that_is_asked_for() -> Non
 
 
 @pytest.mark.spec("recovery.no-claims")
-def test_the_new_footer_says_nothing_of_values() -> None:
+def test_new_footer_omits_facts_about_values() -> None:
     made = io.BytesIO()
     geo = json.dumps({"version": "1.1.0", "columns": {"g": {"bbox": [9, 9, 9, 9], "geometry_types": ["Point"]}}})
     table = rows(300).replace_schema_metadata({"geo": geo, "kept": "yes"})
@@ -372,7 +372,7 @@ def test_the_new_footer_says_nothing_of_values() -> None:
 
 
 @pytest.mark.spec("recovery.certified")
-def test_the_report_says_that_values_without_checksums_are_not_certain() -> None:
+def test_report_states_that_values_without_checksums_are_uncertain() -> None:
     report, _ = recover(written(rows(300))[:-30], schema=SCHEMA)
     assert report.certified
     assert "bytes      certain: every recovered page has a matching checksum" in str(report)
@@ -387,7 +387,7 @@ def test_the_report_says_that_values_without_checksums_are_not_certain() -> None
 
 
 @pytest.mark.spec("recovery.verified")
-def test_values_of_variants_are_checked_as_verification_does() -> None:
+def test_variant_values_are_checked_like_in_verify() -> None:
     events = variant.parse_json([json.dumps({"id": i, "text": f"a longer text {i}"}) for i in range(300)])
     data = bytearray(written(pa.table({"event": events}), checksums=False, compression="uncompressed"))
     place = bytes(data).index(b"a longer text 150")
@@ -398,13 +398,13 @@ def test_values_of_variants_are_checked_as_verification_does() -> None:
     assert report.losses[0].column == "event"
 
 
-def test_encrypted_footers_are_refused() -> None:
+def test_encrypted_footers_are_rejected() -> None:
     with pytest.raises(pqext.UnsupportedError, match="encrypted footer"):
         pqext.recover(b"PARE" + bytes(100), io.BytesIO())
 
 
 @pytest.mark.spec("recovery.certified")
-def test_rows_beside_a_page_whose_checksum_does_not_fit_are_certain() -> None:
+def test_rows_next_to_a_page_with_a_checksum_mismatch_are_certain() -> None:
     data = bytearray(written(rows(300), page_rows=20, row_group_rows=100))
     start, stop = extent(bytes(data), 1, 0)
     data[(start + stop) // 2] ^= 0xFF
@@ -415,13 +415,13 @@ def test_rows_beside_a_page_whose_checksum_does_not_fit_are_certain() -> None:
     assert "bytes      certain" in str(report)
 
 
-def test_a_schema_that_is_not_needed_is_told_of() -> None:
+def test_unnecessary_schema_is_reported() -> None:
     report, _ = recover(written(rows(300))[:-1], schema="x BIGINT")
     assert report.rows == 300
     assert "the DDL given was not needed: the footer without its frame states the columns" in report.notes
 
 
-def test_a_codec_that_is_given_counts_more_than_that_of_a_sibling() -> None:
+def test_explicit_codec_overrides_that_of_a_sibling() -> None:
     whole = written(rows(300), compression="zstd")
     cut = whole[: footer_of(whole)]
     assert recover(cut, schema=whole)[0].rows == 300
@@ -429,7 +429,7 @@ def test_a_codec_that_is_given_counts_more_than_that_of_a_sibling() -> None:
     assert recover(cut, schema=whole, codec="gzip")[0].rows == 0
 
 
-def test_a_codec_that_is_not_needed_is_told_of() -> None:
+def test_unnecessary_codec_is_reported() -> None:
     data = written(rows(300))
     report, _ = recover(data[:-1], codec="gzip")
     assert report.rows == 300
@@ -437,7 +437,7 @@ def test_a_codec_that_is_not_needed_is_told_of() -> None:
     assert "codec gzip" not in str(recover(data[: extent(data, 0, 0)[0]], codec="gzip", schema="id BIGINT")[0])
 
 
-def test_losses_are_told_row_group_by_row_group() -> None:
+def test_losses_are_reported_by_row_group() -> None:
     data = written(rows(300), row_group_rows=100)
     report, _ = recover(data[extent(data, 2, 0)[0] :])
     told = [(loss.source_row_group, loss.column) for loss in report.losses if loss.source_row_group is not None]
@@ -445,7 +445,7 @@ def test_losses_are_told_row_group_by_row_group() -> None:
     assert [group for group, _ in told] == sorted(group for group, _ in told)
 
 
-def test_wrong_arguments_are_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="neither an existing file nor valid DDL"):
         pqext.recover(b"PAR1", io.BytesIO(), schema="no such thing <")
     with pytest.raises(ValueError, match="schema has no columns"):
@@ -461,7 +461,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 @pytest.mark.spec("recovery.pages")
 @pytest.mark.parametrize("cut", [1, 2, 3])
-def test_pages_are_found_from_the_first_byte_where_the_magic_number_is_cut(cut: int) -> None:
+def test_pages_are_found_from_the_first_byte_if_the_magic_is_missing(cut: int) -> None:
     table = rows(300)
     data = written(table)
     report, found = recover(data[cut : footer_of(data)], schema=SCHEMA)
@@ -470,7 +470,7 @@ def test_pages_are_found_from_the_first_byte_where_the_magic_number_is_cut(cut: 
 
 
 @pytest.mark.spec("recovery.footer-inside")
-def test_the_footer_of_a_file_that_is_a_value_is_none_of_this_one() -> None:
+def test_footer_of_an_embedded_file_is_not_used() -> None:
     inner = plain(pa.table({"secret": range(1000, 1100)}), 100)
     table = pa.table({"id": range(100), "blob": pa.array([inner] + [b"z"] * 99, pa.binary())})
     data = plain(table, 100)
@@ -488,7 +488,7 @@ def test_the_footer_of_a_file_that_is_a_value_is_none_of_this_one() -> None:
 @pytest.mark.spec("recovery.footer-inside")
 @pytest.mark.skipif(not ROOT, reason="PARQUET_TEST_DATA does not name a copy of parquet-testing")
 @pytest.mark.parametrize("name", ["alltypes_plain", "byte_array_decimal", "sort_columns", "lz4_raw_compressed"])
-def test_footers_of_writers_that_leave_bytes_before_them_are_their_own(name: str) -> None:
+def test_footers_with_leading_bytes_are_not_mistaken_for_embedded_ones(name: str) -> None:
     data = Path(ROOT, "data", f"{name}.parquet").read_bytes()
     _, found = recover(data + bytes(100))
     assert found is not None
@@ -496,7 +496,7 @@ def test_footers_of_writers_that_leave_bytes_before_them_are_their_own(name: str
 
 
 @pytest.mark.spec("recovery.strict")
-def test_bytes_behind_the_last_page_of_a_chunk_are_left_out() -> None:
+def test_bytes_after_the_last_page_of_a_chunk_are_dropped() -> None:
     table = rows(200)
     data = bytearray(written(table, page_index=False))
     stop = extent(bytes(data), 0, 0)[1]
@@ -519,7 +519,7 @@ def test_bytes_behind_the_last_page_of_a_chunk_are_left_out() -> None:
 
 
 @pytest.mark.spec("recovery.footer-inside")
-def test_a_name_or_type_that_is_damaged_in_the_footer_is_told_by_the_schema() -> None:
+def test_corrupt_name_or_type_in_the_footer_is_corrected_by_the_schema() -> None:
     table = rows(200)
     for at, byte in ((0, b"X"), (-5, b"\x7e")):  # another name in the schema than in the chunks; a type there is not
         data = bytearray(written(table))
@@ -530,7 +530,7 @@ def test_a_name_or_type_that_is_damaged_in_the_footer_is_told_by_the_schema() ->
         assert found.to_pylist() == table.to_pylist()
 
 
-def test_orders_that_cannot_be_read_are_none() -> None:
+def test_unreadable_column_orders_are_ignored() -> None:
     table = rows(200)
     data = written(table)
     orders = data.rindex(b"\x1c\x00\x00\x1c\x00\x00")
@@ -538,7 +538,7 @@ def test_orders_that_cannot_be_read_are_none() -> None:
 
 
 @pytest.mark.parametrize(("data", "told"), [(b"", "the file is empty"), (b'{"a": 1}\n' * 9, "it looks like JSON")])
-def test_what_is_no_parquet_file_is_told_as_such(data: bytes, told: str) -> None:
+def test_file_that_is_not_parquet_is_reported_as_such(data: bytes, told: str) -> None:
     assert told in str(recover(data)[0])
 
 
@@ -551,7 +551,7 @@ def under_footer(data: bytes, change: Callable[[FileMetaData], object]) -> bytes
 
 
 @pytest.mark.spec("recovery.strict")
-def test_a_row_group_that_lacks_columns_is_a_loss() -> None:
+def test_row_group_with_missing_columns_is_lost() -> None:
     table = rows(300)
 
     def change(metadata: FileMetaData) -> None:
@@ -564,7 +564,7 @@ def test_a_row_group_that_lacks_columns_is_a_loss() -> None:
 
 @pytest.mark.parametrize("wrong", [-100, 0, 99, 101, 612])
 @pytest.mark.spec("recovery.footer-counts")
-def test_rows_that_all_columns_contradict_are_those_of_the_columns(wrong: int) -> None:
+def test_row_count_contradicted_by_all_columns_is_corrected(wrong: int) -> None:
     table = rows(300)
     damaged = under_footer(written(table), lambda footer: setattr(footer.row_groups[1], "num_rows", wrong))
     report, found = recover(damaged)
@@ -576,7 +576,7 @@ def test_rows_that_all_columns_contradict_are_those_of_the_columns(wrong: int) -
 
 @pytest.mark.parametrize("wrong", [0, 99, 101, 1 << 40])
 @pytest.mark.spec("recovery.footer-counts")
-def test_values_that_the_footer_counts_wrongly_are_those_of_the_pages(wrong: int) -> None:
+def test_value_counts_contradicted_by_pages_are_corrected(wrong: int) -> None:
     table = rows(300)
 
     def change(metadata: FileMetaData) -> None:
@@ -591,7 +591,7 @@ def test_values_that_the_footer_counts_wrongly_are_those_of_the_pages(wrong: int
 
 
 @pytest.mark.spec("recovery.footer-counts")
-def test_a_type_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
+def test_type_contradicted_by_all_chunks_is_corrected() -> None:
     table = rows(300)
 
     def change(metadata: FileMetaData) -> None:
@@ -604,7 +604,7 @@ def test_a_type_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
 
 
 @pytest.mark.spec("recovery.footer-counts")
-def test_a_type_that_makes_no_schema_is_not_taken_from_chunks() -> None:
+def test_type_that_makes_the_schema_invalid_is_not_taken_from_chunks() -> None:
     def change(metadata: FileMetaData) -> None:
         for group in metadata.row_groups:
             about = group.columns[1].meta_data
@@ -617,7 +617,7 @@ def test_a_type_that_makes_no_schema_is_not_taken_from_chunks() -> None:
 
 
 @pytest.mark.spec("recovery.footer-counts")
-def test_a_name_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
+def test_name_contradicted_by_all_chunks_is_corrected() -> None:
     table = pa.table({"id": range(300), "place": [{"x": row, "y": None} for row in range(300)]})
 
     def change(metadata: FileMetaData) -> None:
@@ -630,7 +630,7 @@ def test_a_name_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
 
 
 @pytest.mark.spec("recovery.footer-counts")
-def test_a_chunk_that_is_called_otherwise_is_that_of_its_column() -> None:
+def test_misnamed_chunk_is_assigned_to_its_column() -> None:
     table = rows(300)
 
     def change(metadata: FileMetaData) -> None:
@@ -644,7 +644,7 @@ def test_a_chunk_that_is_called_otherwise_is_that_of_its_column() -> None:
 
 
 @pytest.mark.spec("recovery.footer-counts")
-def test_footer_without_a_path_of_a_chunk_needs_a_schema() -> None:
+def test_footer_without_chunk_paths_requires_a_schema() -> None:
     table = pa.table({"a": range(30), "b": [{"x": 1}] * 30})
 
     def change(metadata: FileMetaData) -> None:
@@ -658,7 +658,7 @@ def test_footer_without_a_path_of_a_chunk_needs_a_schema() -> None:
 
 
 @pytest.mark.spec("recovery.footer-counts")
-def test_a_single_column_is_believed_where_the_file_has_as_many_rows() -> None:
+def test_single_column_row_count_is_used_if_the_file_total_agrees() -> None:
     table = pa.table({"n": range(300)})
     damaged = under_footer(written(table), lambda footer: setattr(footer.row_groups[1], "num_rows", 101))
     report, found = recover(damaged)
@@ -667,7 +667,7 @@ def test_a_single_column_is_believed_where_the_file_has_as_many_rows() -> None:
 
 
 @pytest.mark.spec("recovery.null-columns")
-def test_a_damaged_first_page_costs_no_more_than_another() -> None:
+def test_corrupt_first_page_loses_no_more_than_another() -> None:
     table = rows(100)
     data = bytearray(written(table))
     data[4:8] = b"\xff" * 4
@@ -680,7 +680,7 @@ def test_a_damaged_first_page_costs_no_more_than_another() -> None:
 
 @pytest.mark.parametrize("checksums", [True, False])
 @pytest.mark.spec("recovery.footer-torn")
-def test_pages_that_a_torn_footer_does_not_reach_are_losses_where_they_cannot_be_parted(checksums: bool) -> None:
+def test_pages_beyond_a_torn_footer_are_reported_lost_if_ambiguous(checksums: bool) -> None:
     table = pa.table({"x": range(40), "y": range(100, 140)})
     data = written(table, row_group_rows=10, page_version=2, checksums=checksums, compression="uncompressed")
     lost = 0
@@ -693,7 +693,7 @@ def test_pages_that_a_torn_footer_does_not_reach_are_losses_where_they_cannot_be
 
 
 @pytest.mark.spec("recovery.footer-counts")
-def test_of_a_single_row_group_no_name_is_believed() -> None:
+def test_name_is_not_corrected_from_a_single_row_group() -> None:
     def change(metadata: FileMetaData) -> None:
         metadata.schema[1].name = "name"
 

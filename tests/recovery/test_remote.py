@@ -51,7 +51,7 @@ def damaged() -> bytes:
 
 
 @pytest.mark.spec("recovery.original")
-def test_a_file_in_a_store_is_fetched_once(tmp_path: Path, damaged: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_file_is_fetched_once(tmp_path: Path, damaged: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     store = Failing()
@@ -65,7 +65,7 @@ def test_a_file_in_a_store_is_fetched_once(tmp_path: Path, damaged: bytes, monke
 
 
 @pytest.mark.spec("recovery.original")
-def test_a_store_that_fails_is_no_damage(tmp_path: Path, damaged: bytes) -> None:
+def test_failing_store_is_not_reported_as_damage(tmp_path: Path, damaged: bytes) -> None:
     store = Failing()
     store.pipe("/in.parquet", damaged)
     pqext.recover("/in.parquet", tmp_path / "out.parquet", filesystem=store)
@@ -80,7 +80,7 @@ def test_a_store_that_fails_is_no_damage(tmp_path: Path, damaged: bytes) -> None
 
 
 @pytest.mark.spec("recovery.original")
-def test_a_file_that_is_changed_meanwhile_is_told_of(
+def test_file_changed_during_recovery_is_reported(
     tmp_path: Path, damaged: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "in.parquet"
@@ -102,7 +102,7 @@ def test_a_file_that_is_changed_meanwhile_is_told_of(
     "name", ["memory:///same/in.parquet", "memory://same//in.parquet", "memory://same/x/../in.parquet"]
 )
 @pytest.mark.spec("recovery.original")
-def test_a_file_never_takes_its_own_place_by_another_url(name: str, damaged: bytes) -> None:
+def test_destination_may_not_be_the_source_under_another_url(name: str, damaged: bytes) -> None:
     store = fsspec.filesystem("memory")
     store.pipe("/same/in.parquet", damaged)
     with pytest.raises(ValueError, match="must differ from the damaged source"):
@@ -125,12 +125,12 @@ def test_a_file_never_takes_its_own_place_by_another_url(name: str, damaged: byt
     ],
 )
 @pytest.mark.spec("recovery.original")
-def test_places_that_may_be_one_are_known_by_their_urls(one: str, other: str, same: bool) -> None:
+def test_possibly_equal_urls_are_detected(one: str, other: str, same: bool) -> None:
     assert may_be_same_file(one, other) is same
 
 
 @pytest.mark.spec("recovery.original")
-def test_a_local_file_is_known_by_every_name(tmp_path: Path) -> None:
+def test_local_file_is_identified_under_every_name(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     data = bytearray(WHOLE)
     data[100] ^= 1

@@ -92,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.spec("recovery.ddl")
 @settings(max_examples=share(0.3))
 @given(table=tables(), has_variant=st.booleans())
-def test_the_ddl_that_the_command_prints_recovers_the_file(table: pa.Table, has_variant: bool, folder: Path) -> None:
+def test_ddl_printed_by_the_command_recovers_the_file(table: pa.Table, has_variant: bool, folder: Path) -> None:
     if has_variant:
         table = table.append_column("variant", _VARIANTS)
     data = by_pqext(table)
@@ -112,7 +112,7 @@ def _schema_of(data: bytes, folder: Path) -> str:
 
 
 @pytest.mark.spec("recovery.ddl")
-def test_columns_that_are_not_null_are_required(tmp_path: Path) -> None:
+def test_not_null_columns_are_required(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
     table = pa.table({"id": range(300), "name": [f"n{i % 9}" for i in range(300)]}, schema)
     for data in (by_pqext(table, row_group_rows=100), by_pyarrow(table, row_group_size=100)):
@@ -124,7 +124,7 @@ def test_columns_that_are_not_null_are_required(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("recovery.ddl")
-def test_every_type_of_arrow_gives_ddl_that_is_taken(tmp_path: Path) -> None:
+def test_every_arrow_type_has_a_ddl_form_that_is_accepted(tmp_path: Path) -> None:
     types = [
         pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16(), pa.timestamp("ns"), pa.timestamp("ms", "UTC"),
         pa.time32("ms"), pa.time64("ns"), pa.binary(7), pa.decimal256(60, 2), pa.duration("us"), pa.null(),
@@ -168,7 +168,7 @@ def test_exact_ddl_has_units_widths_and_signs(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.spec("recovery.ddl")
-def test_ddl_tells_units_and_widths_that_spark_has_no_name_for() -> None:
+def test_ddl_expresses_units_and_widths_beyond_spark() -> None:
     table = pa.table({
         "ms": pa.array([datetime(2026, 5, 1, tzinfo=UTC)] * 9, pa.timestamp("ms", "UTC")),
         "ns": pa.array([datetime(2026, 5, 1)] * 9, pa.timestamp("ns")),
@@ -195,19 +195,19 @@ def test_ddl_tells_units_and_widths_that_spark_has_no_name_for() -> None:
         ("a INT -- all of it\n- b INT", "unexpected '-'"),
     ],
 )
-def test_ddl_that_tells_no_columns_is_refused(schema: str, told: str) -> None:
+def test_ddl_without_columns_is_rejected(schema: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         without_footer(by_pqext(pa.table({"a": [1]})), schema=schema)
 
 
-def test_ddl_may_have_comments_of_sql() -> None:
+def test_ddl_may_contain_sql_comments() -> None:
     table = pa.table({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
     text = "-- columns\na INT, -- the first\n/* the\nsecond */ b STRING -- and no more"
     report, found = without_footer(by_pqext(table), schema=text)
     assert found == table, report
 
 
-def test_ddl_of_variants_has_no_geometries() -> None:
+def test_variant_ddl_rejects_geometries() -> None:
     for spec in ("g GEOMETRY(ANY)", "g GEOMETRY(4326)"):
         with pytest.raises(ValueError, match=r"expected a number|not a type"):
             variant.shredding_schema(spec)
@@ -221,19 +221,19 @@ def test_ddl_of_variants_has_no_geometries() -> None:
         ("nowhere.ddl", FileNotFoundError, r"nowhere\.ddl"),
     ],
 )
-def test_a_schema_that_is_none_is_told_to_be_the_schema(schema: Any, error: type[Exception], told: str) -> None:
+def test_error_for_an_invalid_schema_names_the_argument(schema: Any, error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         pqext.recover(by_pqext(pa.table({"a": [1]})), io.BytesIO(), schema=schema)
 
 
 @pytest.mark.parametrize("text", ["\ufeffa BIGINT", "a BIGINT;", " a BIGINT ; "])
-def test_ddl_is_the_same_as_text_and_in_a_file(text: str, tmp_path: Path) -> None:
+def test_ddl_may_be_text_or_a_file(text: str, tmp_path: Path) -> None:
     table = pa.table({"a": [1, 2]})
     (tmp_path / "a.ddl").write_text(text, encoding="utf-8")
     for schema in (text, tmp_path / "a.ddl", str(tmp_path / "a.ddl")):
         assert without_footer(by_pqext(table), schema=schema)[1] == table
 
 
-def test_a_file_without_pages_is_said_to_have_none() -> None:
+def test_file_without_pages_is_reported_as_such() -> None:
     for data, told in ((b"", "the file is empty"), (b"PAR1" + bytes(100), "no pages are recognised")):
         assert told in str(pqext.recover(data, io.BytesIO(), schema="a BIGINT"))

@@ -95,7 +95,7 @@ Reached = Callable[[str], tuple[Cloud, str, Given]]
 
 @pytest.mark.spec("querying.uploads")
 @pytest.mark.parametrize("name", PLACES)
-def test_a_file_is_written_whole_and_read_equal(name: str, reached: Reached) -> None:
+def test_file_is_written_atomically_and_read_equal(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
     place = f"{base}d/x y.parquet"
     for _ in range(2):  # the second time it takes the place of the first
@@ -114,7 +114,7 @@ def test_a_file_is_written_whole_and_read_equal(name: str, reached: Reached) -> 
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_folders_are_listed_with_their_partitions(name: str, reached: Reached) -> None:
+def test_folders_are_listed_with_partitions(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
     for year in (2025, 2026):
         pqext.write_table(pa.table({"n": [year]}), f"{base}sales/year={year}/part & 1.parquet", **given)
@@ -127,7 +127,7 @@ def test_folders_are_listed_with_their_partitions(name: str, reached: Reached) -
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_large_files_are_written_in_parts(name: str, reached: Reached) -> None:
+def test_large_files_are_uploaded_in_parts(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
     noise = pa.table({"x": np.random.default_rng(1).random(3_000_000)})
     pqext.write_table(noise, f"{base}x.parquet", dictionary=False, **given)
@@ -137,7 +137,7 @@ def test_large_files_are_written_in_parts(name: str, reached: Reached) -> None:
 
 @pytest.mark.spec("querying.round-trips")
 @pytest.mark.parametrize("name", PLACES)
-def test_a_point_lookup_takes_three_round_trips_and_no_byte_twice(name: str, reached: Reached) -> None:
+def test_point_lookup_takes_three_round_trips_and_no_byte_twice(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
     rows = 400_000
     wide = pa.table({"n": range(rows), "noise": np.random.default_rng(2).random(rows)})
@@ -158,7 +158,7 @@ def test_a_point_lookup_takes_three_round_trips_and_no_byte_twice(name: str, rea
     assert len(seen) < size / 2
 
 
-def test_the_end_of_a_google_object_comes_with_its_size(reached: Reached) -> None:
+def test_tail_of_a_google_object_is_returned_with_its_size(reached: Reached) -> None:
     cloud, _, given = reached("Google by obstore")
     pqext.write_table(TABLE, "x.parquet", **given)
     cloud.asked.clear()
@@ -172,7 +172,7 @@ def test_the_end_of_a_google_object_comes_with_its_size(reached: Reached) -> Non
 
 
 @pytest.mark.parametrize("name", BY_OBSTORE)
-def test_faults_that_pass_are_tried_again_and_others_are_typed(
+def test_transient_errors_are_retried_and_others_are_typed(
     name: str, reached: Reached, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "BACKOFF", 0.0)
@@ -194,7 +194,7 @@ def test_faults_that_pass_are_tried_again_and_others_are_typed(
 
 @pytest.mark.spec("querying.versions")
 @pytest.mark.parametrize("name", PLACES)
-def test_an_object_that_is_replaced_meanwhile_is_noticed(name: str, reached: Reached) -> None:
+def test_object_replaced_while_reading_is_detected(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
     noise = pa.table({"x": np.random.default_rng(3).random(200_000)})
     pqext.write_table(noise, f"{base}x.parquet", dictionary=False, **given)
@@ -204,7 +204,7 @@ def test_an_object_that_is_replaced_meanwhile_is_noticed(name: str, reached: Rea
             file.read()
 
 
-def test_google_by_pyarrow() -> None:
+def test_pyarrow_reads_google_storage() -> None:
     clear_stores()
     with subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("clouds.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -228,7 +228,7 @@ def test_google_by_pyarrow() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_url", [True, False])
-def test_google_that_is_not_reached_is_an_error_in_time(is_url: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_google_is_an_error_in_bounded_time(is_url: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uris, "_GCS_RETRIES", 1)
     monkeypatch.setattr(remote, "ATTEMPTS", 1)
     clear_stores()
@@ -245,7 +245,7 @@ def test_google_that_is_not_reached_is_an_error_in_time(is_url: bool, monkeypatc
     ("account.blob.core.usgovcloudapi.net", ".core.usgovcloudapi.net"),
     ("account.z3.dfs.storage.azure.net", ".storage.azure.net"),
 ])  # fmt: skip
-def test_keys_go_to_the_cloud_of_azure_that_the_url_names(
+def test_keys_are_sent_to_the_azure_cloud_of_the_url(
     host: str, there: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, key, asked = f"abfss://box@{host}/t", {"sas_token": "sv=1&sig=sesame"}, []
@@ -269,7 +269,7 @@ def test_keys_go_to_the_cloud_of_azure_that_the_url_names(
 
 
 @pytest.mark.slow
-def test_azure_that_gives_no_token_is_an_error_and_not_the_end_of_the_process() -> None:
+def test_azure_without_a_token_is_an_error_and_does_not_abort_the_process() -> None:
     code = (
         "import pqext\n"
         "options = {'client_id': 'me', 'client_secret': 'sesame', 'tenant_id': 'us'}\n"
@@ -284,7 +284,7 @@ def test_azure_that_gives_no_token_is_an_error_and_not_the_end_of_the_process() 
 
 
 @pytest.mark.parametrize("options", [None, {"user": "me", "port": "8020"}])
-def test_hdfs_without_hadoop_says_what_is_needed(options: Given | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hdfs_without_hadoop_names_the_requirements(options: Given | None, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UnsupportedError, match=r"libhdfs.*ARROW_LIBHDFS_DIR") as told:

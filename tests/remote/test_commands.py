@@ -95,7 +95,7 @@ WRITES: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_every_command_writes_with_options_and_replaces_nothing_unasked(name: str, s3: S3, tmp_path: Path) -> None:
+def test_every_command_writes_with_options_and_replaces_no_file_by_default(name: str, s3: S3, tmp_path: Path) -> None:
     local, url = tmp_path / "x.parquet", f"s3://{BUCKET}/made.parquet"
     events = pa.array([b"\x01\x00\x00"] * 3), pa.array([b"\x00"] * 3)
     schema = pa.schema([("n", pa.int64()), variant.variant_field("event")])
@@ -110,7 +110,7 @@ def test_every_command_writes_with_options_and_replaces_nothing_unasked(name: st
     assert run(*arguments, *options(s3), "--force").exit_code == 0
 
 
-def test_the_environment_holds_what_the_options_leave_out(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_provides_missing_storage_options(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     url = stored(s3)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
@@ -133,7 +133,7 @@ def test_the_environment_holds_what_the_options_leave_out(s3: S3, monkeypatch: p
         (["--storage-option", f"access_key={SECRET}"], "secret"),
     ],
 )
-def test_wrong_options_are_told_without_their_values(given: list[str], told: str, s3: S3) -> None:
+def test_invalid_options_are_reported_without_their_values(given: list[str], told: str, s3: S3) -> None:
     result = run("count", f"s3://{BUCKET}/x.parquet", *given)
     assert result.exit_code == 2, result.output
     assert told in result.output
@@ -142,7 +142,7 @@ def test_wrong_options_are_told_without_their_values(given: list[str], told: str
 
 
 @pytest.mark.parametrize("option", ["--storage-option=region=eu-central-1", "--anonymous"])
-def test_options_without_a_url_are_refused(option: str, tmp_path: Path) -> None:
+def test_options_without_a_url_are_rejected(option: str, tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pqext.write_table(pa.table({"n": [1]}), path)
     result = run("count", path, option)
@@ -150,7 +150,7 @@ def test_options_without_a_url_are_refused(option: str, tmp_path: Path) -> None:
     assert "applies to URLs only" in result.output
 
 
-def test_refused_credentials_show_nowhere(s3: S3) -> None:
+def test_rejected_credentials_are_never_displayed(s3: S3) -> None:
     url = f"s3://{BUCKET}/none.parquet"
     result = run("count", url, *options(s3))
     assert result.exit_code == 1
@@ -158,7 +158,7 @@ def test_refused_credentials_show_nowhere(s3: S3) -> None:
     assert KEY not in str(result.exception)
 
 
-def test_anonymous_readers_sign_nothing_and_learn_the_region(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anonymous_readers_sign_nothing_and_detect_the_region(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     url = stored(s3)
     made: list[dict[str, Any]] = []
     real = fs.S3FileSystem
@@ -185,7 +185,7 @@ def test_uploads_are_signed_unless_anonymous(s3: S3, anonymous: bool) -> None:
 
 
 @pytest.mark.parametrize("key", ["secret!", "c2VjcmV0c", "c2Vj cmV0"])
-def test_a_key_of_azure_that_is_no_base64_is_refused_before_it_ends_the_process(key: str) -> None:
+def test_invalid_base64_azure_key_is_rejected_before_it_aborts_the_process(key: str) -> None:
     code = f"""
 import pqext
 try:

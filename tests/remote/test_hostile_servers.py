@@ -139,7 +139,7 @@ def named(server: Server) -> str:
     return f"http://127.0.0.1:{server.server_port}/folder/x.parquet"
 
 
-def test_a_file_is_read_by_ranges_and_its_query_is_sent(server: Server) -> None:
+def test_file_is_read_by_ranges_with_the_query_of_its_url(server: Server) -> None:
     with pqext.open(url(server)) as file:
         assert file.path == named(server)
         assert file.read().equals(TABLE)
@@ -169,7 +169,7 @@ BAD = {
 
 @pytest.mark.spec("querying.retries")
 @pytest.mark.parametrize("manner", BAD)
-def test_bad_answers_to_ranges_are_typed_errors(server: Server, manner: str) -> None:
+def test_invalid_range_responses_are_typed_errors(server: Server, manner: str) -> None:
     with pqext.open(url(server)) as file:
         server.asked.clear()
         server.manner = manner
@@ -195,7 +195,7 @@ def check_secrets(error: BaseException | None) -> None:
 
 @pytest.mark.spec("querying.retries")
 @pytest.mark.parametrize("manner", ["short", "cut", "500", "503", "429"])
-def test_faults_that_pass_cost_no_more_than_a_second_attempt(server: Server, manner: str) -> None:
+def test_transient_errors_cost_at_most_one_retry(server: Server, manner: str) -> None:
     with pqext.open(url(server)) as file:
         server.asked.clear()
         server.manner, server.times = manner, 1
@@ -205,7 +205,7 @@ def test_faults_that_pass_cost_no_more_than_a_second_attempt(server: Server, man
 @pytest.mark.spec("querying.retries")
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize(("manner", "attempts"), [("long", 1), ("short", 4)])
-def test_only_short_answers_are_requested_again(server: Server, manner: str, attempts: int, is_open: bool) -> None:
+def test_only_short_responses_are_requested_again(server: Server, manner: str, attempts: int, is_open: bool) -> None:
     with pqext.open(url(server)) if is_open else nullcontext() as file:
         server.asked.clear()
         server.manner = manner
@@ -215,7 +215,7 @@ def test_only_short_answers_are_requested_again(server: Server, manner: str, att
 
 
 @pytest.mark.parametrize("manner", ["whole", "500", "cut", "no range", "huge", "long"])
-def test_bad_answers_while_a_file_is_opened_are_typed_errors(server: Server, manner: str) -> None:
+def test_invalid_responses_on_open_are_typed_errors(server: Server, manner: str) -> None:
     server.manner = manner
     with pytest.raises((pqext.SourceError, pqext.CorruptFileError)) as told:
         pqext.open(url(server))
@@ -223,7 +223,7 @@ def test_bad_answers_while_a_file_is_opened_are_typed_errors(server: Server, man
     check_secrets(told.value)
 
 
-def test_a_file_that_is_not_there_or_not_to_be_read(server: Server) -> None:
+def test_missing_or_forbidden_file_is_an_error(server: Server) -> None:
     server.manner = "404"
     with pytest.raises(FileNotFoundError) as missing:
         pqext.open(url(server))
@@ -235,7 +235,7 @@ def test_a_file_that_is_not_there_or_not_to_be_read(server: Server) -> None:
     check_secrets(refused.value)
 
 
-def test_a_server_that_does_not_answer_in_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_server_times_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ATTEMPTS", 100)  # a busy machine may answer late, too
     with pqext.open(url(server), storage_options={"timeout": "300ms"}) as file:
         monkeypatch.setattr(remote, "ATTEMPTS", 2)
@@ -246,7 +246,7 @@ def test_a_server_that_does_not_answer_in_time(server: Server, monkeypatch: pyte
     check_secrets(told.value)
 
 
-def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "BACKOFF", 0.0)
     with pytest.raises(pqext.SourceError, match=r"could not be fetched in 4 attempts: .*: [^:]*refused") as told:
         pqext.open("http://sesame:sesame@127.0.0.1:1/x.parquet?signature=SIGNED")
@@ -254,7 +254,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     check_secrets(told.value)
 
 
-def test_a_host_that_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_without_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ATTEMPTS", 1)
     with pytest.raises(pqext.SourceError, match=r"could not be fetched: .*: the host name cannot be resolved") as told:
         pqext.open("https://sesame:sesame@nowhere.invalid/x.parquet")
@@ -262,7 +262,7 @@ def test_a_host_that_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_server_that_is_silent_has_timed_out(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_server_times_out(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ATTEMPTS", 1)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -271,13 +271,13 @@ def test_a_server_that_is_silent_has_timed_out(scheme: str, monkeypatch: pytest.
             pqext.open(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/x", storage_options={"timeout": "200ms"})
 
 
-def test_a_server_without_tls_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_without_tls_is_reported(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "ATTEMPTS", 1)
     with pytest.raises(pqext.SourceError, match=r"could not be fetched: .*: the response is not TLS: "):
         pqext.open(url(server).replace("http:", "https:"))
 
 
-def test_redirects_are_followed_and_end(server: Server) -> None:
+def test_redirects_are_followed_up_to_a_limit(server: Server) -> None:
     server.manner, server.times = "redirect", 1
     with pqext.open(url(server)) as file:
         assert file.num_rows == 20_000
@@ -289,7 +289,7 @@ def test_redirects_are_followed_and_end(server: Server) -> None:
     check_secrets(told.value)
     assert len(server.asked) < 100
 @pytest.mark.spec("querying.retries")
-def test_nothing_shows_what_was_given_as_credentials(server: Server) -> None:
+def test_credentials_are_never_displayed(server: Server) -> None:
     options = {"default_headers": {"authorization": "Bearer SIGNED-sesame"}}
     scan = pqext.scan(url(server, user="ali:sesame@"), storage_options=options)
     with pqext.open(url(server), storage_options=options) as file:
@@ -304,7 +304,7 @@ def test_nothing_shows_what_was_given_as_credentials(server: Server) -> None:
         pqext.write_table(TABLE, url(server))
 
 
-def test_files_that_only_the_query_of_their_urls_tells_apart_are_all_verified(server: Server) -> None:
+def test_urls_that_differ_only_in_their_query_are_all_verified(server: Server) -> None:
     first, second = (f"http://127.0.0.1:{server.server_port}/x.parquet?file={number}" for number in (1, 2))
 
     def verified(*urls: str) -> Any:
@@ -317,7 +317,7 @@ def test_files_that_only_the_query_of_their_urls_tells_apart_are_all_verified(se
     assert verified(first) == verified(first, second)[0]
 
 
-def test_the_map_of_a_signed_url_holds_no_signature(
+def test_map_of_a_signed_url_contains_no_signature(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     points = geo.from_points([1.0, 2.0], [3.0, 4.0])

@@ -58,7 +58,7 @@ def test_question_marks_and_hashes_are_part_of_keys(name: str, s3: S3, boto: Any
 
 
 @pytest.mark.parametrize("name", ["url", "pyarrow"])
-def test_keys_with_empty_segments_leave_their_folder_readable(name: str, s3: S3, boto: Any) -> None:
+def test_keys_with_empty_segments_are_skipped_with_a_warning(name: str, s3: S3, boto: Any) -> None:
     for number, key in enumerate(["d/a.parquet", "d/a//b.parquet", "d//c.parquet", "d/k=1/e.parquet"]):
         boto.put_object(Bucket=BUCKET, Key=key, Body=parquet(number))
     base, given = route(name, s3)
@@ -68,7 +68,7 @@ def test_keys_with_empty_segments_leave_their_folder_readable(name: str, s3: S3,
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_a_key_with_an_empty_segment_is_rejected_at_once(name: str, s3: S3, boto: Any) -> None:
+def test_key_with_an_empty_segment_is_rejected_immediately(name: str, s3: S3, boto: Any) -> None:
     boto.put_object(Bucket=BUCKET, Key="d//c.parquet", Body=parquet(1))
     base, given = route(name, s3)
     for use in (pqext.read_table, lambda path, **given: pqext.write_table({"x": [1]}, path, **given)):
@@ -96,7 +96,7 @@ def test_question_marks_and_hashes_are_part_of_local_names(tmp_path: Path) -> No
         ("abfss://c@acct.dfs.core.windows.net/q?1#2.parquet", "c/q?1#2.parquet"),
     ],
 )
-def test_only_options_at_the_end_are_no_part_of_keys(url: str, key: str) -> None:
+def test_only_trailing_options_are_excluded_from_keys(url: str, key: str) -> None:
     options = {"account_key": "c2VjcmV0"} if url.startswith("abfss") else {}
     assert locate(url, None, options).key == key
 
@@ -116,7 +116,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("value", MALFORMED, ids=repr)
 @pytest.mark.parametrize("option", OPTIONS)
-def test_malformed_options_of_connections_are_typed_errors_without_their_values(option: str, value: Any) -> None:
+def test_malformed_connection_options_are_errors_without_their_values(option: str, value: Any) -> None:
     if option == "default_headers" and isinstance(value, dict):
         value = {"x": "sesame\n"}
     if (option, value) == ("proxy_url", "sesame"):
@@ -130,6 +130,6 @@ def test_malformed_options_of_connections_are_typed_errors_without_their_values(
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def test_places_on_the_web_can_be_pickled() -> None:
+def test_web_locations_can_be_pickled() -> None:
     place = locate("http://127.0.0.1:9/x.parquet", None, {"proxy_url": "http://user:sesame@127.0.0.1:8"})
     assert pickle.loads(pickle.dumps(place)).path == "http://127.0.0.1:9/x.parquet"

@@ -66,7 +66,7 @@ KEPT = MemoryStore()
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_a_file_is_equal_wherever_it_lies(name: str, tmp_path: Path, s3: S3, memory: Any) -> None:
+def test_file_is_equal_at_every_location(name: str, tmp_path: Path, s3: S3, memory: Any) -> None:
     with ExitStack() as stack:
         place, given = PLACES[name](tmp_path, s3, stack)
         pqext.write_table(TABLE, place, row_group_rows=1_000, page_rows=100, **given)
@@ -82,7 +82,7 @@ def test_a_file_is_equal_wherever_it_lies(name: str, tmp_path: Path, s3: S3, mem
 
 @pytest.mark.spec("querying.uploads")
 @pytest.mark.parametrize("name", PLACES)
-def test_nothing_is_there_until_all_is_written(name: str, tmp_path: Path, s3: S3, memory: Any) -> None:
+def test_file_appears_only_when_complete(name: str, tmp_path: Path, s3: S3, memory: Any) -> None:
     def seen() -> list[str]:
         local = [path.name for path in tmp_path.iterdir() if not path.name.startswith(".pqext-")]
         kept = [meta["path"] for part in KEPT.list() for meta in part]
@@ -111,7 +111,7 @@ def test_nothing_is_there_until_all_is_written(name: str, tmp_path: Path, s3: S3
         assert pqext.read_table(place, **given).equals(TABLE)
 
 
-def test_open_files_of_fsspec_are_read_by_ranges(memory: Any, tmp_path: Path) -> None:
+def test_fsspec_open_files_are_read_by_ranges(memory: Any, tmp_path: Path) -> None:
     sink = io.BytesIO()
     pq.write_table(TABLE, sink)
     memory.pipe_file("/d/x.parquet", sink.getvalue())
@@ -140,7 +140,7 @@ def put_all(write: Callable[[str, pa.Table], None]) -> None:
 
 
 @pytest.mark.parametrize("way", ["s3", "obstore", "memory"])
-def test_folders_and_patterns_in_stores(way: str, s3: S3, memory: Any) -> None:
+def test_folders_and_patterns_in_stores_are_read(way: str, s3: S3, memory: Any) -> None:
     given: Given
     base, given = {
         "s3": (f"s3://{BUCKET}/", {"storage_options": s3.options}),
@@ -167,7 +167,7 @@ def test_folders_and_patterns_in_stores(way: str, s3: S3, memory: Any) -> None:
     assert len(list_files(base + "t", **given)) == 6
 
 
-def test_what_storage_options_apply_to(tmp_path: Path, memory: Any) -> None:
+def test_storage_options_apply_to_the_stores_they_support(tmp_path: Path, memory: Any) -> None:
     for source in (tmp_path / "x.parquet", b"PAR1", io.BytesIO()):
         with pytest.raises(ValueError, match="storage_options are for URLs"):
             pqext.open(source, storage_options={"key": "x"})

@@ -70,7 +70,7 @@ def ranges(draw: st.DrawFn) -> list[tuple[int, int]]:
 @pytest.mark.spec("querying.once", "querying.coalescing")
 @settings(max_examples=share(0.5))
 @given(st.lists(st.tuples(ranges(), st.booleans()), max_size=4), st.integers(0, 300), st.integers(50, 900))
-def test_reads_give_the_bytes_of_the_file_and_ask_for_kept_ones_once(
+def test_reads_return_the_bytes_of_the_file_and_request_cached_ones_once(
     reads: list[tuple[list[tuple[int, int]], bool]], gap: int, most: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -92,7 +92,7 @@ def test_reads_give_the_bytes_of_the_file_and_ask_for_kept_ones_once(
 
 
 @pytest.mark.spec("querying.retries")
-def test_faults_that_pass_are_tried_again_and_then_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transient_errors_are_retried_and_then_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr("time.sleep", waited.append)
     broken = ConnectionError("connection reset by sesame at https://me:sesame@host/x?signature=1")
@@ -123,7 +123,7 @@ def test_faults_that_pass_are_tried_again_and_then_told(monkeypatch: pytest.Monk
     (ResponseError("x", again=False), "final"), (ConnectionResetError(), "transient"),
 ])
 @pytest.mark.spec("querying.retries")
-def test_faults_are_told_apart(error: Exception, kind: str) -> None:
+def test_errors_are_classified(error: Exception, kind: str) -> None:
     assert classify_error(error) == kind
 
 
@@ -140,7 +140,7 @@ def test_lower_cache_limit_evicts_oldest_files_immediately(limit: int, files: in
 
 
 @pytest.mark.spec("querying.cache")
-def test_the_cache_is_bounded_and_knows_versions_apart() -> None:
+def test_cache_is_bounded_and_distinguishes_versions() -> None:
     cache = MetadataCache(10_000)
     data = remote.view(DATA)
     for number in range(50):
@@ -162,7 +162,7 @@ def test_the_cache_is_bounded_and_knows_versions_apart() -> None:
 
 
 @pytest.mark.spec("querying.cache")
-def test_a_time_that_has_just_passed_proves_no_version() -> None:
+def test_recent_modification_time_does_not_identify_a_version() -> None:
     pqext.clear_cache()
     for version, held in ((None, 0), (Version.at(remote.time.time(), "now"), 0), (Version.at(1.0, "then"), 1_000)):
         source = KeptFile(Kept([]), "x", "kept://x", len(DATA), version)
@@ -174,7 +174,7 @@ def test_a_time_that_has_just_passed_proves_no_version() -> None:
 
 @settings(max_examples=share(0.3))
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 30)), max_size=12))
-def test_kept_bytes_know_what_they_have(added: list[tuple[int, int]]) -> None:
+def test_cached_ranges_return_the_bytes_they_contain(added: list[tuple[int, int]]) -> None:
     kept, known = CachedRanges(), set[int]()
     for start, length in added:
         kept.add(start, remote.view(DATA[start : start + length]))
@@ -194,7 +194,7 @@ def test_kept_bytes_know_what_they_have(added: list[tuple[int, int]]) -> None:
     assert kept.contiguous_start(120) == end
 
 
-def test_gap_and_tail_follow_what_was_measured() -> None:
+def test_gap_and_tail_follow_the_measured_link() -> None:
     link = Link()
     assert (link.gap, link.tail) == (1 << 20, 512 << 10)
     for _ in range(20):
@@ -219,7 +219,7 @@ def test_gap_and_tail_follow_what_was_measured() -> None:
 
 
 @pytest.mark.spec("querying.retries")
-def test_secrets_are_taken_out_of_names_and_messages() -> None:
+def test_secrets_are_removed_from_names_and_messages() -> None:
     assert redact_uri("https://a:b@host:80/x.parquet?sig=1#f") == "https://host:80/x.parquet"
     assert redact_uri("s3://key:word@bucket/a?region=eu") == "s3://bucket/a"
     assert redact_uri("s3://bucket/what?.parquet") == "s3://bucket/what?.parquet"

@@ -89,7 +89,7 @@ WAYS = pytest.mark.parametrize("way", [by_arrow, by_obstore])
 
 @pytest.mark.spec("querying.round-trips", "querying.once")
 @WAYS
-def test_a_cold_point_lookup_takes_three_round_trips(s3: S3, way: Callable[[S3], dict[str, Any]]) -> None:
+def test_cold_point_lookup_takes_three_round_trips(s3: S3, way: Callable[[S3], dict[str, Any]]) -> None:
     s3.put("x.parquet", FILE)
     found = pqext.scan(**way(s3), filter=col("id") == 31_234).to_table()
     assert found.equals(TABLE.slice(31_234, 1))
@@ -101,7 +101,7 @@ def test_a_cold_point_lookup_takes_three_round_trips(s3: S3, way: Callable[[S3],
 
 @pytest.mark.spec("querying.round-trips")
 @WAYS
-def test_indexes_and_filters_of_all_row_groups_come_at_once(
+def test_indexes_and_filters_of_all_row_groups_are_fetched_together(
     s3: S3, way: Callable[[S3], dict[str, Any]], small_tails: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where they lie before the end that came first: its end, the indexes, the pages; by pyarrow its size before."""
@@ -117,7 +117,7 @@ def test_indexes_and_filters_of_all_row_groups_come_at_once(
 
 
 @WAYS
-def test_a_query_without_rows_reads_no_data_page(
+def test_query_without_rows_reads_no_data_page(
     s3: S3, way: Callable[[S3], dict[str, Any]], small_tails: None
 ) -> None:
     s3.put("x.parquet", FILE)
@@ -131,7 +131,7 @@ def test_a_query_without_rows_reads_no_data_page(
 
 @pytest.mark.spec("querying.once")
 @WAYS
-def test_all_rows_of_some_columns_read_no_byte_twice(
+def test_column_scan_reads_no_byte_twice(
     s3: S3, way: Callable[[S3], dict[str, Any]], small_tails: None
 ) -> None:
     s3.put("x.parquet", FILE)
@@ -147,7 +147,7 @@ def test_all_rows_of_some_columns_read_no_byte_twice(
 
 @pytest.mark.spec("querying.once")
 @WAYS
-def test_a_large_filter_with_few_rows_reads_no_byte_twice(
+def test_selective_large_filter_reads_no_byte_twice(
     s3: S3, way: Callable[[S3], dict[str, Any]], small_tails: None
 ) -> None:
     s3.put("x.parquet", FILE)
@@ -158,7 +158,7 @@ def test_a_large_filter_with_few_rows_reads_no_byte_twice(
 
 @pytest.mark.spec("querying.cache")
 @WAYS
-def test_footers_and_indexes_are_kept_for_the_next_scan(s3: S3, way: Callable[[S3], dict[str, Any]]) -> None:
+def test_footers_and_indexes_are_cached_for_the_next_scan(s3: S3, way: Callable[[S3], dict[str, Any]]) -> None:
     s3.put("x.parquet", FILE)
     given = way(s3)
     for _ in range(2):
@@ -182,7 +182,7 @@ with pqext.open(FILE) as _file:
 
 @pytest.mark.spec("querying.cache")
 @WAYS
-def test_a_file_that_was_written_anew_is_never_read_by_its_old_footer(
+def test_rewritten_file_is_never_read_by_its_old_footer(
     s3: S3, way: Callable[[S3], dict[str, Any]]
 ) -> None:
     given = way(s3)
@@ -195,7 +195,7 @@ def test_a_file_that_was_written_anew_is_never_read_by_its_old_footer(
 
 @pytest.mark.spec("querying.versions")
 @WAYS
-def test_a_file_replaced_while_it_is_open_is_reported(
+def test_file_replaced_while_open_is_reported(
     s3: S3, way: Callable[[S3], dict[str, Any]], small_tails: None
 ) -> None:
     s3.put("x.parquet", FILE)
@@ -212,7 +212,7 @@ def test_a_file_replaced_while_it_is_open_is_reported(
 
 @pytest.mark.spec("querying.once")
 @WAYS
-def test_a_page_that_two_windows_of_rows_share_is_fetched_once(
+def test_page_shared_by_two_row_windows_is_fetched_once(
     s3: S3, way: Callable[[S3], dict[str, Any]], small_tails: None
 ) -> None:
     random = np.random.default_rng(2)

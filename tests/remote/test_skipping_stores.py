@@ -26,7 +26,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["url", pytest.param("pyarrow", marks=pytest.mark.slow), "obstore", "memory"])
-def test_a_store_lives_beside_its_table(request: pytest.FixtureRequest, kind: str) -> None:
+def test_store_is_kept_next_to_its_table(request: pytest.FixtureRequest, kind: str) -> None:
     options: dict[str, Any]
     if kind == "memory":
         filesystem = fsspec.filesystem("memory")
@@ -74,7 +74,7 @@ def test_a_store_lives_beside_its_table(request: pytest.FixtureRequest, kind: st
     assert not again.is_indexed()
 
 
-def test_a_store_is_refreshed_by_a_part_of_the_table(s3: Any) -> None:
+def test_store_is_refreshed_with_part_of_the_table(s3: Any) -> None:
     options = {"storage_options": s3.options}
     for day in (1, 2):
         pqext.write_table(data(day), f"s3://bucket/t/day={day}/a.parquet", **options)
@@ -86,7 +86,7 @@ def test_a_store_is_refreshed_by_a_part_of_the_table(s3: Any) -> None:
     assert (told.table, told.objects, told.fresh, told.stale, told.parts) == ("/t", 3, 3, 0, 1)
 
 
-def test_an_old_store_is_upgraded_in_an_object_store(s3: Any, xskipper: Path) -> None:
+def test_old_store_is_upgraded_in_an_object_store(s3: Any, xskipper: Path) -> None:
     [folder] = (xskipper / "parquet_version_tests/end_to_end/version=2/testID=1").iterdir()
     for path in folder.glob("*.parquet"):
         s3.put(f"store/{path.name}", path.read_bytes())
@@ -100,7 +100,7 @@ def test_an_old_store_is_upgraded_in_an_object_store(s3: Any, xskipper: Path) ->
     assert [key for key in left if "_pending" in key] == []
 
 
-def test_stores_below_a_base_are_listed(s3: Any) -> None:
+def test_stores_below_a_prefix_are_listed(s3: Any) -> None:
     options = {"storage_options": s3.options}
     for name in ("a", "b"):
         pqext.write_table(data(1), f"s3://bucket/{name}/x.parquet", **options)

@@ -62,7 +62,7 @@ def classed(page: Page, name: str) -> list[dict[str, str | None]]:
     return [attributes for _, attributes in page.elements if name in (attributes.get("class") or "").split()]
 
 
-def test_the_page_loads_nothing_and_runs_nothing() -> None:
+def test_page_loads_and_runs_nothing() -> None:
     text = render(report())
     page = Page(text)
     assert not {"script", "link", "img", "iframe", "object", "embed", "base"} & {tag for tag, _ in page.elements}
@@ -82,7 +82,7 @@ def test_the_page_loads_nothing_and_runs_nothing() -> None:
         "a\x00\x1b[31m\u202eb\n",
     ],
 )
-def test_a_name_from_a_file_stays_text(name: str) -> None:
+def test_name_from_a_file_is_escaped(name: str) -> None:
     plain, hostile = Page(render(report())), Page(render(report(name)))
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
     assert [list(attrs) for _, attrs in hostile.elements] == [list(attrs) for _, attrs in plain.elements]
@@ -92,7 +92,7 @@ def test_a_name_from_a_file_stays_text(name: str) -> None:
         assert r"a\x00\x1b[31m\u202eb\n" in hostile.text
 
 
-def test_a_box_that_wraps_around_is_drawn_on_both_sides_of_the_map() -> None:
+def test_wrapping_box_is_drawn_on_both_sides_of_the_map() -> None:
     assert Box(165, -170, -30, -10).spans() == ((-180, -170), (165, 180))
     projection = Projection.fitting([Box(165, -170, -30, -10)])
     assert (projection.width, projection.height) == (1000, 500)
@@ -104,7 +104,7 @@ def test_a_box_that_wraps_around_is_drawn_on_both_sides_of_the_map() -> None:
     assert drawn[:4] == [("0", "27.78"), ("958.33", "41.67"), ("0", "27.78"), ("972.22", "27.78")]
 
 
-def test_a_row_group_is_marked_as_read_or_skipped_for_each_question() -> None:
+def test_row_groups_are_marked_as_read_or_skipped_for_each_query() -> None:
     page = Page(render(report(groups=5)))
     groups = [attrs["class"] for tag, attrs in page.elements if tag == "g"]
     assert groups.count("read") == 1
@@ -112,27 +112,27 @@ def test_a_row_group_is_marked_as_read_or_skipped_for_each_question() -> None:
     assert len(classed(page, "veil")) == 1
 
 
-def test_every_chunk_is_a_cell_that_tells_its_encodings_and_sizes() -> None:
+def test_every_chunk_is_a_cell_with_encodings_and_sizes() -> None:
     page = Page(render(report(columns=4, groups=7)))
     assert len(classed(page, "cell")) == 28
     assert "row group 6: 100 B (200 B uncompressed, SNAPPY)" in page.text
     assert "PLAIN, RLE" in page.text
 
 
-def test_a_wide_file_shows_its_largest_columns_and_the_sum_of_the_others() -> None:
+def test_wide_file_shows_its_largest_columns_and_the_sum_of_the_rest() -> None:
     page = Page(render(report(columns=500)))
     assert "380 smaller columns" in page.text
     assert len(classed(page, "cell")) == 121 * 3
 
 
-def test_data_in_one_place_fills_the_map() -> None:
+def test_data_in_a_small_area_fills_the_map() -> None:
     projection = Projection.fitting([Box(13.1, 13.7, 52.3, 52.7)])
     assert projection.x(13.1) > 0
     assert projection.width > 800
     assert projection.y(52.7) < projection.y(52.3) < projection.height
 
 
-def test_boxes_without_numbers_and_files_without_boxes_are_drawn_as_nothing() -> None:
+def test_nan_boxes_and_missing_boxes_are_not_drawn() -> None:
     base = report()
     groups = (
         replace(base.files[0].row_groups[0], box=Box(float("nan"), 1, 2, 3)),
@@ -144,24 +144,24 @@ def test_boxes_without_numbers_and_files_without_boxes_are_drawn_as_nothing() ->
     assert "inf" not in text.replace("information", "")
 
 
-def test_a_report_without_questions_or_files_is_still_a_page() -> None:
+def test_report_without_queries_or_files_is_a_valid_page() -> None:
     Page(render(DemoReport("t", "s", (), (), ())))
 
 
-def test_the_schema_of_a_file_and_its_footer_are_shown() -> None:
+def test_schema_and_footer_of_a_file_are_displayed() -> None:
     base = report()
     page = Page(render(replace(base, files=(replace(base.files[0], schema="STRUCT<a: INT>", footer=2048),))))
     assert "STRUCT<a: INT>" in page.text
     assert "of which the footer is 2.0 KiB" in page.text
 
 
-def test_an_answer_without_rows_is_told_in_words() -> None:
+def test_empty_answer_is_reported_in_words() -> None:
     base = report()
     page = Page(render(replace(base, questions=(replace(base.questions[0], rows=(), num_rows=0),))))
     assert "No row of the data answers this." in page.text
 
 
-def test_the_labels_of_the_scales_keep_clear_of_each_other_and_of_the_edges() -> None:
+def test_scale_labels_do_not_overlap_each_other_or_the_edges() -> None:
     text = render(replace(report(), files=(replace(report().files[0], row_groups=WORLD),)))
     graticule = text[text.index('class="graticule"') - 20000 : text.index('class="graticule"') + 20000]
     found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">(-?[\d.]+)</text>', graticule)
@@ -180,18 +180,18 @@ def test_the_labels_of_the_scales_keep_clear_of_each_other_and_of_the_edges() ->
 WORLD = (RowGroup(0, 64, Box(-180, 180, -90, 90), (chunk(),) * 2),)
 
 
-def test_a_long_name_of_a_column_ends_before_the_edge() -> None:
+def test_long_column_name_is_shortened_at_the_edge() -> None:
     page = Page(render(report(name="x" * 200)))
     label = next(text for text in re.findall(r"…x+\d", page.text))
     assert len(label) * 6.5 < 350
 
 
 @pytest.mark.parametrize("box", [Box(-9.9e11, 9.9e11, 0, 0), Box(-2e7, 2e7, -2e7, 2e7), Box(0, 1e-9, -1e11, 1e11)])
-def test_wide_extents_have_few_lines(box: Box) -> None:
+def test_wide_extents_have_few_grid_lines(box: Box) -> None:
     assert str(graticule(Projection.fitting([box]))).count("<path") < 40
 
 
-def test_rows_of_tables_are_read_without_columns_on_a_narrow_screen() -> None:
+def test_table_rows_are_stacked_on_a_narrow_screen() -> None:
     text = render(report("a name that is longer than a telephone is wide"))
     _, _, narrow = text.partition("@media (max-width:640px){")
     assert "td::before{content:attr(data-label)" in narrow
@@ -207,7 +207,7 @@ def test_rows_of_tables_are_read_without_columns_on_a_narrow_screen() -> None:
         assert len(re.findall(r"<td[^>]*><span>", table)) == len(labels)  # one box beside the label
 
 
-def test_what_may_have_to_be_scrolled_has_a_name_and_can_be_reached_by_keyboard() -> None:
+def test_scrollable_regions_are_named_and_keyboard_accessible() -> None:
     text = render(report())
     drawings = re.findall(r'<div class="scroll"[^>]*><svg', text)
     assert drawings

@@ -43,7 +43,7 @@ def check(table: Path, store: Path, number: int) -> int:
     return known.latest.skipped
 
 
-def test_refreshing_merging_and_reading_at_once(table: Path, tmp_path: Path) -> None:
+def test_refresh_merge_and_read_run_concurrently(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     skipping.build(str(table), [MinMax("x"), Prefix("s", length=3)], store)
     stop, faults = threading.Event(), list[BaseException]()
@@ -99,7 +99,7 @@ STEPS = {
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_writer_that_is_killed_leaves_what_was_known(table: Path, tmp_path: Path, step: str, rounds: int) -> None:
+def test_killed_writer_leaves_the_previous_store(table: Path, tmp_path: Path, step: str, rounds: int) -> None:
     """The child does its step again and again until it is killed, at another moment each time."""
     store = tmp_path / "store"
     indexes = [MinMax("x"), ValueList("x"), Prefix("s", length=3)]
@@ -131,7 +131,7 @@ def test_a_writer_that_is_killed_leaves_what_was_known(table: Path, tmp_path: Pa
     assert check(table, store, FILES - 1) == FILES - 1
 
 
-def test_two_that_build_at_once_leave_one_store(table: Path, tmp_path: Path) -> None:
+def test_two_concurrent_builds_leave_one_store(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     faults: list[BaseException] = []
 
@@ -155,7 +155,7 @@ def test_two_that_build_at_once_leave_one_store(table: Path, tmp_path: Path) -> 
     assert (told.objects, told.rows) == (FILES, FILES)
 
 
-def test_of_two_tables_that_are_built_in_one_folder_at_once_one_gives_way(
+def test_concurrent_builds_of_two_tables_in_one_folder_reject_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other build ends while this one looks at its files."""

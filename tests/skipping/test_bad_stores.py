@@ -114,7 +114,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], type[ParquetError], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_store_is_an_error_that_names_its_file(table: Path, tmp_path: Path, damage: str) -> None:
+def test_corrupt_store_is_an_error_that_names_its_file(table: Path, tmp_path: Path, damage: str) -> None:
     spoil, kind, named = DAMAGES[damage]
     store = tmp_path / "store"
     spoil(store)
@@ -132,7 +132,7 @@ def test_a_damaged_store_is_an_error_that_names_its_file(table: Path, tmp_path: 
     assert pqext.scan(table, filter=pqext.col("x") == 1, skipping=store).count() == 1
 
 
-def test_a_store_of_names_that_are_none_is_an_error(table: Path, tmp_path: Path) -> None:
+def test_store_with_invalid_object_names_is_an_error(table: Path, tmp_path: Path) -> None:
     path = part(tmp_path / "store")
     held = pq.read_table(path)
     pq.write_table(held.set_column(0, "obj_name", pa.array(["nothing"] * 3)), path)
@@ -142,7 +142,7 @@ def test_a_store_of_names_that_are_none_is_an_error(table: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("column", ["obj_name", "obj_name_object_8"])
-def test_names_and_versions_of_other_types_are_an_error(table: Path, tmp_path: Path, column: str) -> None:
+def test_names_and_versions_of_other_types_are_errors(table: Path, tmp_path: Path, column: str) -> None:
     for path in (tmp_path / "store").rglob("part-*"):
         held = pq.read_table(path)
         if column in held.column_names:
@@ -153,7 +153,7 @@ def test_names_and_versions_of_other_types_are_an_error(table: Path, tmp_path: P
     assert str(tmp_path / "store") in str(raised.value)
 
 
-def test_cells_of_other_types_prove_nothing(table: Path, tmp_path: Path) -> None:
+def test_cells_of_other_types_exclude_nothing(table: Path, tmp_path: Path) -> None:
     for cells in (
         pa.array(["a"] * 3), pa.array([[1]] * 3), pa.array([{"min": 5}] * 3),
         pa.array([{"min": b"x", "max": b"y"}] * 3),
@@ -165,18 +165,18 @@ def test_cells_of_other_types_prove_nothing(table: Path, tmp_path: Path) -> None
         assert pqext.scan(table, filter=pqext.col("x") == 1, skipping=tmp_path / "store").count() == 1
 
 
-def test_a_value_list_that_is_no_list_proves_nothing() -> None:
+def test_value_list_that_is_not_a_list_excludes_nothing() -> None:
     for cells in (pa.array(["a"]), pa.array([1]), pa.array([b"a"])):
         assert skipping.ValueList("s").may_match(pqext.col("s") == "1", cells) is None
 
 
-def test_a_store_that_takes_too_much_memory_is_an_error(table: Path, tmp_path: Path) -> None:
+def test_store_beyond_the_memory_limit_is_an_error(table: Path, tmp_path: Path) -> None:
     store = open_store(tmp_path / "store", limits=Limits(memory_bytes=64, memory_expansion=0))
     with pytest.raises(LimitError, match="omit skipping="):
         pqext.scan(table, filter=pqext.col("x") == 1, skipping=store).to_table()
 
 
-def test_bad_parameters_of_an_index_leave_it_unused(table: Path, tmp_path: Path) -> None:
+def test_index_with_invalid_parameters_is_not_used(table: Path, tmp_path: Path) -> None:
     (path,) = (tmp_path / "store" / "_pqext").glob("*.parquet")
     held = pq.read_table(path)
     for length in ("-1", "x", "9" * 5000, ""):
@@ -188,6 +188,6 @@ def test_bad_parameters_of_an_index_leave_it_unused(table: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("given", [3, b"store", object()])
-def test_what_is_no_store_is_refused(table: Path, given: Any) -> None:
+def test_folder_that_is_not_a_store_is_rejected(table: Path, given: Any) -> None:
     with pytest.raises(TypeError, match="skipping is a data-skipping store or its path"):
         pqext.scan(table, skipping=given)

@@ -31,7 +31,7 @@ def put(path: Path, **columns: list[Any]) -> None:
 
 
 @pytest.mark.spec("store.unknown")
-def test_the_original_does_not_see_cells_that_it_would_take_for_proofs(tmp_path: Path) -> None:
+def test_original_ignores_cells_it_would_misinterpret(tmp_path: Path) -> None:
     table, where = tmp_path / "table", tmp_path / "store"
     put(table / "few.parquet", name=["a"], n=[1])
     put(table / "many.parquet", name=["a", "b", "c"], n=[5, 6, 7])
@@ -47,7 +47,7 @@ def test_the_original_does_not_see_cells_that_it_would_take_for_proofs(tmp_path:
 
 
 @pytest.mark.spec("store.unknown")
-def test_objects_of_nothing_but_nan_have_it_at_both_ends_as_spark_does(tmp_path: Path) -> None:
+def test_all_nan_objects_have_nan_at_both_ends_like_in_spark(tmp_path: Path) -> None:
     put(tmp_path / "table" / "a.parquet", f=[NAN, None])
     skipping.build(tmp_path / "table", [skipping.MinMax("f")], tmp_path / "store")
     ((_, cell),) = seen_by_the_original(tmp_path / "store")
@@ -55,7 +55,7 @@ def test_objects_of_nothing_but_nan_have_it_at_both_ends_as_spark_does(tmp_path:
 
 
 @pytest.mark.spec("store.index.dots")
-def test_a_name_with_full_stops_is_not_a_field_of_a_struct(tmp_path: Path) -> None:
+def test_name_with_dots_is_not_a_struct_field(tmp_path: Path) -> None:
     table, where = tmp_path / "table", tmp_path / "store"
     put(table / "a.parquet", **{"a.b": [1], "a": [{"b": 100}]})
     skipping.build(table, [skipping.MinMax(col(["a.b"]))], where)
@@ -68,13 +68,13 @@ def test_a_name_with_full_stops_is_not_a_field_of_a_struct(tmp_path: Path) -> No
 
 @pytest.mark.spec("store.index.dots")
 @pytest.mark.parametrize("path", [("a",), ("a", "b"), ("a.b",), ("a`b", "c"), ("a.b", "c.d`"), ("", "a"), ("``", "x")])
-def test_paths_are_read_back_from_names(path: tuple[str, ...]) -> None:
+def test_paths_round_trip_through_names(path: tuple[str, ...]) -> None:
     assert path_of(dotted(path)) == path
 
 
 @pytest.mark.spec("store.index.dots")
 @pytest.mark.parametrize("name", ["`a", "a`b", "`a`b", "`a`.", "``"])
-def test_back_quotes_that_do_not_match_name_no_column(name: str) -> None:
+def test_unmatched_backquotes_name_no_column(name: str) -> None:
     with pytest.raises(ValueError, match="unmatched back quotes"):
         path_of(name)
 
@@ -87,7 +87,7 @@ def test_back_quotes_that_do_not_match_name_no_column(name: str) -> None:
         (pa.float16(), [np.float16(1.5), np.float16(-2)]),
     ],
 )
-def test_columns_of_types_that_spark_lacks_are_indexed_beside_the_originals(
+def test_columns_of_types_unknown_to_spark_are_indexed_in_a_separate_file(
     tmp_path: Path, type: pa.DataType, values: list[Any]
 ) -> None:
     table, where, column = tmp_path / "table", tmp_path / "store", pa.array(values, type)

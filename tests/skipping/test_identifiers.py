@@ -22,7 +22,7 @@ OBJECTS = st.tuples(st.text(), st.integers(-(10**17), 10**17))
 @pytest.mark.spec("store.obj-name")
 @given(st.lists(OBJECTS))
 @example([("/a#b/c#1", 2), ("/a\nb", -3), ("", 0)])
-def test_names_of_objects_come_back_whatever_the_path_holds(objects: list[tuple[str, int]]) -> None:
+def test_object_names_round_trip_for_any_path(objects: list[tuple[str, int]]) -> None:
     made = [names.object_name(path, time) for path, time in objects]
     assert [names.parse_object_name(one) for one in made] == objects
     assert [skipping_store.object_of(one) for one in made] == objects
@@ -35,14 +35,14 @@ def test_names_of_objects_come_back_whatever_the_path_holds(objects: list[tuple[
 @pytest.mark.parametrize(
     "name", ["", "a.parquet", "a#", "a#1 ", "a#1\n", "a#１", "a#--1", "a#1.5", "a#" + "9" * 19, "#"]
 )
-def test_a_name_without_a_time_is_refused(name: str) -> None:
+def test_object_name_without_a_time_is_rejected(name: str) -> None:
     for read in (names.parse_object_name, lambda one: names.split_object_names(pa.array(["a#1", one]))):
         with pytest.raises(CorruptFileError, match="is not an object name"):
             read(name)
 
 
 @pytest.mark.spec("store.obj-name")
-def test_an_object_without_a_name_is_refused() -> None:
+def test_object_without_a_name_is_rejected() -> None:
     with pytest.raises(CorruptFileError, match="row 1 has no object name"):
         names.split_object_names(pa.chunked_array([["a#1"], [None]], pa.string()))
 
@@ -63,19 +63,19 @@ def test_an_object_without_a_name_is_refused() -> None:
         ("cos://bucket/a", "bucket/a"),
     ],
 )
-def test_a_table_is_known_by_its_path(uri: str, identifier: str) -> None:
+def test_table_is_identified_by_its_path(uri: str, identifier: str) -> None:
     assert names.table_identifier(uri) == identifier
 
 
 @pytest.mark.spec("store.location")
-def test_a_store_lies_below_the_hash_of_its_table(xskipper: Path) -> None:
+def test_store_is_below_the_hash_of_its_table(xskipper: Path) -> None:
     for folder in (xskipper / "parquet_version_tests/end_to_end/version=4").glob("*/*"):
         table = skipping_store.read(folder).table
         assert names.default_location(str(folder.parent), table) == f"{folder.parent}/{folder.name}"
 
 
 @pytest.mark.spec("store.location")
-def test_a_store_lies_below_the_hash_of_its_table_in_a_bucket_too() -> None:
+def test_store_in_a_bucket_is_below_the_hash_of_its_table() -> None:
     from obstore.store import MemoryStore
 
     base = locate("metadata", MemoryStore())

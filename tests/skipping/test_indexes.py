@@ -58,17 +58,17 @@ def left(index: Index, found: list[bytes], filter: Any, data: bool = True) -> li
         (C.cast("int64") == 5, []),
     ],
 )
-def test_a_value_list_answers_as_its_values_do(filter: Any, kept: list[int]) -> None:
+def test_value_list_matches_its_values(filter: Any, kept: list[int]) -> None:
     assert left(ValueList("c"), objects(["a", "b", None], ["c"], [None], type=pa.string()), filter) == kept
 
 
 @pytest.mark.spec("skipping.valuelist")
-def test_a_list_that_would_be_too_long_is_not_known() -> None:
+def test_oversized_value_list_is_unknown() -> None:
     assert left(ValueList("c", most=2), objects([1, 2, 3], [1, 2]), C == 9) == [0]
 
 
 @pytest.mark.spec("skipping.bloom")
-def test_a_bloom_filter_refuses_values_that_it_does_not_hold() -> None:
+def test_bloom_filter_excludes_absent_values() -> None:
     found = objects(["a", "b"], ["c"], type=pa.string())
     assert left(BloomFilter("c", ndv=100), found, C == "a") == [0]
     assert left(BloomFilter("c", ndv=100), found, C.isin(["c", "zz"])) == [1]
@@ -81,7 +81,7 @@ def test_a_bloom_filter_refuses_values_that_it_does_not_hold() -> None:
 
 @pytest.mark.spec("skipping.nulls")
 @pytest.mark.parametrize("data", [True, False])
-def test_counts_of_nulls_refuse_null_and_all_else(data: bool) -> None:
+def test_null_counts_exclude_null_and_non_null_conditions(data: bool) -> None:
     found = objects([1, 2], [None, 1], [None, None], type=pa.int64())
     assert left(NullCount("c"), found, C.is_null(), data) == [1, 2]
     assert left(NullCount("c"), found, C.is_not_null(), data) == [0, 1]
@@ -91,7 +91,7 @@ def test_counts_of_nulls_refuse_null_and_all_else(data: bool) -> None:
 
 
 @pytest.mark.spec("skipping.nulls")
-def test_counts_of_nan_refuse_what_is_true_of_nan_alone() -> None:
+def test_nan_counts_exclude_conditions_that_only_nan_satisfies() -> None:
     found = objects([1.0, math.nan], [1.0, None], type=pa.float64())
     assert left(NullCount("c"), found, math.nan == C) == [0]
     assert left(NullCount("c"), found, C.isin([math.nan])) == [0]
@@ -100,7 +100,7 @@ def test_counts_of_nan_refuse_what_is_true_of_nan_alone() -> None:
 
 
 @pytest.mark.spec("skipping.count")
-def test_an_object_without_rows_is_never_read() -> None:
+def test_empty_object_is_never_read() -> None:
     found = objects([], [1], type=pa.int64())
     assert left(RowCount("c"), found, C.is_null()) == [1]
     assert left(RowCount("c"), found, C > 5, data=False) == [1]
@@ -124,7 +124,7 @@ def test_an_object_without_rows_is_never_read() -> None:
         (C != "abc", [0, 1, 2]),
     ],
 )
-def test_beginnings_are_ranges_of_texts(filter: Any, kept: list[int]) -> None:
+def test_prefixes_are_text_ranges(filter: Any, kept: list[int]) -> None:
     found = objects(["abc", "ab"], ["zzz", "zzy"], ["é", "a"], [None], type=pa.string())
     assert left(Prefix("c", 2), found, filter) == kept
 
@@ -144,7 +144,7 @@ def points(*rows: list[tuple[float, float] | None], edges: Any = "planar") -> li
 @pytest.mark.spec("skipping.box")
 @pytest.mark.parametrize("data", [True, False])
 @pytest.mark.parametrize("edges", ["planar", "spherical"])
-def test_boxes_refuse_places_elsewhere(data: bool, edges: str) -> None:
+def test_boxes_exclude_distant_queries(data: bool, edges: str) -> None:
     found = points([(0, 0), (1, 1)], [(50, 50), None], [(179, 0), (-179, 1)], edges=edges)
     assert left(Box("c"), found, C.intersects((-1, -1, 2, 2)), data) == [0]
     assert left(Box("c"), found, C.within((49, 49, 51, 51)), data) == [1]
@@ -175,7 +175,7 @@ N = C.variant("$.n", "int64")
 
 @pytest.mark.spec("skipping.variant")
 @pytest.mark.parametrize("shred", [True, False])
-def test_values_within_variants_have_indexes_of_their_own(shred: bool) -> None:
+def test_variant_values_have_their_own_indexes(shred: bool) -> None:
     found = documents(['{"n": 1}', '{"n": "7"}'], ['{"n": 9}', '{"m": 1}'], ["5"], shred=shred)
     assert left(MinMax(N), found, N > 8) == [1]
     assert left(ValueList(N), found, N == 7) == [0]
@@ -187,7 +187,7 @@ def test_values_within_variants_have_indexes_of_their_own(shred: bool) -> None:
 
 @pytest.mark.spec("skipping.variant-paths")
 @pytest.mark.parametrize("shred", [True, False])
-def test_paths_that_an_object_lacks_refuse_it(shred: bool) -> None:
+def test_objects_are_excluded_by_missing_variant_paths(shred: bool) -> None:
     found = documents(['{"a": {"b": 1}}', "{}"], ['{"a": [{"b": 1}]}', '{"x": {"y": 1}}'], shred=shred)
     paths = VariantPaths("c")
     assert left(paths, found, C.variant("$.a.b", "int64") == 1) == [0]
@@ -200,7 +200,7 @@ def test_paths_that_an_object_lacks_refuse_it(shred: bool) -> None:
 
 
 @pytest.mark.spec("skipping.and")
-def test_a_condition_of_and_is_enough_and_or_needs_all() -> None:
+def test_one_operand_of_and_excludes_and_all_operands_of_or_must() -> None:
     found = objects([1], [5], [9])
     index = MinMax("c")
     assert left(index, found, (C > 4) & (C < 8)) == [1]
@@ -211,13 +211,13 @@ def test_a_condition_of_and_is_enough_and_or_needs_all() -> None:
 
 
 @pytest.mark.spec("skipping.unknown")
-def test_what_is_not_known_of_an_object_does_not_refuse_it() -> None:
+def test_unknown_facts_exclude_no_object() -> None:
     assert left(ValueList("c", most=1), objects([1, 2], [5]), C > 7) == [0]
     assert left(MinMax("c"), objects([1.0], [5.0], writer=by_pyarrow), C > 7, data=False) == [0, 1]
 
 
 @pytest.mark.spec("skipping.repeated")
-def test_of_facts_that_differ_about_one_object_the_most_cautious_counts() -> None:
+def test_conflicting_facts_of_one_object_are_combined_cautiously() -> None:
     cells = pa.array([{"min": 1, "max": 2}, {"min": 5, "max": 6}])
     evidence = [Evidence(MinMax("c"), cells, np.array([0, 0]))]
     assert not exclusions(C > 4, evidence, 1)
@@ -227,7 +227,7 @@ def test_of_facts_that_differ_about_one_object_the_most_cautious_counts() -> Non
 
 
 @pytest.mark.spec("skipping.footers")
-def test_footers_prove_least_and_greatest_values_only_where_they_count_nan() -> None:
+def test_footers_provide_extremes_only_if_nan_is_counted() -> None:
     found = objects([1.0, 2.0], [1.0, math.nan], writer=by_pyarrow)
     assert left(MinMax("c"), found, C > 5, data=False) == [0, 1]
     assert left(MinMax("c"), found, C > 5) == [1]
@@ -235,7 +235,7 @@ def test_footers_prove_least_and_greatest_values_only_where_they_count_nan() -> 
 
 
 @pytest.mark.spec("skipping.register")
-def test_kinds_of_others_take_part() -> None:
+def test_custom_index_types_are_supported() -> None:
     class Longest(Index):
         name = "longest"
 
@@ -265,7 +265,7 @@ def test_kinds_of_others_take_part() -> None:
 
 
 @pytest.mark.spec("skipping.box")
-def test_a_box_of_a_footer_that_page_boxes_leave_is_no_fact() -> None:
+def test_footer_box_exceeded_by_page_boxes_is_not_used() -> None:
     schema = pa.schema([pa.field("c", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})])
     wkb = [shapely.to_wkb(shapely.Point(x, 0)) for x in range(50)]
     whole, narrowed = io.BytesIO(), io.BytesIO()
@@ -287,6 +287,6 @@ def test_a_box_of_a_footer_that_page_boxes_leave_is_no_fact() -> None:
         (objects([[1]], type=pa.list_(pa.int64())), "no minimum and maximum"),
     ],
 )
-def test_a_least_value_of_what_has_no_order_is_refused(found: list[bytes], words: str) -> None:
+def test_minimum_of_an_unordered_type_is_rejected(found: list[bytes], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         evidence_of([MinMax("c")], found)

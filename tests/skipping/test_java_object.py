@@ -30,7 +30,7 @@ def described(name: str, flags: int, fields: Sequence[bytes] = (), above: bytes 
 
 @pytest.mark.spec("store.cell.java")
 @given(st.binary(max_size=3000))
-def test_what_is_written_is_found(data: bytes) -> None:
+def test_written_object_is_found(data: bytes) -> None:
     cell = write_object(OUTER, INNER, data)
     found = find_own_bytes(cell)
     assert (found.name, found.join(cell), found.stop) == ("a.Inner", data, len(cell))
@@ -49,7 +49,7 @@ def test_cells_of_every_writer_are_read(xskipper: Path) -> None:
 
 
 @pytest.mark.spec("store.cell.java")
-def test_objects_of_other_forms_that_lead_to_one_are_read() -> None:
+def test_objects_with_preceding_fields_and_references_are_read() -> None:
     """Values of a class above, primitives, nulls, texts and references before the object; blocks of any size."""
     own = described("Own", 3)
     fields = [b"Iint", b"Jlong", b"Znull", b"Ltext", b"Lagain", b"Lnothing", b"Lvalue"]
@@ -62,7 +62,7 @@ def test_objects_of_other_forms_that_lead_to_one_are_read() -> None:
     assert find_own_bytes(cell).join(cell) == b"abc"
 
 
-def test_a_stream_that_is_cut_anywhere_is_refused_with_the_offset() -> None:
+def test_stream_truncated_anywhere_is_rejected_with_the_offset() -> None:
     cell = write_object(OUTER, INNER, b"data" * 300)
     for size in range(len(cell)):
         with pytest.raises(CorruptFileError) as refused:
@@ -72,7 +72,7 @@ def test_a_stream_that_is_cut_anywhere_is_refused_with_the_offset() -> None:
 
 
 @given(st.data())
-def test_a_damaged_stream_is_read_or_refused(data: st.DataObject) -> None:
+def test_corrupt_stream_is_read_or_rejected(data: st.DataObject) -> None:
     cell = bytearray(write_object(OUTER, INNER, b"x" * 40))
     for _ in range(data.draw(st.integers(1, 4))):
         cell[data.draw(st.integers(0, len(cell) - 1))] = data.draw(st.integers(0, 255))
@@ -111,13 +111,13 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_stream_is_refused(name: str) -> None:
+def test_hostile_stream_is_rejected(name: str) -> None:
     cell, kind, message = HOSTILE[name]
     with pytest.raises(kind, match=message):
         find_own_bytes(cell)
 
 
-def test_classes_that_grow_by_references_are_refused() -> None:
+def test_classes_that_grow_by_references_are_rejected() -> None:
     """Each object's class is below the one before it: without a bound, the work grows as the square of the cell."""
     count = 500
     fields = [b"L" + utf("f") + b"t" + utf("LF;") for _ in range(count)]

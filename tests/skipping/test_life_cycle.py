@@ -58,7 +58,7 @@ def names(store: Path) -> list[str]:
 
 
 @pytest.mark.spec("keep.part")
-def test_a_part_of_the_table_is_refreshed_and_the_rest_stays(table: Path, tmp_path: Path) -> None:
+def test_refreshing_part_of_the_table_preserves_the_rest(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     skipping.build(str(table), [MinMax("x"), Prefix("s")], store)
     put(table / "day=2" / "0.parquet", 200)
@@ -76,7 +76,7 @@ def test_a_part_of_the_table_is_refreshed_and_the_rest_stays(table: Path, tmp_pa
 
 
 @pytest.mark.spec("keep.part")
-def test_merging_drops_what_is_out_of_date_and_nothing_else(table: Path, tmp_path: Path) -> None:
+def test_merge_drops_only_outdated_entries(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     skipping.build(str(table), [MinMax("x"), Prefix("s")], store)
     put(table / "day=1" / "0.parquet", 100)
@@ -91,13 +91,13 @@ def test_merging_drops_what_is_out_of_date_and_nothing_else(table: Path, tmp_pat
     assert rows(table, pqext.col("x") >= 100, store) == [100]
 
 
-def test_refreshing_files_of_another_table_is_refused(table: Path, tmp_path: Path) -> None:
+def test_refresh_with_files_of_another_table_is_rejected(table: Path, tmp_path: Path) -> None:
     skipping.build(str(table / "day=1"), [MinMax("x")], tmp_path / "store")
     with pytest.raises(ValueError, match=r"belongs to .*day=1, but .*day=2.* is not in it"):
         skipping.refresh(str(table), tmp_path / "store")
 
 
-def test_a_store_of_another_table_is_refused_or_ignored(table: Path, tmp_path: Path) -> None:
+def test_store_of_another_table_is_rejected_or_ignored(table: Path, tmp_path: Path) -> None:
     other = put(tmp_path / "other" / "a.parquet", 31)
     skipping.build(str(other), [MinMax("x")], tmp_path / "store")
     with pytest.raises(ValueError, match="no file is in it"):
@@ -106,7 +106,7 @@ def test_a_store_of_another_table_is_refused_or_ignored(table: Path, tmp_path: P
 
 
 @pytest.mark.spec("keep.stored")
-def test_a_column_of_folders_is_not_asked_of_what_files_say(tmp_path: Path) -> None:
+def test_partition_column_is_not_evaluated_by_file_statistics(tmp_path: Path) -> None:
     for day in (1, 2):
         path = tmp_path / "t" / f"day={day}" / "a.parquet"
         path.parent.mkdir(parents=True)
@@ -118,7 +118,7 @@ def test_a_column_of_folders_is_not_asked_of_what_files_say(tmp_path: Path) -> N
 
 
 @pytest.mark.spec("keep.stored")
-def test_a_column_that_is_cast_is_not_asked_of_what_files_say(tmp_path: Path) -> None:
+def test_cast_column_is_not_evaluated_by_file_statistics(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(pa.table({"t": [datetime(2020, 1, 1, 5)]}), path)
     skipping.build(str(path), [MinMax("t"), ValueList("t")], tmp_path / "store")
@@ -128,7 +128,7 @@ def test_a_column_that_is_cast_is_not_asked_of_what_files_say(tmp_path: Path) ->
 
 
 @pytest.mark.spec("keep.params")
-def test_parameters_that_parts_do_not_share_do_not_count(tmp_path: Path) -> None:
+def test_parameters_not_shared_by_all_parts_are_ignored(tmp_path: Path) -> None:
     """A store of pqext that the original refreshed: of its rows nobody knows whether NaN is the greatest."""
     nan = float("nan")
     old, new = tmp_path / "t" / "old.parquet", tmp_path / "t" / "new.parquet"
@@ -153,7 +153,7 @@ def test_parameters_that_parts_do_not_share_do_not_count(tmp_path: Path) -> None
 
 @pytest.mark.spec("keep.upgraded")
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_store_of_an_older_version_becomes_one_of_the_latest(xskipper: Path, tmp_path: Path, version: int) -> None:
+def test_store_of_an_older_version_is_upgraded_to_the_latest(xskipper: Path, tmp_path: Path, version: int) -> None:
     [folder] = (xskipper / f"parquet_version_tests/end_to_end/version={version}/testID=1").iterdir()
     shutil.copytree(folder, tmp_path / "store")
     before = open_store(tmp_path / "store")
@@ -174,7 +174,7 @@ def test_a_store_of_an_older_version_becomes_one_of_the_latest(xskipper: Path, t
 
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])
-def test_an_encrypted_store_goes_through_its_life(table: Path, tmp_path: Path, plaintext_footer: bool) -> None:
+def test_encrypted_store_supports_the_full_life_cycle(table: Path, tmp_path: Path, plaintext_footer: bool) -> None:
     store = tmp_path / "store"
     keys = StoreKeys(KEYS, "k1", {"x": "k2"}, plaintext_footer)
     assert "0123" not in repr(keys)
@@ -204,7 +204,7 @@ def test_an_encrypted_store_goes_through_its_life(table: Path, tmp_path: Path, p
     assert "xxxx" not in str(failed.value)
 
 
-def test_a_store_that_is_replaced_may_contradict_the_old_one(table: Path, tmp_path: Path) -> None:
+def test_replacement_store_may_contradict_the_old_one(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     skipping.build(str(table), [ValueList("x")], store)
     with pytest.raises(FileExistsError):
@@ -218,7 +218,7 @@ def test_a_store_that_is_replaced_may_contradict_the_old_one(table: Path, tmp_pa
 
 
 @pytest.mark.spec("keep.replaced")
-def test_a_replacement_that_is_broken_off_leaves_the_old_store_or_the_new_one(
+def test_interrupted_replacement_leaves_the_old_or_the_new_store(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "store"
@@ -242,7 +242,7 @@ def test_a_replacement_that_is_broken_off_leaves_the_old_store_or_the_new_one(
     assert skipping.describe(store, table).fresh == 6
 
 
-def test_an_index_whose_column_some_files_lack_is_kept_for_the_others(table: Path, tmp_path: Path) -> None:
+def test_index_on_a_column_that_some_files_lack_applies_to_the_others(table: Path, tmp_path: Path) -> None:
     skipping.build(str(table), [MinMax("x")], tmp_path / "store")
     pqext.write_table(pa.table({"y": [1]}), table / "day=1" / "0.parquet")
     put(table / "day=2" / "0.parquet", 200)
@@ -253,7 +253,7 @@ def test_an_index_whose_column_some_files_lack_is_kept_for_the_others(table: Pat
     assert sorted(one.path[-15:] for one in files if one.prune_reason is None) == ["day=2/1.parquet"]
 
 
-def test_dropping_an_index_keeps_the_others(table: Path, tmp_path: Path) -> None:
+def test_dropping_an_index_preserves_the_others(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     skipping.build(str(table), [MinMax("x"), Prefix("s"), ValueList("x")], store)
     with pytest.raises(ValueError, match="no index nulls of x"):

@@ -50,7 +50,7 @@ MINMAX = {"cols": ["a"], "name": "minmax"}
 )  # fmt: skip
 @pytest.mark.parametrize("footer", ["encrypted_footer", "plaintext_footer"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_published_schemas_are_understood(xskipper: Path, version: int, footer: str) -> None:
+def test_published_schemas_are_parsed(xskipper: Path, version: int, footer: str) -> None:
     fields, found = described(xskipper, version, footer)
     assert (found.version, found.table_identifier, found.reason) == (version, "foo/bar", None)
     assert found.partitions == (("dt", "year") if version == 4 else ())
@@ -70,7 +70,7 @@ def test_published_schemas_are_understood(xskipper: Path, version: int, footer: 
 )  # fmt: skip
 @pytest.mark.parametrize("footer", ["encrypted_footer", "plaintext_footer"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_published_schemas_are_written_as_they_are(xskipper: Path, version: int, footer: str) -> None:
+def test_published_schemas_are_reproduced(xskipper: Path, version: int, footer: str) -> None:
     fields, found = described(xskipper, version, footer)
     columns = {
         one.name: SCHEMA.field(kind).type for one, kind in zip(found.indexes, ["temp", "city", "list"], strict=True)
@@ -83,7 +83,7 @@ def test_published_schemas_are_written_as_they_are(xskipper: Path, version: int,
 
 @pytest.mark.spec("store.version.place", "store.version.absent", "store.version.unusable", "store.table.place")
 @pytest.mark.parametrize("version", [None, 0])
-def test_a_store_of_version_0_or_none_is_described_and_not_used(version: int | None) -> None:
+def test_store_without_a_version_or_of_version_0_is_described_but_unused(version: int | None) -> None:
     old = {"cols": ["a", "b"], "name": "minmax", "tableIdentifier": "data/t", "params": ["spark.ibm.metaindex.x:1:2"]}
     found = from_spark(store(version, (old,), tableIdentifier=None))
     assert (found.version, found.table_identifier, found.is_usable) == (version, "data/t", False)
@@ -92,7 +92,7 @@ def test_a_store_of_version_0_or_none_is_described_and_not_used(version: int | N
 
 
 @pytest.mark.spec("store.version.unusable")
-def test_a_store_of_a_later_version_is_described_as_far_as_it_is_understood() -> None:
+def test_store_of_a_later_version_is_described_partially() -> None:
     found = from_spark(store(5, (MINMAX, {"columns": "in another form"})))
     assert (found.is_usable, [one.columns for one in found.indexes]) == (False, [("a",)])
     assert "update pqext" in str(found.reason)
@@ -102,7 +102,7 @@ def test_a_store_of_a_later_version_is_described_as_far_as_it_is_understood() ->
 
 @pytest.mark.spec("store.version.number")
 @pytest.mark.parametrize("version", [-1, 1.0, "4", True, [4], 10**400 * -1])
-def test_a_version_is_a_natural_number(version: Any) -> None:
+def test_version_must_be_a_natural_number(version: Any) -> None:
     with pytest.raises(CorruptFileError, match=r"not a natural number \[file part\]"):
         from_spark(store(version), "part")
 
@@ -140,14 +140,14 @@ def test_a_version_is_a_natural_number(version: Any) -> None:
         ),
     ],
 )  # fmt: skip
-def test_metadata_of_another_form_is_refused_with_the_file(fields: list[SparkField], message: str) -> None:
+def test_metadata_of_another_format_is_rejected_with_the_file(fields: list[SparkField], message: str) -> None:
     with pytest.raises(CorruptFileError, match=message) as refused:
         from_spark(fields, "store/part.parquet")
     assert refused.value.path == "store/part.parquet"
 
 
 @pytest.mark.spec("store.encryption.consistent")
-def test_a_key_that_the_list_gives_to_other_columns_is_refused() -> None:
+def test_key_listed_for_other_columns_is_rejected() -> None:
     keys = {"encryption.column.keys": "k1:i0.min,i0.max,obj_name;k2:i1", "encryption.footer.key": "k1"}
     agreeing = ({**MINMAX, "key_metadata": "k1"}, {**MINMAX, "key_metadata": "k2"})
     assert [one.key for one in from_spark(store(4, agreeing, encryption=keys)).indexes] == ["k1", "k2"]
@@ -157,7 +157,7 @@ def test_a_key_that_the_list_gives_to_other_columns_is_refused() -> None:
 
 
 @pytest.mark.spec("store.encryption.index-columns", "store.encryption.consistent", "store.encryption.none")
-def test_the_list_of_keys_follows_from_the_keys_of_indexes() -> None:
+def test_key_list_follows_from_the_index_keys() -> None:
     indexes = (
         IndexColumn("temp", "minmax", ("t",), key="k2"), IndexColumn("city", "bloomfilter", ("c",)),
         IndexColumn("list", "valuelist", ("c",), key="k1"),
@@ -178,7 +178,7 @@ def test_the_list_of_keys_follows_from_the_keys_of_indexes() -> None:
         StoreMetadata(4, "t", StoreEncryption("", "k:1"), (), indexes).with_key_list(SCHEMA)
 
 
-def test_parts_that_differ_in_indexes_and_partitions_are_one_store() -> None:
+def test_parts_with_different_indexes_and_partitions_form_one_store() -> None:
     one = StoreMetadata(
         4, "t", StoreEncryption("k1:i0,obj_name", "k1"), ("a",), (IndexColumn("i0", "x", ("c",), {}, "k1"),)
     )
@@ -205,14 +205,14 @@ def test_parts_that_differ_in_indexes_and_partitions_are_one_store() -> None:
         (StoreMetadata(4, "t", StoreEncryption("", "k", True)), "plaintext footer False in p, but True in this part"),
     ],
 )
-def test_parts_that_contradict_each_other_are_refused_with_both_files(other: StoreMetadata, message: str) -> None:
+def test_contradicting_parts_are_rejected_with_both_files(other: StoreMetadata, message: str) -> None:
     first = StoreMetadata(4, "t", StoreEncryption("", "k"), (), (IndexColumn("i", "minmax", ("a",)),))
     with pytest.raises(CorruptFileError, match=message) as refused:
         merged([("p", first), ("q", other)])
     assert refused.value.path == "q"
 
 
-def test_an_index_is_a_value() -> None:
+def test_index_is_an_immutable_value() -> None:
     one = IndexColumn.create("minmax", ["n.A"], {"p": "1"})
     assert one == pickle.loads(pickle.dumps(one)) == IndexColumn("n$#$a_minmax_5", "minmax", ("n.A",), {"p": "1"})
     assert len({one, IndexColumn.create("minmax", ["n.A"], {"p": "1"})}) == 1
@@ -231,7 +231,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.lists(JSON, max_size=3))
-def test_metadata_of_any_form_is_read_or_refused(about: Any, columns: list[Any]) -> None:
+def test_arbitrary_metadata_is_read_or_rejected(about: Any, columns: list[Any]) -> None:
     """What is read is of the types that it is declared to have, and is written as it was read."""
     fields = [{"name": "obj_name", "type": "string", "metadata": about}]
     fields += [{"name": f"c{at}", "type": "binary", "metadata": one} for at, one in enumerate(columns)]
@@ -266,14 +266,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_schema_is_refused_with_the_file(name: str) -> None:
+def test_hostile_schema_is_rejected_with_the_file(name: str) -> None:
     text, message = HOSTILE[name]
     with pytest.raises(CorruptFileError, match=message) as refused:
         spark_schema.parse(text, "part")
     assert refused.value.path == "part"
 
 
-def test_types_are_those_that_spark_reads() -> None:
+def test_types_match_those_of_spark() -> None:
     told = [
         (pa.uint32(), "long"), (pa.uint64(), "decimal(20,0)"), (pa.timestamp("us", "UTC"), "timestamp"),
         (pa.timestamp("us"), "timestamp_ntz"), (pa.decimal128(9, 2), "decimal(9,2)"), (pa.binary(4), "binary"),

@@ -13,7 +13,7 @@ COLUMNS = st.lists(st.text(st.sampled_from("aB#.$_:é😀İ-1"), min_size=1, max
 
 
 @pytest.mark.spec("store.name.v0", "store.name.v1")
-def test_old_versions_join_columns_by_a_sign_each() -> None:
+def test_old_versions_join_columns_with_one_character_each() -> None:
     assert names.index_column(["a", "b"], "SomeIndex", 0) == "a:b_someindex"
     assert names.index_column(["a", "b"], "SomeIndex", 1) == "a_b_someindex"
     assert names.index_column(["n.a"], "minmax", 1) == "n.a_minmax"
@@ -21,7 +21,7 @@ def test_old_versions_join_columns_by_a_sign_each() -> None:
 
 @pytest.mark.spec("store.name.escapes", "store.name.lengths")
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_the_example_of_the_specification(version: int) -> None:
+def test_example_of_the_specification_matches(version: int) -> None:
     made = names.index_column(["lat#_.$_new", "$_lng.#"], "SomeIndex", version)
     assert made == "lat##_$#$$_new_$_lng$#$##_someindex_14-10"
     assert names.index_column(["nest.a.B"], "minmax", version) == "nest$#$a$#$b_minmax_12"
@@ -29,19 +29,19 @@ def test_the_example_of_the_specification(version: int) -> None:
 
 @pytest.mark.spec("store.name.escapes", "store.name.lengths", "store.name.v0", "store.name.v1")
 @given(COLUMNS, st.integers(0, 4))
-def test_names_are_those_written_letter_by_letter(columns: list[str], version: int) -> None:
+def test_names_match_the_character_by_character_reference(columns: list[str], version: int) -> None:
     assert names.index_column(columns, "MinMax", version) == skipping_store.column_name(columns, "MinMax", version)
 
 
 @pytest.mark.spec("store.name.lengths")
 @given(COLUMNS, COLUMNS)
-def test_names_of_version_2_tell_columns_apart(one: list[str], other: list[str]) -> None:
+def test_names_of_version_2_are_unique_per_column(one: list[str], other: list[str]) -> None:
     lowered = [[column.lower() for column in columns] for columns in (one, other)]
     made = [names.index_column(columns, "minmax") for columns in (one, other)]
     assert (made[0] == made[1]) == (lowered[0] == lowered[1])
 
 
-def test_an_index_without_columns_or_of_an_unknown_version_has_no_name() -> None:
+def test_index_without_columns_or_of_an_unknown_version_has_no_name() -> None:
     with pytest.raises(ValueError, match="no columns"):
         names.index_column([], "minmax")
     with pytest.raises(ValueError, match="version 5"):
@@ -49,7 +49,7 @@ def test_an_index_without_columns_or_of_an_unknown_version_has_no_name() -> None
 
 
 @pytest.mark.spec("store.prefix-free")
-def test_a_name_that_begins_with_another_is_refused() -> None:
+def test_name_that_is_a_prefix_of_another_is_rejected() -> None:
     inner, outer = names.index_column(["a"], "minmax"), names.index_column(["a_minmax_1b"], "minmax")
     assert outer.startswith(inner)
     with pytest.raises(ValueError, match=r"starts with the name of minmax of a, 'a_minmax_1'"):
@@ -58,7 +58,7 @@ def test_a_name_that_begins_with_another_is_refused() -> None:
 
 
 @pytest.mark.spec("store.name.unique")
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_duplicate_column_names_are_rejected() -> None:
     taken = names.index_column(["virtual_a"], "minmax")
     with pytest.raises(ValueError, match=r"have the same store column 'virtual_a_minmax_9'"):
         names.check_names(["A_minmax_9"], {taken: "minmax of virtual_a"})

@@ -46,7 +46,7 @@ INTS = [(1, 3), (5, 5), (7, 9)]
         (C > 8.5, [False, False, True]),
     ],
 )
-def test_an_end_beyond_the_literal_refuses_an_order(filter: Any, kept: list[bool]) -> None:
+def test_bound_beyond_the_literal_excludes_a_comparison(filter: Any, kept: list[bool]) -> None:
     assert may(filter, *INTS) == kept
 
 
@@ -64,7 +64,7 @@ def test_an_end_beyond_the_literal_refuses_an_order(filter: Any, kept: list[bool
         (C.isin([*range(20, 1000), 8]), [False, False, True]),
     ],
 )
-def test_values_outside_the_ends_are_refused(filter: Any, kept: list[bool]) -> None:
+def test_values_outside_the_bounds_are_excluded(filter: Any, kept: list[bool]) -> None:
     assert may(filter, *INTS) == kept
 
 
@@ -79,7 +79,7 @@ def test_values_outside_the_ends_are_refused(filter: Any, kept: list[bool]) -> N
         (~C.isin([1, 3]), [True, True, True]),
     ],
 )
-def test_only_one_value_throughout_refuses_what_differs_from_it(filter: Any, kept: list[bool]) -> None:
+def test_only_a_constant_object_excludes_inequality(filter: Any, kept: list[bool]) -> None:
     assert may(filter, *INTS) == kept
 
 
@@ -100,7 +100,7 @@ def test_only_one_value_throughout_refuses_what_differs_from_it(filter: Any, kep
         (~C.isin([1.0, NAN]), [True, True, True]),
     ],
 )
-def test_nan_is_above_every_number(filter: Any, kept: list[bool]) -> None:
+def test_nan_sorts_above_every_number(filter: Any, kept: list[bool]) -> None:
     """A greatest value of NaN says that there is one, and nothing of the greatest number."""
     assert may(filter, (1.0, 3.0), (1.0, NAN), (None, NAN), type=pa.float64()) == kept
 
@@ -110,13 +110,13 @@ def test_nan_is_above_every_number(filter: Any, kept: list[bool]) -> None:
     ("filter", "kept"),
     [(C > 5.0, True), (C >= 5.0, True), (C != 2.0, True), (C == NAN, True), (C == 5.0, False), (C < 1.0, False)],
 )
-def test_where_nobody_says_whether_there_is_nan_a_greatest_number_bounds_only_numbers(filter: Any, kept: bool) -> None:
+def test_maximum_bounds_only_numbers_if_nan_is_unknown(filter: Any, kept: bool) -> None:
     assert may(filter, (2.0, 2.0), shows_nan=False) == [kept]
     assert may(filter, (2.0, 3.0), shows_nan=False) == [kept]
 
 
 @pytest.mark.spec("skipping.minmax.nan-unknown")
-def test_only_a_lack_of_nan_that_is_known_refuses_one_number_throughout() -> None:
+def test_only_known_absence_of_nan_excludes_a_constant_number() -> None:
     assert may(~C.isin([2.0]), (2.0, 2.0), shows_nan=False) == [True]
     assert may(~C.isin([2.0]), (2.0, 2.0), shows_nan=True) == [False]
     assert may(C > 2, (2, 2), shows_nan=False) == [False]  # integers have no NaN
@@ -126,13 +126,13 @@ def test_only_a_lack_of_nan_that_is_known_refuses_one_number_throughout() -> Non
 @pytest.mark.parametrize(
     "filter", [C < 5, C == 5, C != 5, C > 5, C.isin([5]), ~C.isin([5]), C.is_null(), C.is_not_null()]
 )
-def test_ends_that_are_null_refuse_nothing(filter: Any) -> None:
+def test_null_bounds_exclude_nothing(filter: Any) -> None:
     assert may(filter, (None, None), type=pa.int64(), shows_nan=False) == [True]
 
 
 @pytest.mark.spec("skipping.minmax.none")
 @pytest.mark.parametrize("filter", [C < 5, C == 5, C != 5, C > 5, C.isin([5]), ~C.isin([5]), C.is_not_null()])
-def test_ends_that_are_null_in_a_cell_that_is_not_are_those_of_no_value(filter: Any) -> None:
+def test_null_bounds_in_a_present_cell_mean_no_values(filter: Any) -> None:
     cells = pa.array([{"min": None, "max": None}, None, {"min": 4, "max": 6}], BOUNDS)
     found = MinMax("c").may_match(normal(filter), cells)
     assert found is not None
@@ -146,7 +146,7 @@ def test_nan_is_a_value() -> None:
 
 
 @pytest.mark.spec("skipping.unknown")
-def test_one_end_refuses_what_lies_beyond_it() -> None:
+def test_single_bound_excludes_values_beyond_it() -> None:
     assert may(C < 5, (7, None), type=pa.int64()) == [False]
     assert may(C == 5, (7, None), type=pa.int64()) == [False]
     assert may(C == 9, (7, None), type=pa.int64()) == [True]
@@ -167,13 +167,13 @@ def test_one_end_refuses_what_lies_beyond_it() -> None:
         (C.starts_with("bb"), [False, False, True, False]),
     ],
 )
-def test_a_pattern_that_begins_with_text_is_a_range(filter: Any, kept: list[bool]) -> None:
+def test_prefix_pattern_is_a_range(filter: Any, kept: list[bool]) -> None:
     assert may(filter, ("a", "azz"), ("ba", "bar"), ("a", "c"), ("c", "d")) == kept
 
 
 @pytest.mark.spec("skipping.unknown")
 @pytest.mark.parametrize("filter", [C == "x", C.like("x%"), C + 1 > 5, col("d") < C])
-def test_questions_that_do_not_suit_refuse_nothing(filter: Any) -> None:
+def test_unsuitable_conditions_exclude_nothing(filter: Any) -> None:
     index, cells = MinMax("c"), pa.array([{"min": 1, "max": 2}])
     found = Evidence(index, cells, np.array([0])).excluded(normal(filter), 1)
     assert found is None or not found.any()

@@ -59,7 +59,7 @@ def test_published_stores_are_read(xskipper: Path, version: int) -> None:
 
 
 @pytest.mark.spec("store.timestamps")
-def test_int96_are_timestamps(xskipper: Path) -> None:
+def test_int96_columns_are_timestamps(xskipper: Path) -> None:
     [folder] = (xskipper / "parquet_version_tests/end_to_end/version=1/testID=5").iterdir()
     [part] = part_files(folder)
     assert pq.ParquetFile(part).schema.column(1).physical_type == "INT96"
@@ -68,7 +68,7 @@ def test_int96_are_timestamps(xskipper: Path) -> None:
 
 
 @pytest.mark.spec("store.row")
-def test_parts_are_one_table_with_nulls_for_indexes_that_one_lacks(tmp_path: Path) -> None:
+def test_parts_are_combined_with_nulls_for_missing_indexes(tmp_path: Path) -> None:
     rows = [{"min": 1, "max": 2}, None]
     parts = [part(tmp_path / "p.parquet", rows, "a"), part(tmp_path / "q.parquet", rows, "b", "a")]
     found = read_parts(parts)
@@ -78,7 +78,7 @@ def test_parts_are_one_table_with_nulls_for_indexes_that_one_lacks(tmp_path: Pat
     assert [one.name for one in found.metadata.indexes] == ["a_x", "b_x"]
 
 
-def test_only_the_columns_that_are_asked_for_are_read(tmp_path: Path) -> None:
+def test_only_requested_columns_are_read(tmp_path: Path) -> None:
     parts = [part(tmp_path / "p.parquet", [None], "a", "b"), part(tmp_path / "q.parquet", [None], "b", "c")]
     assert read_parts(parts, ["b_x"]).table.column_names == ["obj_name", "b_x"]
     assert read_parts(parts, []).table.column_names == ["obj_name"]
@@ -90,7 +90,7 @@ def test_only_the_columns_that_are_asked_for_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("store.parts.agree")
-def test_parts_of_several_versions_or_tables_are_refused_with_both_files(tmp_path: Path) -> None:
+def test_parts_of_several_versions_or_tables_are_rejected_with_both_files(tmp_path: Path) -> None:
     one = part(tmp_path / "p.parquet", [None], "a")
     for other in (
         part(tmp_path / "q.parquet", [None], "a", version=3),
@@ -102,7 +102,7 @@ def test_parts_of_several_versions_or_tables_are_refused_with_both_files(tmp_pat
 
 
 @pytest.mark.spec("store.parts.agree")
-def test_parts_whose_columns_differ_in_type_are_refused_with_both_files(tmp_path: Path) -> None:
+def test_parts_with_different_column_types_are_rejected_with_both_files(tmp_path: Path) -> None:
     one = part(tmp_path / "p.parquet", [None], "a")
     about = StoreMetadata(4, "t", None, (), (IndexColumn("a_x", "minmax", ("a",)),))
     narrow = pa.array([None], pa.struct({"min": pa.int32(), "max": pa.int32()}))
@@ -114,7 +114,7 @@ def test_parts_whose_columns_differ_in_type_are_refused_with_both_files(tmp_path
 
 @pytest.mark.spec("store.version.unusable", "store.version.absent", "store.cell.v0", "store.name.v0")
 @pytest.mark.parametrize("version", [None, 0, 5])
-def test_a_store_that_is_not_usable_gives_its_objects_only(tmp_path: Path, version: int | None) -> None:
+def test_unusable_store_returns_only_its_objects(tmp_path: Path, version: int | None) -> None:
     name = "n.a:b_minmax" if version != 5 else "n$#$a_b_minmax_5-1"
     index = {"cols": ["n.a", "b"], "name": "minmax", "tableIdentifier": "t"}
     about = {"tableIdentifier": "t"} if version == 5 else {}
@@ -133,7 +133,7 @@ def test_a_store_that_is_not_usable_gives_its_objects_only(tmp_path: Path, versi
 
 
 @pytest.mark.spec("store.name.v1")
-def test_names_with_dots_are_columns_of_their_own(tmp_path: Path) -> None:
+def test_names_with_dots_are_separate_columns(tmp_path: Path) -> None:
     index = IndexColumn("n.a_minmax", "minmax", ("n.a",))
     rows = [{"min": 1, "max": 2}]
     table = pa.table({"obj_name": ["o#1"], "n.a_minmax": pa.array(rows, BOUNDS)})
@@ -141,7 +141,7 @@ def test_names_with_dots_are_columns_of_their_own(tmp_path: Path) -> None:
     assert read.table.column("n.a_minmax").to_pylist() == rows
 
 
-def test_files_that_are_no_part_of_a_store_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_store_parts_are_rejected(tmp_path: Path) -> None:
     plain = str(tmp_path / "plain.parquet")
     pqext.write_table({"obj_name": pa.array(["a#1"])}, plain)
     with pytest.raises(CorruptFileError, match="not a part of a data-skipping store") as refused:
@@ -156,7 +156,7 @@ def test_files_that_are_no_part_of_a_store_are_refused(tmp_path: Path) -> None:
         read_parts([])
 
 
-def test_rows_beyond_the_limit_on_memory_are_refused(tmp_path: Path) -> None:
+def test_rows_beyond_the_memory_limit_are_rejected(tmp_path: Path) -> None:
     rows = [{"min": at, "max": at} for at in range(1000)]
     parts = [part(tmp_path / f"{at}.parquet", rows, "a") for at in range(3)]
     limits = pqext.Limits(memory_bytes=150_000, memory_expansion=0)
@@ -166,7 +166,7 @@ def test_rows_beyond_the_limit_on_memory_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("store.files")
-def test_the_files_of_a_store_are_those_that_spark_sees(tmp_path: Path) -> None:
+def test_files_of_a_store_match_those_seen_by_spark(tmp_path: Path) -> None:
     for name in ("b.parquet", "a.parquet", "_c.parquet", ".d.parquet", "e.crc", "_SUCCESS", "f.parquet/g.parquet"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -176,7 +176,7 @@ def test_the_files_of_a_store_are_those_that_spark_sees(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("store.files")
-def test_a_store_is_read_from_a_bucket(tmp_path: Path) -> None:
+def test_store_is_read_from_a_bucket(tmp_path: Path) -> None:
     from obstore.store import LocalStore
 
     part(tmp_path / "p.parquet", [None], "a")
@@ -191,7 +191,7 @@ def test_a_store_is_read_from_a_bucket(tmp_path: Path) -> None:
     assert part_files(folder.at("missing")) == []
 
 
-def test_remote_parts_are_read_several_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_parts_are_read_concurrently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from obstore.store import LocalStore
 
     for at in range(4):
@@ -209,7 +209,7 @@ def test_remote_parts_are_read_several_at_once(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.filterwarnings("ignore::pqext.AnnotationWarning")
 @given(data=st.data())
-def test_a_damaged_part_is_read_or_refused(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_corrupt_part_is_read_or_rejected(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("part") / "p.parquet"
     part(path, [{"min": 1, "max": 2}] * 5, "a", "b")
     raw = bytearray(path.read_bytes())

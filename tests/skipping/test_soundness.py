@@ -16,7 +16,7 @@ from reference import evaluate as twin
 
 @pytest.mark.spec("skipping.sound")
 @given(st.data(), st.sampled_from([by_pyarrow, by_pqext]), st.integers(1, 4), st.booleans())
-def test_no_object_that_is_refused_holds_a_row_that_matches(
+def test_excluded_objects_contain_no_matching_row(
     data: st.DataObject, writer: Any, rows: int, reads: bool
 ) -> None:
     batch = data.draw(tables(min_rows=1))

@@ -49,7 +49,7 @@ def cells_of(*payloads: bytes) -> pa.Array:
 
 @pytest.mark.spec("store.bloom.v1", "store.bloom.v2", "store.bloom.hash", "store.bloomfilter")
 @pytest.mark.parametrize("name", SAMPLES)
-def test_filters_of_spark_are_understood(xskipper: Path, name: str) -> None:
+def test_spark_filters_are_read(xskipper: Path, name: str) -> None:
     folder = xskipper / "bloom_samples"
     values = json.loads((folder / "values.json").read_text())
     cell = (folder / f"{name}_javaser.bin").read_bytes()
@@ -63,7 +63,7 @@ def test_filters_of_spark_are_understood(xskipper: Path, name: str) -> None:
 
 
 @pytest.mark.spec("store.bloomfilter", "store.cell.java")
-def test_cells_of_published_stores_are_understood_and_written_alike(xskipper: Path) -> None:
+def test_cells_of_published_stores_are_read_and_reproduced(xskipper: Path) -> None:
     seen = 0
     for version in (1, 2, 3, 4):
         for test, column in ((15, "address"), (18, "num")):
@@ -86,7 +86,7 @@ def test_cells_of_published_stores_are_understood_and_written_alike(xskipper: Pa
 
 @pytest.mark.spec("store.bloom.hash", "store.bloom.v1", "store.bloom.payload")
 @given(st.lists(LONGS), st.lists(st.text()), st.integers(1, 50), st.sampled_from([0.5, 0.1, 0.01, 0.0001]))
-def test_filters_are_made_bit_by_bit_as_the_slow_version_makes_them(
+def test_filters_match_the_bit_by_bit_reference(
     longs: list[int], texts: list[str], expected: int, fpp: float
 ) -> None:
     builder = BloomBuilder(expected, fpp)
@@ -100,7 +100,7 @@ def test_filters_are_made_bit_by_bit_as_the_slow_version_makes_them(
 
 @pytest.mark.spec("store.bloom.v1", "store.bloom.v2", "store.bloom.hash")
 @given(VALUES, VALUES, st.integers(1, 40), st.integers(1, 9), st.sampled_from([1, 2]), st.integers(-5, 5))
-def test_filters_answer_as_the_slow_version_does(
+def test_filters_match_the_reference(
     held: list[int | bytes], asked: list[int | bytes], words: int, functions: int, version: int, seed: int
 ) -> None:
     seed = seed if version == 2 else 0
@@ -112,7 +112,7 @@ def test_filters_answer_as_the_slow_version_does(
 
 
 @pytest.mark.spec("store.bloom.hash")
-def test_integers_of_every_width_and_strings_of_every_layout_are_hashed_alike() -> None:
+def test_integers_of_every_width_and_strings_of_every_layout_hash_equally() -> None:
     numbers = [0, 1, 100, None]
     widths = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()]
     assert len({build_bloom(pa.array(numbers, kind), 10, 0.1) for kind in widths}) == 1
@@ -136,20 +136,20 @@ def test_integers_of_every_width_and_strings_of_every_layout_are_hashed_alike() 
     ("expected", "fpp", "functions", "words"),
     [(100_000, 0.01, 7, 14977), (1000, 0.03, 5, 115), (7, 0.5, 1, 1), (3, 0.0001, 13, 1)],
 )  # fmt: skip
-def test_filters_have_the_size_that_spark_gives_them(expected: int, fpp: float, functions: int, words: int) -> None:
+def test_filters_have_the_size_chosen_by_spark(expected: int, fpp: float, functions: int, words: int) -> None:
     """The numbers are those of ``BloomFilter.create`` in Spark 3.5 and 4.3."""
     made = skipping_store.bloom_payload(build_bloom(pa.array([], pa.int64()), expected, fpp))
     assert struct.unpack(">iii", made[:12]) == (1, functions, words)
 
 
 @pytest.mark.spec("store.bloom.size")
-def test_about_the_share_that_was_asked_for_is_found_without_being_there() -> None:
+def test_false_positive_rate_is_close_to_the_requested_one() -> None:
     cell = pa.array([build_bloom(pa.array(range(10_000)), 10_000, 0.03)])
     found = sum(may_contain_any(cell, [one])[0] for one in range(10_000, 20_000))
     assert 200 < found < 400
 
 
-def test_sizes_that_make_no_filter_are_refused() -> None:
+def test_invalid_filter_sizes_are_rejected() -> None:
     for expected, fpp, message in (
         (0, 0.1, "expected must be positive"), (1, 0.0, "fpp must be between"), (1, 1.0, "fpp must be between"),
         (9, float("nan"), "fpp must be between"), (1 << 40, 0.01, "the maximum is 1,073,741,824"),
@@ -189,7 +189,7 @@ UNKNOWN = {
 
 @pytest.mark.spec("store.bloom.unknown")
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_a_cell_that_is_not_understood_may_hold_anything(name: str) -> None:
+def test_unreadable_cell_excludes_nothing(name: str) -> None:
     damaged = UNKNOWN[name]
     cells = pa.array([wrap(EMPTY), damaged, None, wrap(EMPTY)], pa.binary())
     assert may_contain_any(cells, [1, b"a"]).tolist() == [False, True, True, False]
@@ -198,7 +198,7 @@ def test_a_cell_that_is_not_understood_may_hold_anything(name: str) -> None:
 
 @pytest.mark.spec("store.bloom.unknown")
 @given(st.data())
-def test_damage_is_no_error_and_every_answer_no_is_that_of_the_slow_version(data: st.DataObject) -> None:
+def test_corrupt_cell_excludes_only_like_the_reference(data: st.DataObject) -> None:
     cell = bytearray(wrap(payload([1, b"a"])))
     for _ in range(data.draw(st.integers(1, 4))):
         cell[data.draw(st.integers(0, len(cell) - 1))] = data.draw(st.integers(0, 255))
@@ -212,7 +212,7 @@ def test_damage_is_no_error_and_every_answer_no_is_that_of_the_slow_version(data
         assert not told.may_contain(b"b")
 
 
-def test_cells_of_several_writers_and_any_blocks_are_asked_in_one_column() -> None:
+def test_cells_of_several_writers_are_queried_in_one_column() -> None:
     held, other = payload([5]), payload([6], 200)
 
     def by(number: int, data: bytes, block: int) -> bytes:
@@ -231,7 +231,7 @@ def test_cells_of_several_writers_and_any_blocks_are_asked_in_one_column() -> No
     assert not may_contain_any(column, [7]).any()
 
 
-def test_questions_that_have_no_answer() -> None:
+def test_unsupported_conditions_have_no_result() -> None:
     cells = cells_of(EMPTY, EMPTY)
     assert may_contain_any(cells, [1 << 63]).all()
     assert may_contain_any(cells, [-(1 << 63) - 1, 3]).all()
@@ -244,7 +244,7 @@ def test_questions_that_have_no_answer() -> None:
             may_contain_any(cells, [wrong])  # type: ignore[list-item]
 
 
-def test_a_filter_that_claims_very_many_functions_costs_nothing() -> None:
+def test_filter_with_a_huge_hash_count_costs_nothing() -> None:
     full = changed(struct.pack(">iii", 1, 1, 64) + b"\xff" * 512, 4, 0x7FFFFFFF)
     cells = cells_of(*[full] * 200)
     began = time.process_time()
@@ -252,7 +252,7 @@ def test_a_filter_that_claims_very_many_functions_costs_nothing() -> None:
     assert time.process_time() - began < 2 * SLOWER
 
 
-def test_kernels_refuse_buffers_that_do_not_fit() -> None:
+def test_kernels_reject_mismatched_buffers() -> None:
     words, longs, room = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((2, 1), np.uint32)
     ends, cell = np.zeros(1, np.int64), np.frombuffer(wrap(EMPTY), np.uint8)
     with pytest.raises(ValueError, match="sets 1 to 1024 bits"):
@@ -274,7 +274,7 @@ def test_kernels_refuse_buffers_that_do_not_fit() -> None:
         spark_bloom.ask_cells(cell, np.zeros(1, np.int32), b"", longs, b"", ends, room, np.zeros(1, np.uint8))
 
 
-def test_filters_are_asked_by_several_threads_at_once() -> None:
+def test_filters_are_queried_by_several_threads() -> None:
     cells = pa.array([build_bloom(pa.array([at]), 100, 0.001) for at in range(500)])
     found: list[list[int]] = [[] for _ in range(4)]
 

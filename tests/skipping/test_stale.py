@@ -43,7 +43,7 @@ def scanned(tmp_path: Path, filter: object, store: object) -> tuple[list[int], i
 
 
 @pytest.mark.spec("skipping.version")
-def test_only_facts_about_a_file_as_it_is_now_refuse_it(tmp_path: Path, store: Path) -> None:
+def test_only_current_facts_exclude_a_file(tmp_path: Path, store: Path) -> None:
     assert scanned(tmp_path, C > 50, store) == ([101, 102], 1)
     assert scanned(tmp_path, C < 50, store) == ([1, 2], 1)
     put(tmp_path / "table" / "a.parquet", 103, 104, at=LONG_AGO + 1)  # of the same size
@@ -53,13 +53,13 @@ def test_only_facts_about_a_file_as_it_is_now_refuse_it(tmp_path: Path, store: P
 
 
 @pytest.mark.spec("skipping.version")
-def test_a_file_of_another_size_that_was_written_at_the_same_time_is_read(tmp_path: Path, store: Path) -> None:
+def test_file_of_another_size_with_equal_time_is_read(tmp_path: Path, store: Path) -> None:
     put(tmp_path / "table" / "a.parquet", *range(1000, 2000))
     assert scanned(tmp_path, C > 1998, store) == ([1999], 1)
 
 
 @pytest.mark.spec("skipping.table")
-def test_a_store_of_another_table_is_refused_or_ignored(tmp_path: Path, store: Path) -> None:
+def test_store_of_another_table_is_rejected_or_ignored(tmp_path: Path, store: Path) -> None:
     put(tmp_path / "other" / "a.parquet", 1, 2)
     with pytest.raises(ValueError, match=r"/table, but no file is in it"):
         pqext.scan(tmp_path / "other", filter=C > 5, skipping=store).count()
@@ -67,12 +67,12 @@ def test_a_store_of_another_table_is_refused_or_ignored(tmp_path: Path, store: P
     assert pqext.scan(tmp_path / "other", filter=C < 5, skipping=ignoring).count() == 2
 
 
-def test_a_store_is_not_asked_where_statistics_are_not_trusted(tmp_path: Path, store: Path) -> None:
+def test_store_is_not_used_if_statistics_are_untrusted(tmp_path: Path, store: Path) -> None:
     scan = pqext.scan(tmp_path / "table", filter=C > 50, skipping=store, trust_statistics=False)
     assert [task.prune_reason for task in scan.plan()] == [None, None]
 
 
-def test_files_that_are_refused_are_not_opened(tmp_path: Path, store: Path) -> None:
+def test_excluded_files_are_not_opened(tmp_path: Path, store: Path) -> None:
     scan = pqext.scan(tmp_path / "table", filter=C > 50, skipping=store)
     assert scan.count() == 2
     metrics = scan.metrics
@@ -82,12 +82,12 @@ def test_files_that_are_refused_are_not_opened(tmp_path: Path, store: Path) -> N
     assert "c > 50 is true of no row, by the index minmax of c" in scan.explain()
 
 
-def test_a_wrong_name_is_an_error_though_a_store_refuses_every_file(tmp_path: Path, store: Path) -> None:
+def test_unknown_column_is_an_error_even_if_every_file_is_excluded(tmp_path: Path, store: Path) -> None:
     with pytest.raises(ValueError, match="wrong"):
         pqext.scan(tmp_path / "table", filter=(C > 500) & (col("wrong") == 1), skipping=store).count()
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_folder_that_is_not_a_store_is_rejected(tmp_path: Path) -> None:
     put(tmp_path / "table" / "a.parquet", 1)
     with pytest.raises(TypeError, match="data-skipping store or its path"):
         pqext.scan(tmp_path / "table", skipping=5)
@@ -96,7 +96,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("skipping.version")
-def test_a_store_that_stays_open_sees_what_becomes_of_it(tmp_path: Path, store: Path) -> None:
+def test_open_store_reflects_later_changes(tmp_path: Path, store: Path) -> None:
     opened = skipping.open_store(store)
     assert scanned(tmp_path, C > 50, opened) == ([101, 102], 1)
     put(tmp_path / "table" / "a.parquet", 3, 4, at=LONG_AGO + 1)
@@ -110,7 +110,7 @@ def test_a_store_that_stays_open_sees_what_becomes_of_it(tmp_path: Path, store: 
 
 @pytest.mark.spec("skipping.sound")
 @pytest.mark.spec("keep.stored")
-def test_what_is_computed_of_a_type_that_a_union_widens_is_not_asked_of_a_store(tmp_path: Path) -> None:
+def test_values_computed_from_a_widened_type_are_not_evaluated_by_a_store(tmp_path: Path) -> None:
     (tmp_path / "table").mkdir()
     pqext.write_table(pa.table({"c": pa.array([3], pa.int32())}), tmp_path / "table" / "a.parquet")
     pqext.write_table(pa.table({"c": [0.5]}), tmp_path / "table" / "b.parquet")
@@ -122,7 +122,7 @@ def test_what_is_computed_of_a_type_that_a_union_widens_is_not_asked_of_a_store(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="paths are text elsewhere")
-def test_files_whose_paths_are_no_text_are_read_and_not_indexed(tmp_path: Path, store: Path) -> None:
+def test_files_with_non_text_paths_are_read_but_not_indexed(tmp_path: Path, store: Path) -> None:
     odd = os.fsdecode(b"\xff.parquet")
     put(tmp_path / "table" / odd, 3)
     assert scanned(tmp_path, C == 3, store) == ([3], 2)
@@ -135,7 +135,7 @@ def test_files_whose_paths_are_no_text_are_read_and_not_indexed(tmp_path: Path, 
         skipping.build(tmp_path / odd, [MinMax("c")], tmp_path / "other")
 
 
-def test_a_table_may_be_a_whole_bucket() -> None:
+def test_table_may_be_a_whole_bucket() -> None:
     files = fsspec.filesystem("memory")
     for at in (1, 2):
         sink = io.BytesIO()
@@ -148,7 +148,7 @@ def test_a_table_may_be_a_whole_bucket() -> None:
     assert skipping.refresh(table, store).kept == 2
 
 
-def test_a_store_is_not_replaced_by_one_of_no_object(tmp_path: Path, store: Path) -> None:
+def test_store_is_not_replaced_by_an_empty_one(tmp_path: Path, store: Path) -> None:
     for path in (tmp_path / "table").iterdir():
         data = path.read_bytes()
         path.write_bytes(data[:8] + b"\xff" * 12 + data[20:])  # which the footer does not show

@@ -51,7 +51,7 @@ def test_changed_removed_renamed_and_new_objects_are_read(tmp_path: Path) -> Non
     assert [found(table, number, store) for number in range(7)] == [0, 0, 1, 1, 0, 1, 1]
 
 
-def test_an_object_of_the_same_time_and_another_size_is_read(tmp_path: Path) -> None:
+def test_object_with_equal_time_and_another_size_is_read(tmp_path: Path) -> None:
     path = put(tmp_path / "a.parquet", 1)
     skipping.build(str(path), OWN_AND_SIDE, tmp_path / "store")
     times = os.stat(path)
@@ -65,7 +65,7 @@ def test_an_object_of_the_same_time_and_another_size_is_read(tmp_path: Path) -> 
     assert [found(path, number, tmp_path / "store") for number in (1, 2, 3)] == [0, 1, 1]
 
 
-def test_an_object_that_is_touched_is_known_again_after_a_refresh(tmp_path: Path) -> None:
+def test_touched_object_is_current_again_after_a_refresh(tmp_path: Path) -> None:
     path = put(tmp_path / "a.parquet", 1)
     skipping.build(str(path), OWN_AND_SIDE, tmp_path / "store")
     for mode in (0o600, 0o644):
@@ -77,7 +77,7 @@ def test_an_object_that_is_touched_is_known_again_after_a_refresh(tmp_path: Path
 
 
 @pytest.mark.spec("keep.changed")
-def test_a_file_that_takes_the_place_of_one_of_the_same_time_and_size_is_read(tmp_path: Path) -> None:
+def test_replacement_with_equal_time_and_size_is_read(tmp_path: Path) -> None:
     for number in (1, 2):
         put(tmp_path / f"{number}.parquet", number)
         os.utime(tmp_path / f"{number}.parquet", ns=(10**18, 10**18))
@@ -117,7 +117,7 @@ class Versions:
 
 @pytest.mark.spec("keep.doubt")
 @pytest.mark.parametrize("break_off", ["nothing", "own parts", "further parts", "compaction"])
-def test_an_object_of_the_same_time_and_size_and_another_etag_is_read(
+def test_object_with_equal_time_and_size_and_another_etag_is_read(
     monkeypatch: pytest.MonkeyPatch, break_off: str
 ) -> None:
     object = Versions(monkeypatch)
@@ -169,7 +169,7 @@ def test_an_object_of_the_same_time_and_size_and_another_etag_is_read(
     assert [object.found(number) for number in (1, 2)] == [1, 0]
 
 
-def test_objects_without_a_time_are_never_known() -> None:
+def test_objects_without_a_time_are_never_current() -> None:
     objects = Objects(
         ("a",), pa.array(["/a"], pa.string()), np.array([-1]), np.array([5]), pa.array([None], pa.string())
     )

@@ -58,7 +58,7 @@ def rows(metadata: StoreMetadata) -> pa.Table:
     "store.partition-columns", "store.name.lengths", "store.encryption.none", "store.files",
 )  # fmt: skip
 @pytest.mark.parametrize("compression", ["snappy", "zstd"])
-def test_a_part_opens_by_the_written_rules(tmp_path: Path, compression: Any) -> None:
+def test_part_is_readable_by_the_specification(tmp_path: Path, compression: Any) -> None:
     metadata, path = store(), tmp_path / "new" / "part-0.parquet"
     table = rows(metadata)
     assert write_part(path, table, metadata, compression=compression) == metadata
@@ -91,7 +91,7 @@ def test_a_part_opens_by_the_written_rules(tmp_path: Path, compression: Any) -> 
     "store.encryption.consistent", "store.encryption.plaintext-footer", "store.encryption.index-key",
 )  # fmt: skip
 @pytest.mark.parametrize("plaintext", [True, False])
-def test_an_encrypted_part_is_encrypted_as_its_metadata_says(tmp_path: Path, plaintext: bool) -> None:
+def test_encrypted_part_is_encrypted_as_its_metadata_states(tmp_path: Path, plaintext: bool) -> None:
     metadata, path = store(("k1", "k2"), plaintext=plaintext), tmp_path / "part.parquet"
     table = rows(metadata)
     written = write_part(path, table, metadata, KEYS)
@@ -135,7 +135,7 @@ class Kms(KmsClient):
 
 
 @pytest.mark.spec("store.encryption.column-keys")
-def test_labels_are_master_keys_of_a_kms_too(tmp_path: Path) -> None:
+def test_labels_may_be_master_keys_of_a_kms(tmp_path: Path) -> None:
     factory, connection = CryptoFactory(lambda _: Kms()), KmsConnectionConfig()
 
     def keys(about: StoreEncryption) -> FileEncryption:
@@ -150,7 +150,7 @@ def test_labels_are_master_keys_of_a_kms_too(tmp_path: Path) -> None:
     assert (found.metadata, found.table.num_rows) == (written, 2)
 
 
-def test_a_part_that_would_break_the_rules_is_not_written(tmp_path: Path) -> None:
+def test_part_that_violates_the_specification_is_not_written(tmp_path: Path) -> None:
     metadata, path = store(), tmp_path / "part.parquet"
     table, name = rows(metadata), metadata.indexes[0].name
 
@@ -190,7 +190,7 @@ SCALARS = st.sampled_from([
 
 
 @given(data=st.data())
-def test_cells_of_every_type_come_back(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_cells_of_every_type_round_trip(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     kind, values = data.draw(SCALARS)
     count = data.draw(st.integers(0, 5))
     drawn = [[data.draw(st.none() | values) for _ in range(2)] for _ in range(count)]

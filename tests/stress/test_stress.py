@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("run.py")
         pytest.mark.slow, pytest.mark.skipif(not find_spec("pyspark"), reason="pyspark is not installed"),
     ]),
 ])  # fmt: skip
-def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(tmp_path: Path, parts: list[str]) -> None:
+def test_threads_match_a_single_thread_and_other_libraries(tmp_path: Path, parts: list[str]) -> None:
     arguments = ["--minutes", "0.04", "--threads", "2,8", "--cases", "12", *parts]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=300
@@ -29,7 +29,7 @@ def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(tmp_path:
     assert all(f"{part}: " in done.stdout for part in parts)
 
 
-def test_differing_answer_and_error_are_faults() -> None:
+def test_different_results_and_errors_are_faults() -> None:
     def fail(threads: int) -> int:
         return threads if threads == 1 else 1 // 0
 

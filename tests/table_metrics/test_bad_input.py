@@ -30,7 +30,7 @@ TABLE = pa.table({"a": [1, 2, 3, 4], "b": ["w", "x", "y", "z"]})
 @BOTH
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("cut", [0, 3, 30, -1, -9])
-def test_a_file_cut_short_is_an_error_that_names_it(of: Any, exact: bool, cut: int, tmp_path: Path) -> None:
+def test_truncated_file_is_an_error_that_names_it(of: Any, exact: bool, cut: int, tmp_path: Path) -> None:
     path = tmp_path / "short.parquet"
     path.write_bytes(written(TABLE)[:cut])
     with pytest.raises(CorruptFileError, match=r"short\.parquet"):
@@ -38,7 +38,7 @@ def test_a_file_cut_short_is_an_error_that_names_it(of: Any, exact: bool, cut: i
 
 
 @BOTH
-def test_a_damaged_page_is_an_error_that_names_file_and_column(of: Any, tmp_path: Path) -> None:
+def test_corrupt_page_is_an_error_that_names_file_and_column(of: Any, tmp_path: Path) -> None:
     path = tmp_path / "damaged.parquet"
     raw = bytearray(written(TABLE, compression="uncompressed"))
     raw[4:8] = b"\xff\xff\xff\xff"  # the header of the first page
@@ -49,7 +49,7 @@ def test_a_damaged_page_is_an_error_that_names_file_and_column(of: Any, tmp_path
 
 
 @BOTH
-def test_a_file_that_is_not_there_is_the_error_of_open(of: Any, tmp_path: Path) -> None:
+def test_missing_file_raises_the_error_of_open(of: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"gone\.parquet"):
         of(tmp_path / "gone.parquet")
 
@@ -62,7 +62,7 @@ def bomb_files() -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("of", "exact"), [(table_metrics.iceberg, False), (table_metrics.delta, False), (table_metrics.delta, True)]
 )
-def test_few_bytes_that_claim_many_values_are_refused_or_told_soon(
+def test_small_files_with_huge_counts_are_rejected_or_summarised_quickly(
     of: Any, exact: bool, bomb_files: dict[str, bytes]
 ) -> None:
     refused = 0
@@ -84,7 +84,7 @@ def changed(file: bytes, change: Callable[[FileMetaData], None]) -> bytes:
 
 
 @pytest.mark.spec("metrics.footer")
-def test_statistics_that_make_no_sense_are_not_handed_on() -> None:
+def test_implausible_statistics_are_not_returned() -> None:
     def change(footer: FileMetaData) -> None:
         for chunk in footer.row_groups[0].columns:
             assert chunk.meta_data is not None
@@ -101,7 +101,7 @@ def test_statistics_that_make_no_sense_are_not_handed_on() -> None:
 
 
 @pytest.mark.spec("metrics.iceberg.offsets")
-def test_offsets_and_sizes_that_make_no_sense_are_not_handed_on() -> None:
+def test_implausible_offsets_and_sizes_are_not_returned() -> None:
     def change(footer: FileMetaData) -> None:
         metadata = footer.row_groups[1].columns[0].meta_data
         assert metadata is not None
@@ -112,7 +112,7 @@ def test_offsets_and_sizes_that_make_no_sense_are_not_handed_on() -> None:
 
 
 @BOTH
-def test_rows_that_are_missing_are_an_error(of: Any) -> None:
+def test_missing_rows_are_an_error(of: Any) -> None:
     def change(footer: FileMetaData) -> None:
         footer.num_rows = 1_000
 
@@ -122,7 +122,7 @@ def test_rows_that_are_missing_are_an_error(of: Any) -> None:
 
 @BOTH
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_summary_of_other_files_is_refused(of: Any, exact: bool, tmp_path: Path) -> None:
+def test_summary_of_other_files_is_rejected(of: Any, exact: bool, tmp_path: Path) -> None:
     for name in ("1.parquet", "2.parquet"):
         pqext.write_table(TABLE, tmp_path / name)
     pqext.write_summary([tmp_path / "1.parquet", tmp_path / "2.parquet"], tmp_path)
@@ -133,7 +133,7 @@ def test_a_summary_of_other_files_is_refused(of: Any, exact: bool, tmp_path: Pat
 @BOTH
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("plaintext_footer", [False, True])
-def test_a_column_whose_key_is_missing_has_no_bounds(of: Any, exact: bool, plaintext_footer: bool) -> None:
+def test_column_without_its_key_has_no_bounds(of: Any, exact: bool, plaintext_footer: bool) -> None:
     encryption = FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=plaintext_footer)
     file = written(pa.table({"a": [1, 2], "b": [3, 4]}), encryption=encryption)
     whole = of(file, exact, decryption=FileDecryption(FOOTER_KEY, KEYS))
@@ -153,7 +153,7 @@ def _bounded(found: table_metrics.IcebergMetrics | table_metrics.DeltaStatistics
 
 
 @BOTH
-def test_data_are_read_within_the_memory_that_is_allowed(of: Any) -> None:
+def test_data_is_read_within_the_memory_limit(of: Any) -> None:
     rows = 1_000_000
     table = pa.table({"a": pa.array(range(rows), pa.int64()), "s": pa.array([f"text {n}" for n in range(rows)])})
     file = written_by_pyarrow(table, use_dictionary=False)
@@ -165,7 +165,7 @@ def test_data_are_read_within_the_memory_that_is_allowed(of: Any) -> None:
 
 @BOTH
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_file_without_rows_or_columns_has_metrics(of: Any, exact: bool) -> None:
+def test_file_without_rows_or_columns_has_metrics(of: Any, exact: bool) -> None:
     for table in (TABLE.slice(0, 0), pa.table({})):
         found = of(written(table), exact).to_dict()
         assert found.get("record_count", found.get("numRecords")) == 0
@@ -174,7 +174,7 @@ def test_a_file_without_rows_or_columns_has_metrics(of: Any, exact: bool) -> Non
 
 
 @BOTH
-def test_broken_variants_are_an_error_that_names_file_and_column(of: Any, tmp_path: Path) -> None:
+def test_invalid_variants_are_an_error_that_names_file_and_column(of: Any, tmp_path: Path) -> None:
     path = tmp_path / "broken.parquet"
     raw = written(variants({"a": 1}), compression="uncompressed", dictionary=False)
     good = b"\x02\x01\x00\x00\x02\x0c\x01"  # the object {"a": 1}
@@ -187,7 +187,7 @@ def test_broken_variants_are_an_error_that_names_file_and_column(of: Any, tmp_pa
 
 @BOTH
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_changed_byte_gives_metrics_or_an_error_of_the_file(of: Any) -> None:
+def test_changed_byte_returns_metrics_or_an_error_of_the_file(of: Any) -> None:
     documents = variants({"a": 1, "b": {"c": "x"}, "z": [1]}, None, {"a": 2, "b": {"c": "yy"}}, {"b": 7})["v"]
     table = pa.table(
         [[1, None, 3, 4], ["a", "bb", None, "c"], [1.0, math.nan, None, 2.0], documents, documents,

@@ -17,7 +17,7 @@ from pqext.table_metrics.columns import UNKNOWN, merge
 
 @pytest.mark.spec("metrics.exact", "metrics.footer")
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_what_footers_of_public_files_prove_holds_for_their_values(parquet_testing: Path) -> None:
+def test_facts_from_public_footers_hold_for_their_values(parquet_testing: Path) -> None:
     compared = 0
     for path in sorted((parquet_testing / "data").glob("*.parquet")):
         if path.name == "large_string_map.brotli.parquet":
@@ -47,7 +47,7 @@ def test_what_footers_of_public_files_prove_holds_for_their_values(parquet_testi
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_summary_of_all_columns_is_in_their_order(exact: bool) -> None:
+def test_summary_of_all_columns_is_in_column_order(exact: bool) -> None:
     table = pa.table({"a": [1, None, 3], "s": [{"x": 0.5, "y": "t"}, None, {"x": None, "y": None}]})
     with pqext.open(written(table)) as file:
         found = table_metrics.summarize(file, exact=exact)
@@ -62,7 +62,7 @@ def part(**known: Any) -> table_metrics.ColumnSummary:
 
 
 @pytest.mark.spec("metrics.footer")
-def test_summaries_are_merged_to_what_all_of_them_know() -> None:
+def test_merged_summaries_contain_facts_known_to_all() -> None:
     assert merge([]) == table_metrics.ColumnSummary()
     assert merge([part(), part(minimum=0, maximum=1)]) == part(num_values=4, minimum=0)
     assert merge([part(), part(minimum=None)]) == part(num_values=4, minimum=None)

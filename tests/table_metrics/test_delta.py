@@ -61,7 +61,7 @@ def parsed(name: str, bound: Any) -> Any:
 @pytest.mark.spec("metrics.delta.counts", "metrics.delta.values", "metrics.delta.text", "metrics.delta.nan")
 @settings(max_examples=share(2.0))
 @given(COLUMNS, st.booleans(), st.sampled_from([1, 3, 100]))
-def test_statistics_are_those_of_the_values(column: tuple[str, list[Any]], exact: bool, row_group_rows: int) -> None:
+def test_statistics_match_the_values(column: tuple[str, list[Any]], exact: bool, row_group_rows: int) -> None:
     name, given_values = column
     table = pa.table({"c": pa.array(given_values, VALUES[name][0])})
     found = read(table_metrics.delta(written(table, row_group_rows=row_group_rows), exact))
@@ -98,7 +98,7 @@ def test_statistics_are_those_of_the_values(column: tuple[str, list[Any]], exact
 
 @pytest.mark.spec("metrics.delta.nan")
 @pytest.mark.parametrize("exact", [False, True])
-def test_floats_have_bounds_where_no_value_is_nan(exact: bool) -> None:
+def test_floats_have_bounds_if_there_is_no_nan(exact: bool) -> None:
     table = pa.table({"n": [1.0, math.nan], "f": [1.0, 2.0], "g": [-math.inf, 2.0]})
     found = table_metrics.delta(written(table), exact)
     assert (found.min_values, found.max_values) == ({"f": 1.0}, {"f": 2.0, "g": 2.0})
@@ -107,7 +107,7 @@ def test_floats_have_bounds_where_no_value_is_nan(exact: bool) -> None:
 
 
 @pytest.mark.spec("metrics.delta.text")
-def test_the_tie_breaker_stands_above_text_that_goes_on_with_it() -> None:
+def test_tie_breaker_sorts_after_text_that_continues() -> None:
     last = "\U0010ffff"
     for tail, expected in (("b", "a" * 32 + last), (last + "b", "a" * 32 + last * 2), (last, "a" * 32 + last)):
         value = "a" * 32 + tail
@@ -118,7 +118,7 @@ def test_the_tie_breaker_stands_above_text_that_goes_on_with_it() -> None:
 
 
 @pytest.mark.spec("metrics.delta.timestamps")
-def test_timestamps_are_cut_to_milliseconds_outward() -> None:
+def test_timestamps_are_truncated_to_milliseconds_outward() -> None:
     moments = pa.array([-1, 1_000_001], pa.timestamp("us", "UTC"))
     found = table_metrics.delta(written(pa.table({"c": moments, "n": moments.cast(pa.timestamp("us"))})))
     assert found.min_values == {"c": "1969-12-31T23:59:59.999Z", "n": "1969-12-31T23:59:59.999"}
@@ -126,7 +126,7 @@ def test_timestamps_are_cut_to_milliseconds_outward() -> None:
 
 
 @pytest.mark.spec("metrics.delta.timestamps")
-def test_years_that_text_of_dates_does_not_have_are_left_out() -> None:
+def test_years_out_of_range_are_omitted() -> None:
     far = 400_000 * 10**6
     table = pa.table({"d": pa.array([0, 4_000_000], pa.date32()), "t": pa.array([0, far * 10**6], pa.timestamp("us"))})
     found = table_metrics.delta(written(table))
@@ -137,7 +137,7 @@ def test_years_that_text_of_dates_does_not_have_are_left_out() -> None:
 
 @pytest.mark.spec("metrics.delta.counts")
 @pytest.mark.parametrize("exact", [False, True])
-def test_columns_nest_as_structs_do_and_lists_and_maps_have_none(exact: bool) -> None:
+def test_columns_are_nested_like_structs_and_lists_and_maps_are_omitted(exact: bool) -> None:
     table = pa.table({
         "s": [{"x": 1, "t": {"y": "a"}}, None, {"x": None, "t": {"y": "b"}}], "l": [[1], [], None],
         "m": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())), "b": [b"x", None, b"y"],
@@ -150,7 +150,7 @@ def test_columns_nest_as_structs_do_and_lists_and_maps_have_none(exact: bool) ->
 
 
 @pytest.mark.spec("metrics.delta.values")
-def test_types_that_delta_lacks_have_no_bounds() -> None:
+def test_types_unsupported_by_delta_have_no_bounds() -> None:
     table = pa.table({
         "time": pa.array([1], pa.time64("us")), "fixed": pa.array([b"abc"], pa.binary(3)),
         "half": pa.array([0.5], pa.float16()), "big": pa.array([1 << 63], pa.uint64()),
@@ -162,7 +162,7 @@ def test_types_that_delta_lacks_have_no_bounds() -> None:
 
 
 @pytest.mark.spec("metrics.delta.tight")
-def test_bounds_are_tight_where_they_are_known_to_be_values() -> None:
+def test_bounds_are_tight_if_known_to_be_values() -> None:
     short, long = pa.table({"a": [1, 2], "b": ["x", "y"]}), pa.table({"a": [1, 2], "b": ["x" * 100, "y"]})
     assert table_metrics.delta(written(short)).tight_bounds is True
     assert table_metrics.delta(written(long)).tight_bounds is False  # whose footer has 64 bytes of the text
@@ -175,7 +175,7 @@ def test_bounds_are_tight_where_they_are_known_to_be_values() -> None:
 
 @pytest.mark.spec("metrics.delta.variant")
 @pytest.mark.parametrize("exact", [False, True])
-def test_bounds_of_variants_are_z85(exact: bool) -> None:
+def test_variant_bounds_are_z85(exact: bool) -> None:
     table = variants({"a": 3, "b": "x" * 20}, None, {"a": 5}, {"b": 1})
     found = table_metrics.delta(written(table, shredding={"v": "a BIGINT, b STRING"}), exact)
     assert found.null_count == {"v": 1}
@@ -196,21 +196,21 @@ def _padded(bound: bytes) -> dict[str, Any]:
     raise AssertionError("no end of the padding gives a variant")
 
 
-def test_an_unshredded_variant_has_statistics_by_its_values() -> None:
+def test_unshredded_variant_has_statistics_from_its_values() -> None:
     file = written(variants({"a": 3}, {"a": 4}))
     assert (table_metrics.delta(file).min_values, set(table_metrics.delta(file, exact=True).min_values)) == ({}, {"v"})
 
 
 @pytest.mark.spec("metrics.delta.variant")
 @given(st.binary(max_size=30))
-def test_z85_gives_back_what_it_was_given_and_zeros(data: bytes) -> None:
+def test_z85_round_trips_with_zero_padding(data: bytes) -> None:
     text = encode_z85(data)
     assert len(text) == (len(data) + 3) // 4 * 5
     assert decode_z85(text) == data + bytes(-len(data) % 4)
 
 
 @pytest.mark.spec("metrics.delta.variant")
-def test_z85_is_that_of_its_specification() -> None:
+def test_z85_matches_its_specification() -> None:
     assert encode_z85(bytes.fromhex("864FD26FB559F75B")) == "HelloWorld"
     assert encode_z85(b"\0\0\0\0\xff\xff\xff\xff") == "00000%nSc0"
     faults = {"1234": "4 characters", "1234 ": "' ' is not a Z85 character", "#####": "more than four bytes"}
@@ -219,7 +219,7 @@ def test_z85_is_that_of_its_specification() -> None:
             decode_z85(wrong)
 
 
-def test_columns_that_are_not_there_or_there_twice_are_refused() -> None:
+def test_missing_and_duplicate_columns_are_rejected() -> None:
     file = written(pa.table({"a": [1]}))
     with pytest.raises(KeyError, match="b"):
         table_metrics.delta(file, columns=["b"])
@@ -230,7 +230,7 @@ def test_columns_that_are_not_there_or_there_twice_are_refused() -> None:
         table_metrics.delta(twice)
 
 
-def test_statistics_are_those_of_delta_rs(tmp_path: Path) -> None:
+def test_statistics_match_delta_rs(tmp_path: Path) -> None:
     table = pa.table({
         "i": pa.array([1, 2, None], pa.int32()), "f": [1.5, -0.0, 2.5], "s": ["a" * 10, "b", "c"],
         "t": [True, False, None], "d": [date(2020, 1, 1), date(1969, 5, 5), None],
@@ -256,7 +256,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_delta_rs_reads_a_table_of_our_statistics_and_skips_by_them(exact: bool, tmp_path: Path) -> None:
+def test_delta_rs_skips_by_our_statistics(exact: bool, tmp_path: Path) -> None:
     features = {"readerFeatures": ["timestampNtz"], "writerFeatures": ["timestampNtz"]}
     fields = [{"name": name, "type": type, "nullable": True, "metadata": {}} for name, type in TYPES.items()]
     about = {
@@ -293,7 +293,7 @@ def test_delta_rs_reads_a_table_of_our_statistics_and_skips_by_them(exact: bool,
         assert len(set(re.findall(r"(\d)\.parquet", plan))) == files
 
 
-def test_a_column_of_int96_has_statistics_by_its_values() -> None:
+def test_int96_column_has_statistics_from_its_values() -> None:
     moments = pa.array([1_500_000, 2_500_001], pa.timestamp("us"))
     file = written_by_pyarrow(pa.table({"c": moments}), use_deprecated_int96_timestamps=True)
     assert table_metrics.delta(file).min_values == {}

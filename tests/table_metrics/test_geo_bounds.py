@@ -53,7 +53,7 @@ def wkt(*texts: str | None) -> list[Any]:
         (["POINT ZM (1 2 3 4)", "POINT (0 0)"], (0, 0, 3, 4), (1, 2, 3, 4)),
     ],
 )
-def test_corners_have_the_dimensions_that_occur(
+def test_corners_have_the_occurring_dimensions(
     texts: list[str | None], low: tuple[float, ...], high: tuple[float, ...], exact: bool
 ) -> None:
     found = corners(written(column(wkt(*texts)), row_group_rows=2), exact)
@@ -64,7 +64,7 @@ def test_corners_have_the_dimensions_that_occur(
 
 @pytest.mark.spec("metrics.iceberg.geo")
 @pytest.mark.parametrize("exact", [False, True])
-def test_there_is_no_box_without_x_and_y(exact: bool) -> None:
+def test_box_requires_x_and_y(exact: bool) -> None:
     for texts in ([None], ["POINT EMPTY"], ["POINT (NaN NaN)"], []):
         file = written(column(wkt(*texts)))
         found = table_metrics.iceberg(file, exact)
@@ -82,7 +82,7 @@ SHAPES = st.none() | COORDINATES.map(shapely.Point) | LINES
 @pytest.mark.spec("metrics.iceberg.geo", "metrics.exact")
 @settings(max_examples=share(2.0))
 @given(st.lists(SHAPES, max_size=8), st.booleans(), st.sampled_from([1, 3, 100]))
-def test_the_box_of_a_geometry_column_is_that_of_its_coordinates(
+def test_geometry_box_matches_its_coordinates(
     shapes: list[Any], exact: bool, row_group_rows: int
 ) -> None:
     found = corners(written(column(shapes, crs="EPSG:32632"), row_group_rows=row_group_rows), exact)
@@ -91,7 +91,7 @@ def test_the_box_of_a_geometry_column_is_that_of_its_coordinates(
 
 
 @pytest.mark.spec("metrics.iceberg.geometry-wraps")
-def test_the_box_of_a_geometry_never_wraps() -> None:
+def test_geometry_box_never_wraps() -> None:
     file = written(column([shapely.Point(179, 1), shapely.Point(-179, 2)]))
     with pqext.open(file) as opened:
         box = opened.row_groups[0].chunk(0).geospatial_statistics.bbox
@@ -102,7 +102,7 @@ def test_the_box_of_a_geometry_never_wraps() -> None:
 
 @pytest.mark.spec("metrics.iceberg.geography-wraps")
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_box_of_a_geography_may_wrap_and_holds_whole_edges(exact: bool) -> None:
+def test_geography_box_may_wrap_and_contains_full_edges(exact: bool) -> None:
     rows = [shapely.Point(179, 1), shapely.LineString([(-179, 60), (-170, 60)])]
     found = corners(written(column(rows, edges="spherical"), row_group_rows=1), exact)
     assert found is not None
@@ -139,13 +139,13 @@ def told(types: list[int] | None, *box: float, **dimensions: float) -> Geospatia
         ((0, math.inf, 0, 2), None), ((0, 180 + 1e-10, 0, 2), ((0, 0), (180, 2))),
     ],
 )  # fmt: skip
-def test_a_box_beyond_longitudes_and_latitudes_is_none_of_a_geography(box: tuple[float, ...], expected: Any) -> None:
+def test_box_out_of_geographic_range_is_invalid_for_geography(box: tuple[float, ...], expected: Any) -> None:
     file = written(column([shapely.Point(1, 1)], edges="spherical"))
     assert corners(with_statistics(file, told([1], *box))) == expected
 
 
 @pytest.mark.spec("metrics.footer")
-def test_a_row_group_without_a_box_leaves_the_file_without_one() -> None:
+def test_row_group_without_a_box_leaves_the_file_without_a_box() -> None:
     file = written(column(wkt("POINT (1 2)", "POINT (3 4)", None)), row_group_rows=1)
     box, other = told([1], 1, 1, 2, 2), told([1], 3, 3, 4, 4)
     assert corners(with_statistics(file, box, other, None)) == ((1, 2), (3, 4))  # nulls need no box
@@ -154,7 +154,7 @@ def test_a_row_group_without_a_box_leaves_the_file_without_one() -> None:
 
 
 @pytest.mark.spec("metrics.footer")
-def test_a_row_group_that_may_hold_z_without_a_range_leaves_the_box_without_z() -> None:
+def test_row_group_with_possible_z_but_no_range_omits_z() -> None:
     file = written(column(wkt("POINT Z (1 2 3)", "POINT Z (3 4 5)")), row_group_rows=1)
     box = told([1001], 1, 1, 2, 2, zmin=3, zmax=3)
     assert corners(with_statistics(file, box, told([1], 3, 3, 4, 4))) == ((1, 2, 3), (3, 4, 3))
@@ -163,7 +163,7 @@ def test_a_row_group_that_may_hold_z_without_a_range_leaves_the_box_without_z() 
     assert corners(with_statistics(file, box, told([1001], 3, 3, 4, 4, zmin=9, zmax=5))) == ((1, 2), (3, 4))
 
 
-def test_broken_geometries_are_errors_that_name_file_column_and_row(tmp_path: Path) -> None:
+def test_invalid_geometries_are_errors_that_name_file_column_and_row(tmp_path: Path) -> None:
     good, bad = shapely.to_wkb(shapely.Point(1, 2)), b"\x01\x01\x00\x00\x00\x00"
     table = column([shapely.Point(1, 2)] * 3 + [None])
     path = tmp_path / "broken.parquet"
@@ -177,7 +177,7 @@ def test_broken_geometries_are_errors_that_name_file_column_and_row(tmp_path: Pa
     assert (caught.value.path, caught.value.column, caught.value.row) == (str(path), "g", 2)
 
 
-def test_a_column_that_geoparquet_alone_calls_a_geometry_has_the_bounds_of_its_bytes() -> None:
+def test_column_declared_by_geoparquet_alone_has_binary_bounds() -> None:
     table = column([shapely.Point(1, 2), shapely.Point(0, 2)])
     plain = pa.table({"g": table["g"].cast(pa.binary())})
     noted = written(table, geoparquet=True)

@@ -43,7 +43,7 @@ def fresh(table: pa.Table) -> Schema:
 
 
 @pytest.mark.spec("metrics.iceberg.ids")
-def test_columns_are_numbered_as_those_of_a_new_table() -> None:
+def test_columns_are_numbered_like_in_a_new_table() -> None:
     schema, found = fresh(NESTED), table_metrics.iceberg(written(NESTED))
     named = {id: name for id in found.names if (name := schema.find_column_name(id)) is not None}
     assert found.names == named
@@ -52,7 +52,7 @@ def test_columns_are_numbered_as_those_of_a_new_table() -> None:
 
 @pytest.mark.spec("metrics.iceberg.counts", "metrics.iceberg.sizes", "metrics.iceberg.offsets")
 @pytest.mark.parametrize("writer", [written, written_by_pyarrow])
-def test_counts_sizes_offsets_and_bounds_are_those_of_pyiceberg(writer: Any) -> None:
+def test_counts_sizes_offsets_and_bounds_match_pyiceberg(writer: Any) -> None:
     option = {"row_group_rows": 2} if writer is written else {"row_group_size": 2}
     file, schema = writer(NESTED, **option), fresh(NESTED)
     theirs = data_file_statistics_from_parquet_metadata(
@@ -70,7 +70,7 @@ def test_counts_sizes_offsets_and_bounds_are_those_of_pyiceberg(writer: Any) -> 
 
 
 @pytest.mark.spec("metrics.iceberg.ids")
-def test_ids_of_the_file_come_before_names() -> None:
+def test_field_ids_of_the_file_take_precedence_over_names() -> None:
     table = pa.table({"n": [1], "s": ["x"]})
     ids = pa.schema([
         pa.field("n", pa.int64(), metadata={"PARQUET:field_id": "20"}),
@@ -86,7 +86,7 @@ def test_ids_of_the_file_come_before_names() -> None:
 
 
 @pytest.mark.spec("metrics.iceberg.ids")
-def test_columns_without_ids_are_found_by_the_names_of_the_schema() -> None:
+def test_columns_without_ids_are_matched_by_schema_names() -> None:
     element = StructType(NestedField(9, "x", LongType(), required=False))
     schema = Schema(
         NestedField(5, "s", StringType(), required=False),
@@ -99,7 +99,7 @@ def test_columns_without_ids_are_found_by_the_names_of_the_schema() -> None:
         assert found.lower_bounds == {5: b"t"}
 
 
-def test_a_bound_has_the_type_of_the_table() -> None:
+def test_bound_has_the_table_type() -> None:
     table = pa.table({"i": pa.array([3], pa.int32()), "f": pa.array([0.5], pa.float32()), "t": pa.array([b"t"])})
     schema = Schema(
         NestedField(1, "i", LongType(), required=False), NestedField(2, "f", DoubleType(), required=False),
@@ -113,7 +113,7 @@ def test_a_bound_has_the_type_of_the_table() -> None:
     assert table_metrics.iceberg(written(pa.table({"i": [1 << 40]})), schema=narrow).lower_bounds == {}
 
 
-def test_two_columns_of_one_id_are_refused() -> None:
+def test_duplicate_field_ids_are_rejected() -> None:
     same = pa.schema([pa.field(name, pa.int64(), metadata={"PARQUET:field_id": "1"}) for name in "ab"])
     with pytest.raises(CorruptFileError, match="'a' and 'b' both have field id 1"):
         table_metrics.iceberg(written(pa.table({"a": [1], "b": [2]}).cast(same)))
@@ -133,13 +133,13 @@ def test_two_columns_of_one_id_are_refused() -> None:
         ({"type": "struct", "fields": [{"id": 1, "name": "a", "type": {"type": "set"}}]}, ValueError, "'set' is not"),
     ],
 )
-def test_what_is_no_schema_is_refused(schema: Any, error: type[Exception], message: str) -> None:
+def test_invalid_schema_is_rejected(schema: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         table_metrics.iceberg(written(pa.table({"a": [1]})), schema=schema)
 
 
 @pytest.mark.spec("metrics.iceberg.modes")
-def test_modes_choose_what_columns_have() -> None:
+def test_modes_select_the_metrics_of_columns() -> None:
     table = pa.table({"a": ["abc"], "b": ["abc"], "c": ["abc"], "d": ["abc"]})
     modes = {"a": "none", "b": "counts", "c": "truncate(2)"}
     found = table_metrics.iceberg(written(table), mode="full", modes=modes)
@@ -189,7 +189,7 @@ def of_data_files(folder: Path, data_files: Sequence[DataFile]) -> Table:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_table_of_our_data_files_is_scanned_by_the_files_that_may_match(exact: bool, tmp_path: Path) -> None:
+def test_table_of_our_data_files_scans_only_files_that_may_match(exact: bool, tmp_path: Path) -> None:
     data_files = []
     for k in range(3):
         rows = range(10 * k, 10 * k + 10)

@@ -68,7 +68,7 @@ def is_nan(value: Any) -> bool:
 )  # fmt: skip
 @settings(max_examples=share(2.0))
 @given(COLUMNS, st.booleans(), st.sampled_from([1, 3, 100]))
-def test_bounds_and_counts_are_those_of_the_values(
+def test_bounds_and_counts_match_the_values(
     column: tuple[str, list[Any]], exact: bool, row_group_rows: int
 ) -> None:
     name, given_values = column
@@ -91,7 +91,7 @@ def test_bounds_and_counts_are_those_of_the_values(
 @pytest.mark.spec("metrics.iceberg.truncation")
 @settings(max_examples=share(2.0))
 @given(st.lists(_TEXT, min_size=1, max_size=6), st.lists(st.binary(max_size=30), min_size=1, max_size=6))
-def test_cut_bounds_still_bound_text_and_bytes(texts: list[str], raws: list[bytes]) -> None:
+def test_truncated_bounds_still_bound_text_and_bytes(texts: list[str], raws: list[bytes]) -> None:
     for values, name in ((texts, "string"), (raws, "binary")):
         file = written(pa.table({"c": pa.array(values, VALUES[name][0])}))
         found = table_metrics.iceberg(file, mode="truncate(5)")
@@ -108,7 +108,7 @@ def test_cut_bounds_still_bound_text_and_bytes(texts: list[str], raws: list[byte
 
 
 @pytest.mark.spec("metrics.iceberg.truncation")
-def test_the_last_code_point_that_can_be_is_raised() -> None:
+def test_last_code_point_is_incremented_if_possible() -> None:
     values = ["a" * 15 + "\ud7ff" + "b", "", "a"]
     found = table_metrics.iceberg(written(pa.table({"c": values})))
     assert found.upper_bounds[1].decode() == "a" * 15 + "\ue000"  # what lies between are no characters
@@ -120,7 +120,7 @@ def test_the_last_code_point_that_can_be_is_raised() -> None:
 @pytest.mark.spec("metrics.iceberg.zeros")
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("writer", [written, written_by_pyarrow])
-def test_a_bound_of_zero_has_the_sign_that_is_further_out(exact: bool, writer: Any) -> None:
+def test_zero_bound_has_the_sign_that_widens_it(exact: bool, writer: Any) -> None:
     file = writer(pa.table({"c": [0.0, -0.0]}))
     found = table_metrics.iceberg(file, exact)
     if exact or writer is written:  # pyarrow counts no NaN
@@ -129,7 +129,7 @@ def test_a_bound_of_zero_has_the_sign_that_is_further_out(exact: bool, writer: A
 
 
 @pytest.mark.spec("metrics.iceberg.nan")
-def test_floats_of_which_nan_is_not_counted_have_bounds_by_their_values_alone() -> None:
+def test_floats_without_nan_counts_have_bounds_only_from_values() -> None:
     table = pa.table({"d": [1.0, math.nan], "f": pa.array([3.0, 2.0], pa.float32()), "i": [5, 6]})
     file = written_by_pyarrow(table)
     found, exact = table_metrics.iceberg(file), table_metrics.iceberg(file, exact=True)
@@ -140,7 +140,7 @@ def test_floats_of_which_nan_is_not_counted_have_bounds_by_their_values_alone() 
 
 
 @pytest.mark.spec("metrics.footer")
-def test_what_one_row_group_does_not_say_the_file_does_not_say() -> None:
+def test_fact_missing_in_one_row_group_is_missing_for_the_file() -> None:
     table = pa.table({"a": [1, 2, 3, 4], "b": ["x", "y", "z", None]})
     quiet = written_by_pyarrow(table, write_statistics=["a"], row_group_size=2)
     found = table_metrics.iceberg(quiet)
@@ -152,7 +152,7 @@ def test_what_one_row_group_does_not_say_the_file_does_not_say() -> None:
 
 
 @pytest.mark.spec("metrics.footer")
-def test_a_row_group_of_nulls_takes_no_bound_from_the_others() -> None:
+def test_all_null_row_group_does_not_affect_bounds() -> None:
     table = pa.table({"a": pa.array([None, None, 3, 4], pa.int64()), "f": [math.nan, math.nan, 1.0, 2.0]})
     found = table_metrics.iceberg(written(table, row_group_rows=2))
     assert (found.lower_bounds[1], found.upper_bounds[1]) == (struct.pack("<q", 3), struct.pack("<q", 4))
@@ -160,14 +160,14 @@ def test_a_row_group_of_nulls_takes_no_bound_from_the_others() -> None:
 
 
 @pytest.mark.spec("metrics.iceberg.single-values")
-def test_decimals_are_big_endian_in_as_few_bytes_as_keep_the_sign() -> None:
+def test_decimals_are_minimal_big_endian_bytes() -> None:
     for unscaled, expected in ((127, "7f"), (128, "0080"), (-128, "80"), (-129, "ff7f"), (0, "00"), (-1, "ff")):
         table = pa.table({"c": pa.array([Decimal(unscaled).scaleb(-2)], pa.decimal128(20, 2))})
         assert table_metrics.iceberg(written(table)).lower_bounds[1].hex() == expected
 
 
 @pytest.mark.spec("metrics.iceberg.single-values")
-def test_unsigned_numbers_have_the_wider_type_and_bounds_of_it() -> None:
+def test_unsigned_numbers_use_the_wider_type_and_its_bounds() -> None:
     table = pa.table({"u": pa.array([3_000_000_000], pa.uint32()), "w": pa.array([1 << 63], pa.uint64())})
     found = table_metrics.iceberg(written(table))
     assert found.types == {1: "long", 2: None}
@@ -202,7 +202,7 @@ def test_uuids_lie_within_their_bounds_in_both_orders(identifiers: list[bytes], 
 
 
 @pytest.mark.spec("metrics.iceberg.uuid")
-def test_uuids_that_differ_in_their_last_bytes_lie_within_their_bounds_in_both_orders() -> None:
+def test_uuids_with_equal_prefixes_lie_within_their_bounds_in_both_orders() -> None:
     values = [b"\x05" * 8 + b"\x01" * 8, b"\x05" * 8 + b"\x81" * 8]
     field = pa.field("c", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
     found = table_metrics.iceberg(written(pa.table([pa.array(values, pa.binary(16))], schema=pa.schema([field]))))
@@ -222,7 +222,7 @@ def test_uuids_of_both_halves_have_no_bounds() -> None:
 
 
 @pytest.mark.spec("metrics.iceberg.single-values")
-def test_a_finer_unit_is_rounded_outward() -> None:
+def test_finer_unit_is_rounded_outward() -> None:
     table = pa.table({"c": pa.array([1, 2_001], pa.timestamp("ns", "UTC"))})
     schema = {"type": "struct", "fields": [{"id": 7, "name": "c", "required": False, "type": "timestamptz"}]}
     found = table_metrics.iceberg(written(table), schema=schema)
@@ -231,7 +231,7 @@ def test_a_finer_unit_is_rounded_outward() -> None:
 
 @pytest.mark.spec("metrics.iceberg.repeated")
 @pytest.mark.parametrize("exact", [False, True])
-def test_columns_within_lists_and_maps_have_counts_alone(exact: bool) -> None:
+def test_columns_in_lists_and_maps_have_counts_only(exact: bool) -> None:
     table = pa.table({
         "l": [[1, None], [], None], "m": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
         "s": [{"x": 1}, None, {"x": None}],

@@ -65,13 +65,13 @@ def test_paths_of_shredded_fields_have_bounds(exact: bool) -> None:
 
 
 @pytest.mark.spec("metrics.variant.object")
-def test_a_primitive_at_the_root_has_the_path_of_the_root() -> None:
+def test_root_primitive_has_the_root_path() -> None:
     assert bounds(column(5, None, 7), shredding={"v": "BIGINT"}) == ({"$": 5}, {"$": 7})
 
 
 @pytest.mark.spec("metrics.variant.clean")
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_value_of_another_type_drops_its_path_and_a_variant_null_does_not(exact: bool) -> None:
+def test_other_type_drops_its_path_but_a_variant_null_does_not(exact: bool) -> None:
     shredding = {"v": "a BIGINT, b BIGINT"}
     rows = [{"a": 1, "b": 1}, {"a": None, "b": "x"}, {"a": 2, "b": None}]
     for row_group_rows in (1, 3):
@@ -81,7 +81,7 @@ def test_a_value_of_another_type_drops_its_path_and_a_variant_null_does_not(exac
 
 @pytest.mark.spec("metrics.variant.arrays")
 @pytest.mark.parametrize("exact", [False, True])
-def test_elements_of_arrays_have_no_bounds(exact: bool) -> None:
+def test_array_elements_have_no_bounds(exact: bool) -> None:
     shredding = {"v": "a ARRAY<STRUCT<b: BIGINT>>, c BIGINT"}
     assert bounds(column({"a": [{"b": 1}], "c": 2}), exact, shredding=shredding) == ({"$['c']": 2}, {"$['c']": 2})
 
@@ -98,7 +98,7 @@ def test_nan_drops_the_bounds_of_its_path(exact: bool) -> None:
 
 @pytest.mark.spec("metrics.variant.null-count")
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_variant_null_is_no_null(exact: bool) -> None:
+def test_variant_null_is_not_counted_as_null(exact: bool) -> None:
     table = pa.table(
         [variant.parse_json(pa.array(["null", None, "1"]))], schema=pa.schema([variant.variant_field("v")])
     )
@@ -107,7 +107,7 @@ def test_a_variant_null_is_no_null(exact: bool) -> None:
 
 
 @pytest.mark.spec("metrics.exact")
-def test_paths_have_bounds_by_their_values_whatever_their_columns_are() -> None:
+def test_path_bounds_follow_values_in_any_column() -> None:
     rows = [{"a": "x", "b": 1.25, "c": True}, {"a": "y", "b": 2.5}, {"a": "z", "b": 7.75, "c": None}]
     for shredding in ("a BIGINT", "a BIGINT, b DOUBLE", "a STRING, c STRING", "d INT", "BIGINT", "ARRAY<INT>"):
         low, high = bounds(column(*rows), exact=True, shredding={"v": shredding})
@@ -115,14 +115,14 @@ def test_paths_have_bounds_by_their_values_whatever_their_columns_are() -> None:
         assert high == {"$['a']": "z", "$['b']": Decimal("7.75"), "$['c']": True}
 
 
-def test_an_unshredded_variant_has_bounds_by_its_values() -> None:
+def test_unshredded_variant_has_bounds_from_its_values() -> None:
     table = column({"a": 3, "b": "x"}, {"a": 7, "b": 5}, None, {"a": None, "c": {"d": True}})
     assert bounds(table) == ({}, {})
     assert bounds(table, exact=True) == ({"$['a']": 3, "$['c']['d']": True}, {"$['a']": 7, "$['c']['d']": True})
 
 
 @pytest.mark.parametrize("order", [("metadata", "value"), ("value", "metadata")])
-def test_an_unshredded_variant_of_other_writers_has_bounds_by_its_values(order: tuple[str, str]) -> None:
+def test_unshredded_variant_of_other_writers_has_bounds_from_its_values(order: tuple[str, str]) -> None:
     """Its columns stand in either order, and ``value`` may be null where the variant is."""
     array = variant.parse_json(pa.array(['{"a": 1}', None, '{"a": 5}']))
     fields = [pa.field(name, pa.binary(), nullable=name == "value") for name in order]
@@ -138,7 +138,7 @@ def test_an_unshredded_variant_of_other_writers_has_bounds_by_its_values(order: 
     assert (decoded(found.lower_bounds[1]), decoded(found.upper_bounds[1])) == ({"$['a']": 1}, {"$['a']": 5})
 
 
-def test_a_later_value_of_another_type_drops_the_path_of_an_unshredded_variant(
+def test_later_value_of_another_type_drops_the_path_of_an_unshredded_variant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pqext.table_metrics.variant_bounds.BATCH_ROWS", 2)
@@ -147,7 +147,7 @@ def test_a_later_value_of_another_type_drops_the_path_of_an_unshredded_variant(
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_variant_within_a_struct_has_bounds_under_its_own_id(exact: bool) -> None:
+def test_nested_variant_has_bounds_under_its_own_id(exact: bool) -> None:
     inner = column({"a": 1}, {"a": 99}, {"a": 3})["v"].combine_chunks()
     mask, fields = pa.array([False, True, False]), [variant.variant_field("v")]
     struct = pa.StructArray.from_arrays([inner], fields=fields, mask=mask)
@@ -161,7 +161,7 @@ def test_a_variant_within_a_struct_has_bounds_under_its_own_id(exact: bool) -> N
 
 
 @pytest.mark.spec("metrics.iceberg.sizes")
-def test_the_size_of_a_variant_is_that_of_all_its_columns() -> None:
+def test_size_of_a_variant_includes_all_its_columns() -> None:
     table = column({"a": 1, "b": "x"}, {"a": 2})
     file = written(table, shredding={"v": "a BIGINT"})
     with pqext.open(file) as opened:
@@ -205,7 +205,7 @@ def at(document: Any, path: str) -> list[Any]:
 @pytest.mark.spec("metrics.variant.clean", "metrics.variant.object")
 @settings(max_examples=share(2.0))
 @given(st.lists(st.none() | DOCUMENTS, max_size=8), st.booleans(), st.booleans(), st.sampled_from([2, 100]))
-def test_bounds_hold_every_value_at_their_path(
+def test_bounds_contain_every_value_at_their_path(
     documents: list[Any], exact: bool, shredded: bool, row_group_rows: int
 ) -> None:
     shredding = {"v": "i BIGINT, s STRING, o STRUCT<b: BOOLEAN, x: TINYINT>, f DECIMAL(9,2)"} if shredded else {}
@@ -241,7 +241,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.spec("metrics.variant.object")
 @pytest.mark.parametrize("ddl", KINDS)
-def test_a_bound_is_a_primitive_of_the_type_of_its_column(ddl: str) -> None:
+def test_bound_is_a_primitive_of_its_column_type(ddl: str) -> None:
     value, kind = KINDS[ddl]
     table = pa.table([variant.from_python([value])], schema=pa.schema([variant.variant_field("v")]))
     found = table_metrics.iceberg(written(table, shredding={"v": ddl}))
@@ -251,7 +251,7 @@ def test_a_bound_is_a_primitive_of_the_type_of_its_column(ddl: str) -> None:
         assert (held.type, held) == (kind, Variant.from_python(value))
 
 
-def test_a_group_that_is_no_variant_is_an_error_that_names_file_and_column(tmp_path: Path) -> None:
+def test_group_that_is_not_a_variant_is_an_error_with_file_and_column(tmp_path: Path) -> None:
     file = bytearray(written(column({"a": 1}), shredding={"v": "a BIGINT"}))
     at_name = file.rfind(b"metadata", 0, len(file))
     file[at_name : at_name + 8] = b"metadate"
@@ -262,7 +262,7 @@ def test_a_group_that_is_no_variant_is_an_error_that_names_file_and_column(tmp_p
     assert "v" in str(caught.value)
 
 
-def test_a_bound_is_read_back_in_both_forms() -> None:
+def test_bound_is_read_in_both_encodings() -> None:
     file = written(column({"a": 3, "b": {"c": "x"}}, {"a": 5}), shredding=SHREDDED)
     iceberg, delta = table_metrics.iceberg(file), table_metrics.delta(file)
     lower, upper = iceberg.lower_bounds[1], iceberg.upper_bounds[1]

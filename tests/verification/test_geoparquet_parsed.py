@@ -32,6 +32,6 @@ def parsed(groups: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
-def test_geoparquet_is_not_parsed_anew_for_each_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_geoparquet_is_parsed_once_for_all_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < parsed(1, 2, monkeypatch) < 8
     assert parsed(6, 4, monkeypatch) <= parsed(1, 1, monkeypatch)

@@ -14,7 +14,7 @@ from reference.pace import SLOWER
 
 
 @pytest.mark.parametrize("text", ['{"a":' * 50 + "1" + "}" * 50, "{"])
-def test_a_repeated_document_takes_no_time(text: str) -> None:
+def test_repeated_document_takes_no_extra_time(text: str) -> None:
     count = 1 << 22
     data = looked_up(Type.BYTE_ARRAY, prefixed(text.encode()), count, logicalType=LogicalType(JSON=JsonType()))
     began = time.process_time()
@@ -24,7 +24,7 @@ def test_a_repeated_document_takes_no_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [b"{", b"\1" + bytes(3)])
-def test_a_repeated_value_that_is_no_geometry_takes_no_time(value: bytes) -> None:
+def test_repeated_invalid_geometry_takes_no_extra_time(value: bytes) -> None:
     count = 1 << 22
     kind = LogicalType(GEOMETRY=GeometryType(crs=None))
     data = looked_up(Type.BYTE_ARRAY, prefixed(value), count, logicalType=kind)
@@ -34,7 +34,7 @@ def test_a_repeated_value_that_is_no_geometry_takes_no_time(value: bytes) -> Non
     assert sum(one.count for one in report.counts) == count
 
 
-def test_repeated_coordinates_out_of_range_take_no_time() -> None:
+def test_repeated_coordinates_out_of_range_take_no_extra_time() -> None:
     count = 1 << 21
     kind = LogicalType(GEOGRAPHY=GeographyType(crs=None, algorithm=None))
     point = struct.pack("<BIdd", 1, 1, 999.0, 999.0)

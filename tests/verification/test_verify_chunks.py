@@ -60,7 +60,7 @@ def rules(report: Report) -> set[str]:
     ],
     ids=str,
 )  # fmt: skip
-def test_sound_files_have_no_faults(options: dict[str, Any]) -> None:
+def test_valid_files_have_no_faults(options: dict[str, Any]) -> None:
     if options.get("bloom_filters"):
         options = {**options, "bloom_filters": dict.fromkeys(("i", "j", "s", "f", LISTED, "t"), True)}
     report = verify(written(**options))
@@ -68,7 +68,7 @@ def test_sound_files_have_no_faults(options: dict[str, Any]) -> None:
     assert report.unchecked == ()
 
 
-def test_sound_files_of_pyarrow_have_no_faults() -> None:
+def test_valid_pyarrow_files_have_no_faults() -> None:
     out = io.BytesIO()
     table = TABLE.append_column("d", pa.array([None, 1, 2, 3] * 40, pa.decimal128(20, 2)))
     table = table.append_column("h", pa.array([1.5, None, 2, 3] * 40, pa.float16()))
@@ -108,7 +108,7 @@ LIES: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("rule", "column", "lie"), LIES)
 @pytest.mark.spec("statistics.bounds", "statistics.null-count", "statistics.nan-count")
-def test_statistics_that_do_not_fit_the_data_are_found(rule: str, column: str, lie: dict[str, Any]) -> None:
+def test_statistics_that_contradict_the_data_are_detected(rule: str, column: str, lie: dict[str, Any]) -> None:
     def change(metadata: FileMetaData) -> None:
         for name, value in lie.items():
             setattr(statistics_of(metadata, column), name, value)
@@ -130,7 +130,7 @@ def swap(metadata: FileMetaData, *names: str) -> None:
 
 @pytest.mark.parametrize(("key", "row"), [("j", None), ("i", 82), ("s", 82), ("t", 83)])
 @pytest.mark.spec("sorting.checked", "sorting.recorded")
-def test_rows_that_are_not_in_the_order_of_the_sort_keys_are_found(key: str, row: int | None) -> None:
+def test_rows_out_of_sort_order_are_detected(key: str, row: int | None) -> None:
     def change(metadata: FileMetaData) -> None:
         index = [".".join(c.meta_data.path_in_schema) for c in metadata.row_groups[1].columns if c.meta_data].index(key)
         # i: 5, None, 7 with nulls last; s: "a", "bb", None, "dd" with nulls first; t: 0, 1, None, 3.
@@ -142,7 +142,7 @@ def test_rows_that_are_not_in_the_order_of_the_sort_keys_are_found(key: str, row
     assert found == ([] if row is None else [("sorting.checked", key, 1, row)])
 
 
-def test_the_order_of_rows_is_followed_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_order_is_checked_across_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sort_order, "BATCH_ROWS", 7)
     assert verify(written(sorting=["j"]), checks=["sorting"]).ok
     rows = [*range(70), 68, *range(71, 80)]
@@ -164,7 +164,7 @@ def test_the_order_of_rows_is_followed_from_batch_to_batch(monkeypatch: pytest.M
 
 
 @pytest.mark.spec("page-index.bounds", "page-index.null-counts")
-def test_a_column_index_that_does_not_fit_the_pages_is_found() -> None:
+def test_column_index_that_contradicts_the_pages_is_detected() -> None:
     names = ("column_index_offset", "column_index_length")
     report = verify(changed(written(), lambda metadata: swap(metadata, *names)))
     assert rules(report) == {"page-index.bounds", "page-index.null-counts"}
@@ -173,7 +173,7 @@ def test_a_column_index_that_does_not_fit_the_pages_is_found() -> None:
 
 
 @pytest.mark.spec("page-index.offsets", "page-index.validation")
-def test_an_offset_index_that_does_not_say_where_pages_lie_is_found() -> None:
+def test_offset_index_with_wrong_page_offsets_is_detected() -> None:
     names = ("offset_index_offset", "offset_index_length")
     report = verify(changed(written(), lambda metadata: swap(metadata, *names)))
     assert rules(report) == {"page-index.validation"}
@@ -204,7 +204,7 @@ def varint(value: int) -> bytes:
 
 
 @pytest.mark.spec("bloom.check")
-def test_a_bloom_filter_of_other_values_is_found() -> None:
+def test_bloom_filter_of_other_values_is_detected() -> None:
     source = written(bloom_filters={"i": True, "j": True})
 
     def change(metadata: FileMetaData) -> None:
@@ -220,7 +220,7 @@ def test_a_bloom_filter_of_other_values_is_found() -> None:
 
 
 @pytest.mark.spec("page.crc")
-def test_every_page_with_another_checksum_is_told_and_the_other_columns_are_checked() -> None:
+def test_every_checksum_mismatch_is_reported_and_other_columns_are_checked() -> None:
     source = bytearray(written())
     with pqext.open(bytes(source)) as file:
         pages = file.row_groups[1].chunk(1).offset_index
@@ -235,7 +235,7 @@ def test_every_page_with_another_checksum_is_told_and_the_other_columns_are_chec
     ]
 
 
-def test_damage_that_no_checksum_covers_is_told_once_a_column() -> None:
+def test_corruption_without_a_checksum_is_reported_once_per_column() -> None:
     source = bytearray(written(checksums=False, page_index=False, statistics=False))
     with pqext.open(bytes(source)) as file:
         start, length = file.row_groups[0].chunk(2).byte_range
@@ -245,7 +245,7 @@ def test_damage_that_no_checksum_covers_is_told_once_a_column() -> None:
     assert start <= (report.faults[0].offset or 0) <= start + length
 
 
-def test_a_damaged_footer_is_a_report_too() -> None:
+def test_corrupt_footer_is_also_reported() -> None:
     for source in (written()[:-1], b"PAR1", b"", b"PAR1" + b"\0" * 20 + b"PAR1"):
         report = verify(source)
         assert rules(report) == {"layout.footer-lost"}
@@ -254,7 +254,7 @@ def test_a_damaged_footer_is_a_report_too() -> None:
         verify("no/such/file.parquet")
 
 
-def test_every_byte_of_a_small_file_cut_or_changed_gives_a_report() -> None:
+def test_every_changed_or_truncated_byte_of_a_small_file_is_reported() -> None:
     out = io.BytesIO()
     table = pa.table({"i": [1, None, 3], "l": [["a"], [], None]})
     pqext.write_table(table, out, checksums=False, compression="uncompressed", bloom_filters={"i": {"ndv": 3}})
@@ -267,7 +267,7 @@ def test_every_byte_of_a_small_file_cut_or_changed_gives_a_report() -> None:
                     assert str(verify(damaged))
 
 
-def test_a_flipped_bit_in_the_footer_gives_a_report() -> None:
+def test_changed_bit_in_the_footer_is_reported() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({name: range(10) for name in "abc"}), out, row_group_rows=5)
 
@@ -285,7 +285,7 @@ def test_a_flipped_bit_in_the_footer_gives_a_report() -> None:
             assert str(verify(bytes(damaged)))
 
 
-def test_what_needs_a_key_is_named_as_not_checked() -> None:
+def test_encrypted_parts_are_reported_as_not_checked() -> None:
     key = b"0123456789012345"
     other = b"5432109876543210"
     source = written(encryption=FileEncryption(key, column_keys={"i": other}, encrypt_columns="listed"))
@@ -298,7 +298,7 @@ def test_what_needs_a_key_is_named_as_not_checked() -> None:
     assert full.complete
 
 
-def test_a_file_of_which_nothing_could_be_checked_is_not_ok() -> None:
+def test_unchecked_file_is_not_ok() -> None:
     encryption = FileEncryption(b"0123456789012345", plaintext_footer=True)
     report = verify(written(encryption=encryption))
     assert {skipped.column for skipped in report.unchecked} == {*TABLE.column_names, LISTED} - {"l"}
@@ -322,7 +322,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_public_files_are_judged_by_what_is_known_of_them(name: str) -> None:
+def test_public_bad_files_have_the_documented_faults(name: str) -> None:
     folder = os.environ.get("PARQUET_TEST_DATA")
     if not folder or not (Path(folder) / name).exists():
         pytest.skip("PARQUET_TEST_DATA does not name the parquet-testing folder")
@@ -336,7 +336,7 @@ def stored(table: pa.Table, **options: Any) -> bytes:
 
 
 @pytest.mark.spec("logical.json")
-def test_values_of_json_columns_that_are_no_json_are_found() -> None:
+def test_invalid_values_of_json_columns_are_detected() -> None:
     good = ['{"a": 1, "a": 2}', "1e999999", "-0", '"\\u00e9"', " [1, null] ", "9" * 500, None, "[" * 1500 + "]" * 1500]
     bad = ["", "{", "nan", "[NaN]", "{'a': 1}", "[1,]", "01", '"\x01"', "1 2"]
     marked = pa.field("j", pa.string(), metadata={"PARQUET:logical_type": "JSON"})

@@ -145,7 +145,7 @@ LIES: dict[str, tuple[str, str, Callable[[ColumnMetaData], None], dict[str, Any]
 
 @pytest.mark.parametrize("name", LIES)
 @pytest.mark.spec("statistics.truncation", "statistics.sizes", "layout.chunk-encoding", "layout.offsets")
-def test_a_footer_that_lies_about_pages_is_found(name: str) -> None:
+def test_false_page_facts_in_a_footer_are_detected(name: str) -> None:
     rule, column, change, options = LIES[name]
     report = verify(told(column, change, written(**options)))
     assert rules(report) == {rule}, report
@@ -197,7 +197,7 @@ NAN, ONE = struct.pack("<d", math.nan), struct.pack("<d", 1.0)
     ],
 )
 @pytest.mark.spec("page-index.bounds")
-def test_page_bounds_that_bound_nothing_are_faults(column: str, bounds: tuple[bytes, bytes], message: str) -> None:
+def test_page_bounds_that_exclude_nothing_are_faults(column: str, bounds: tuple[bytes, bytes], message: str) -> None:
     report = verify(indexed(column, ColumnIndex, first_bounds(*bounds), written()))
     assert [fault.message for fault in report.faults if fault.rule == "page-index.bounds"] == [
         f"the column index has {message} for a page"
@@ -227,7 +227,7 @@ def page_bytes(index: OffsetIndex) -> None:
     ],
 )
 @pytest.mark.spec("page-index.null-pages", "page-index.histograms", "statistics.sizes")
-def test_an_index_that_lies_about_a_page_is_found(
+def test_false_page_facts_in_an_index_are_detected(
     rule: str, column: str, kind: type[Any], change: Callable[[Any], None]
 ) -> None:
     report = verify(indexed(column, kind, change, written()))
@@ -244,7 +244,7 @@ def test_an_index_that_lies_about_a_page_is_found(
         {"statistics": False}, {"page_index": False},
     ],
 )  # fmt: skip
-def test_what_we_write_makes_true_claims(options: dict[str, Any]) -> None:
+def test_our_files_have_correct_metadata(options: dict[str, Any]) -> None:
     data = written(**options)
     assert verify(data).ok, verify(data)
     out = io.BytesIO()
@@ -252,7 +252,7 @@ def test_what_we_write_makes_true_claims(options: dict[str, Any]) -> None:
     assert "second_encodings" in options or verify(out.getvalue()).ok
 
 
-def test_annotated_columns_make_true_claims() -> None:
+def test_annotated_columns_have_correct_metadata() -> None:
     values = variant.parse_json(pa.array([f'{{"a": {i}, "b": "x{i}"}}' for i in range(ROWS)]))
     points = geo.from_points([float(i % 90) for i in range(ROWS)], [float(i % 45) for i in range(ROWS)])
     out = io.BytesIO()
@@ -262,7 +262,7 @@ def test_annotated_columns_make_true_claims() -> None:
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
-def test_files_of_pyarrow_make_true_claims(version: str, dictionary: bool) -> None:
+def test_pyarrow_files_have_correct_metadata(version: str, dictionary: bool) -> None:
     out = io.BytesIO()
     pq.write_table(
         TABLE, out, data_page_version=version, use_dictionary=dictionary, write_page_index=True, data_page_size=500,
@@ -272,7 +272,7 @@ def test_files_of_pyarrow_make_true_claims(version: str, dictionary: bool) -> No
 
 
 @pytest.mark.parametrize("version", ["V1", "V2"])
-def test_files_of_duckdb_make_true_claims(version: str, tmp_path: Path) -> None:
+def test_duckdb_files_have_correct_metadata(version: str, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     path = tmp_path / "t.parquet"
     connection = duckdb.connect()
@@ -282,14 +282,14 @@ def test_files_of_duckdb_make_true_claims(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["snappy", "uncompressed"])
-def test_files_of_polars_make_true_claims(compression: Any) -> None:
+def test_polars_files_have_correct_metadata(compression: Any) -> None:
     polars = pytest.importorskip("polars")
     out = io.BytesIO()
     polars.from_arrow(TABLE).write_parquet(out, compression=compression, row_group_size=300, data_page_size=500)
     assert verify(out.getvalue()).ok, verify(out.getvalue())
 
 
-def test_files_of_parquet_java_make_true_claims(parquet_testing: Path) -> None:
+def test_parquet_java_files_have_correct_metadata(parquet_testing: Path) -> None:
     # int96_from_spark and the others were written by Spark or Hive.
     seen = 0
     for path in sorted((parquet_testing / "data").glob("*.parquet")):
@@ -304,7 +304,7 @@ def test_files_of_parquet_java_make_true_claims(parquet_testing: Path) -> None:
     assert seen > 5
 
 
-def test_row_groups_with_sizes_below_0_and_some_numbers_are_told(tmp_path: Path) -> None:
+def test_row_groups_with_negative_sizes_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(pa.table({"a": range(6)}), path, row_group_rows=2)
     assert pqext.verify(path).ok

@@ -71,7 +71,7 @@ def no_nulls(header: DataPageHeaderV2) -> None:
 
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)
 @pytest.mark.spec("page.v2.counts")
-def test_headers_that_count_as_their_pages_do_are_no_faults(data: bytes) -> None:
+def test_correct_header_counts_are_not_faults(data: bytes) -> None:
     report = verify(data)
     assert report.ok, str(report)
 
@@ -81,7 +81,7 @@ def test_headers_that_count_as_their_pages_do_are_no_faults(data: bytes) -> None
 @pytest.mark.parametrize("column", range(COLUMNS))
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)
 @pytest.mark.spec("page.v2.counts")
-def test_a_header_that_counts_other_rows_or_nulls_is_a_fault(data: bytes, column: int, change: Any, page: int) -> None:
+def test_wrong_row_or_null_count_in_a_header_is_a_fault(data: bytes, column: int, change: Any, page: int) -> None:
     damaged = with_header(data, change, column, page)
     report = verify(damaged)
     assert [fault.rule for fault in report.faults] == ["page.v2.counts"], str(report)
@@ -91,7 +91,7 @@ def test_a_header_that_counts_other_rows_or_nulls_is_a_fault(data: bytes, column
 
 @pytest.mark.parametrize("column", range(COLUMNS))
 @pytest.mark.spec("page.v2.counts")
-def test_headers_of_parquet_java_that_count_no_nulls_are_no_fault(column: int) -> None:
+def test_missing_null_counts_of_parquet_java_are_not_a_fault(column: int) -> None:
     """So it writes them where it writes no statistics."""
     for data in FILES.values():
         report = verify(with_header(data, no_nulls, column))
@@ -99,7 +99,7 @@ def test_headers_of_parquet_java_that_count_no_nulls_are_no_fault(column: int) -
 
 
 @pytest.mark.spec("page.v2.counts")
-def test_rows_that_are_counted_in_another_page_of_lists_are_a_fault() -> None:
+def test_rows_counted_in_another_page_of_lists_are_a_fault() -> None:
     data = FILES["ours without index"]
     report = verify(with_header(with_header(data, more_rows, 1, 0), less_rows, 1, 1))
     assert [fault.message for fault in report.faults] == [
@@ -125,7 +125,7 @@ def test_pages_that_end_within_a_run_of_rows_are_counted() -> None:
 @pytest.mark.parametrize("column", range(COLUMNS))
 @pytest.mark.parametrize("checksums", [False, True])
 @pytest.mark.spec("layout.page-lost")
-def test_a_header_that_counts_wrongly_is_no_damage_that_is_passed_over(column: int, checksums: bool) -> None:
+def test_wrong_header_counts_are_not_skippable_corruption(column: int, checksums: bool) -> None:
     """Without checksums, headers are believed of lists whose pages are damaged, where they count all rows."""
     data = by_pqext(page_index=False, checksums=checksums)
     for change in (rows, more_rows, less_rows):
@@ -136,7 +136,7 @@ def test_a_header_that_counts_wrongly_is_no_damage_that_is_passed_over(column: i
 
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.spec("logical.decimal.byte-array")
-def test_decimals_of_no_bytes_are_a_fault_that_repair_mends(dictionary: bool) -> None:
+def test_zero_length_decimals_are_a_fault_fixed_by_repair(dictionary: bool) -> None:
     data, mended = empty_decimals(dictionary=dictionary), io.BytesIO()
     report = verify(data)
     assert [fault.rule for fault in report.faults] == ["logical.decimal.byte-array"]

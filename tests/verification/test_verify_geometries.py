@@ -73,7 +73,7 @@ def found(data: bytes | Path) -> list[tuple[str, int | None]]:
     return [(fault.rule, fault.row) for fault in report.faults]
 
 
-def test_files_that_are_right_have_no_faults() -> None:
+def test_correct_files_have_no_faults() -> None:
     lines = geo.from_shapely([shapely.LineString([(0, 60), (90, 60)]), shapely.LineString([(170, 0), (-170, 5)]), None])
     many = geo.from_points(np.linspace(-179, 179, 500), np.linspace(-80, 80, 500), np.arange(500))
     nested = pa.array([[b.as_py() for b in POINTS], [], None, [None]], pa.list_(geo.geometry_field("element")))
@@ -93,7 +93,7 @@ def test_files_that_are_right_have_no_faults() -> None:
 
 @pytest.mark.spec("geo.box.geography", "geo.pruning.trust")
 @pytest.mark.parametrize("edges", ["spherical", "karney"])
-def test_boxes_of_geography_around_vertices_alone_are_found(edges: Any) -> None:
+def test_vertex_only_boxes_of_geography_are_detected(edges: Any) -> None:
     lines = geo.from_shapely([shapely.LineString([(0, 60), (10, 60)]), shapely.LineString([(0, 60), (90, 60)])])
     theirs = altered(written(lines, edges=edges), boxed(0, 90, 60, 60, types=[2]))
     assert found(theirs) == [("geo.box.contains", 0)]
@@ -125,7 +125,7 @@ def test_boxes_of_geography_around_vertices_alone_are_found(edges: Any) -> None:
         ((2.5, 1.5, 10, 30), 1),
     ],
 )
-def test_a_box_holds_its_data_and_may_be_wider(bounds: tuple[float, ...], row: int | None) -> None:
+def test_box_must_contain_its_data_and_may_be_wider(bounds: tuple[float, ...], row: int | None) -> None:
     expected = [] if row is None else [("geo.box.contains", row)]
     assert found(altered(written(POINTS), boxed(*bounds, types=[1]))) == expected
     wraps = bounds[0] > bounds[1]
@@ -134,7 +134,7 @@ def test_a_box_holds_its_data_and_may_be_wider(bounds: tuple[float, ...], row: i
 
 
 @pytest.mark.spec("geo.box.contains", "geo.box.xy")
-def test_boxes_that_are_none_and_ranges_of_z_and_m_are_checked() -> None:
+def test_invalid_boxes_and_z_and_m_ranges_are_checked() -> None:
     infinite, nan = float("inf"), float("nan")
     for bounds in ((1, infinite, 10, 30), (nan, 3, 10, 30), (1, 3, 30, 10)):
         assert found(altered(written(POINTS), boxed(*bounds, types=[1]))) == [("geo.box.xy", None)]
@@ -157,13 +157,13 @@ def test_boxes_that_are_none_and_ranges_of_z_and_m_are_checked() -> None:
         ([1, 2, 2], ["geo.types.unique"]), ([1, 2, 8], ["geo.types.codes"]), ([1001, 2], ["geo.types.several"]),
     ],
 )  # fmt: skip
-def test_the_list_of_types_has_every_type_once(types: list[int] | None, rules: list[str]) -> None:
+def test_type_list_contains_every_type_once(types: list[int] | None, rules: list[str]) -> None:
     array = geo.from_wkt(pa.array(["POINT (1 2)", "LINESTRING (1 2, 3 4)"]))
     assert [rule for rule, _ in found(altered(written(array), boxed(1, 3, 2, 4, types=types)))] == rules
 
 
 @pytest.mark.spec("geometry.order", "geography.order")
-def test_minima_and_maxima_are_reported() -> None:
+def test_minimum_and_maximum_are_reported() -> None:
     def bound(metadata: ColumnMetaData) -> None:
         metadata.statistics = Statistics(min_value=b"\x01", max_value=b"\x02", null_count=1)
 
@@ -184,7 +184,7 @@ def foreign(values: list[bytes | None], type: pa.DataType | None = None) -> byte
 
 
 @pytest.mark.spec("geo.wkb.iso", "geo.wkb.bounded", "geo.wkb.rings", "geo.wkb.ewkb")
-def test_every_value_that_is_no_geometry_is_named_with_row_and_byte() -> None:
+def test_every_invalid_geometry_is_named_with_row_and_byte() -> None:
     point = twin.encode(twin.Geometry(twin.POINT, 0, [(1.0, 2.0)]))
     ring = twin.encode(twin.Geometry(twin.POLYGON, 0, [[(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]]))
     ewkb = twin.encode(twin.Geometry(twin.POINT, 0, [(1.0, 2.0)], extended=True, srid=4326))
@@ -202,13 +202,13 @@ def test_every_value_that_is_no_geometry_is_named_with_row_and_byte() -> None:
 
 
 @pytest.mark.spec("geography.range")
-def test_coordinates_of_geography_that_are_none_are_named_with_their_row() -> None:
+def test_invalid_geography_coordinates_are_named_with_their_row() -> None:
     values = geo.from_points([1.0, 181.0, 2.0, 3.0], [0.0, 0.0, -91.0, 0.0]).to_pylist()
     assert found(foreign(values, pa.large_binary())) == [("geography.range", 1), ("geography.range", 2)]
     assert found(foreign(values)) == []
 
 
-def test_rows_of_nested_columns_are_those_of_the_file() -> None:
+def test_nested_rows_are_numbered_within_the_file() -> None:
     good, bad = POINTS[0].as_py(), b"\x01"
     lists = pa.array([[good], [], None, [good, None, bad], [bad]], pa.list_(pa.binary()))
     sink = io.BytesIO()
@@ -222,7 +222,7 @@ def test_rows_of_nested_columns_are_those_of_the_file() -> None:
 
 
 @pytest.mark.spec("geo.page_boxes.contain", "geo.page_boxes.without", "geo.page_boxes.damaged")
-def test_boxes_of_pages_are_checked_like_those_of_chunks() -> None:
+def test_page_boxes_are_checked_like_chunk_boxes() -> None:
     array = geo.from_points([float(x) if x >= 8 else None for x in range(32)], [1.0] * 32)
     data = written(array, page_rows=8)
     chunk = pqext.open(data).row_groups[0].chunk(0)
@@ -249,7 +249,7 @@ def test_boxes_of_pages_are_checked_like_those_of_chunks() -> None:
 
 @pytest.mark.spec("geoparquet.bbox", "geoparquet.covering")
 @pytest.mark.parametrize("shift", [0.0, 1.0])
-def test_boxes_of_geoparquet_hold_their_data(shift: float) -> None:
+def test_geoparquet_boxes_contain_their_data(shift: float) -> None:
     names = ("xmin", "ymin", "xmax", "ymax")
     boxes = [dict(zip(names, (x + shift, 0.0, x + shift, 0.0), strict=True)) for x in (1.0, 2.0)]
     about = {"encoding": "WKB", "bbox": [1 + shift, 0, -9, 2 + shift, 0, 9]}
@@ -268,7 +268,7 @@ def test_boxes_of_geoparquet_hold_their_data(shift: float) -> None:
     "crs-arbitrary-value", "crs-default", "crs-geography", "crs-srid", "geography-points", "geography-polygons",
     "geospatial",
 ])  # fmt: skip
-def test_the_public_files_hold_true(name: str) -> None:
+def test_public_files_are_valid(name: str) -> None:
     report: Report = verify(
         Path(os.environ["PARQUET_TEST_DATA"]) / "data" / "geospatial" / f"{name}.parquet", checks=["geometries"]
     )

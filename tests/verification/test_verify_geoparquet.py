@@ -56,13 +56,13 @@ def changed(data: bytes, change: Callable[[About], Any], whole: bool = False) ->
 class TestVerification:
     @pytest.mark.parametrize("version", ["1.0.0", "1.1.0", "2.0.0"])
     @pytest.mark.parametrize("crs", [None, 4326, 3857])
-    def test_files_of_geopandas_hold_true(self, version: str, crs: Any) -> None:
+    def test_geopandas_files_are_valid(self, version: str, crs: Any) -> None:
         assert faults(by_geopandas(crs=crs, schema_version=version)) == []
         assert faults(by_geopandas(crs=crs, write_covering_bbox=True)) == []
         assert faults(by_geopandas([shapely.Point(1, 2), None], crs, geometry_encoding="geoarrow")) == []
 
     @pytest.mark.parametrize("crs", [None, 3857, "srid:0"])
-    def test_own_files_hold_true(self, crs: Any) -> None:
+    def test_our_files_are_valid(self, crs: Any) -> None:
         field = geo.geometry_field("geometry", crs)
         table = pa.table([geo.from_shapely(SHAPES)], pa.schema([field]))
         for covering in (True, {"type": "float"}):
@@ -74,7 +74,7 @@ class TestVerification:
         assert faults(sink.getvalue()) == []
 
     @pytest.mark.skipif("GEOPARQUET_TEST_DATA" not in os.environ, reason="set GEOPARQUET_TEST_DATA")
-    def test_files_of_the_specification_hold_true(self) -> None:
+    def test_files_of_the_specification_are_valid(self) -> None:
         paths = list(Path(os.environ["GEOPARQUET_TEST_DATA"]).glob("*.parquet"))
         assert paths
         for path in paths:
@@ -92,7 +92,7 @@ class TestVerification:
         (lambda about: about["covering"]["bbox"].update(xmin=["gone", "xmin"]), "covering"),
         (lambda about: about["covering"]["bbox"].update(xmin=["id"]), "covering"),
     ])  # fmt: skip
-    def test_metadata_that_is_not_true_of_a_column_is_a_fault(self, change: Any, expected: str) -> None:
+    def test_metadata_that_contradicts_a_column_is_a_fault(self, change: Any, expected: str) -> None:
         data = by_geopandas(write_covering_bbox=True)
         assert faults(changed(data, change)) == [(expected, None)]
 
@@ -135,7 +135,7 @@ class TestVerification:
         ]  # fmt: skip
         assert lost == [2, 5, 6]
 
-    def test_native_encodings_are_compared_with_their_metadata(self) -> None:
+    def test_native_encodings_are_checked_against_their_metadata(self) -> None:
         data = by_geopandas([shapely.Point(1, 2), shapely.Point(5, 6)], geometry_encoding="geoarrow")
         assert faults(changed(data, lambda about: about.update(bbox=[1, 2, 4, 6]))) == [("bbox", None)]
         assert faults(changed(data, lambda about: about.update(geometry_types=["MultiPoint"]))) == [("types", None)]

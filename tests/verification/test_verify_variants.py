@@ -89,7 +89,7 @@ ROWS: list[tuple[str, dict[str, Any], str, int | None]] = [
     "shredding.value.missing", "shredding.value.exclusive", "shredding.object.disjoint", "shredding.array.typed",
     "shredding.object.residual-kind", "shredding.object.typed", "shredding.array.present", "shredding.metadata.names",
 )  # fmt: skip
-def test_a_broken_row_is_told_with_row_group_row_column_byte_and_rule(
+def test_invalid_row_is_reported_with_row_group_row_column_byte_and_rule(
     rule: str, row: dict[str, Any], path: str, offset: int | None
 ) -> None:
     table = pa.table({"i": range(6), "v": column([GOOD, None, GOOD, GOOD, row, GOOD], SCHEMA)})
@@ -115,7 +115,7 @@ def test_valid_files_of_every_writer_have_no_faults(tmp_path: Path) -> None:
     assert verify(annotated(theirs)).ok
 
 
-def test_files_of_duckdb_have_no_faults(tmp_path: Path) -> None:
+def test_duckdb_files_have_no_faults(tmp_path: Path) -> None:
     nested = """'{"a": ' || i || ', "b": [1, "x"], "c": {"d": null}}'"""
     for number, document in enumerate((nested, "case when i % 3 = 0 then '5' end", "'42'")):
         path = tmp_path / f"{number}.parquet"
@@ -126,7 +126,7 @@ def test_files_of_duckdb_have_no_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("variant.group.annotation")
-def test_variants_within_structs_lists_and_maps_are_checked() -> None:
+def test_nested_variants_are_checked() -> None:
     bad = {"metadata": METADATA, "value": text("x"), "typed_value": 1}
     good = {"metadata": METADATA, "value": None, "typed_value": 1}
     kind = storage_struct(shredding_schema("INT"))
@@ -213,7 +213,7 @@ GROUPS: list[tuple[str, str, pa.StructType]] = [
     "shredding.layout.value", "shredding.layout.optional", "shredding.types", "shredding.object.required",
     "shredding.array.list", "shredding.layout.member",
 )  # fmt: skip
-def test_groups_that_are_laid_out_wrongly_are_told_by_their_path(rule: str, path: str, kind: pa.StructType) -> None:
+def test_invalid_group_layouts_are_reported_by_path(rule: str, path: str, kind: pa.StructType) -> None:
     report = verify(annotated(pa.table({"v": pa.array([], kind)})))
     assert [(fault.rule, fault.column, fault.row) for fault in report.faults] == [(rule, path, None)]
     assert report.counts[0].advice.startswith("the schema is wrong")
@@ -225,7 +225,7 @@ def test_groups_that_are_laid_out_wrongly_are_told_by_their_path(rule: str, path
     pa.timestamp("ns", "UTC"), pa.timestamp("us"), pa.timestamp("ns"), pa.binary(), pa.string(), pa.uuid(),
 ], ids=str)  # fmt: skip
 @pytest.mark.spec("shredding.types")
-def test_each_type_of_the_table_of_shredded_types_is_allowed(type: pa.DataType) -> None:
+def test_each_shredded_type_of_the_specification_is_allowed(type: pa.DataType) -> None:
     kind = group(VALUE, pa.field("typed_value", type))
     storage = pa.struct([field.with_type(getattr(field.type, "storage_type", field.type)) for field in kind])
     table = pa.table([pa.array([None], storage).cast(kind)], ["v"])
@@ -234,13 +234,13 @@ def test_each_type_of_the_table_of_shredded_types_is_allowed(type: pa.DataType) 
 
 
 @pytest.mark.spec("variant.version")
-def test_an_annotation_of_another_version_is_a_fault() -> None:
+def test_annotation_of_another_version_is_a_fault() -> None:
     table = pa.table({"v": pa.array([{"metadata": METADATA, "value": b"\0"}], PLAIN)})
     assert rules(verify(annotated(table, version=2))) == {"variant.version": 1}
     assert verify(annotated(table, version=None)).ok
 
 
-def test_memory_is_bounded_by_a_batch() -> None:
+def test_memory_is_bounded_by_one_batch() -> None:
     rows = 400_000
     struct = pa.StructArray.from_arrays(
         [pa.repeat(pa.scalar(METADATA), rows), pa.repeat(pa.scalar(integer(1)), rows)], fields=list(PLAIN)
@@ -260,7 +260,7 @@ BROKEN = {
 
 
 @pytest.mark.skipif(not all_cases(), reason="PARQUET_TEST_DATA does not name the parquet-testing folder")
-def test_of_the_public_cases_those_that_are_invalid_are_found_and_no_others() -> None:
+def test_exactly_the_invalid_public_cases_are_detected() -> None:
     for case in all_cases():
         name = case["parquet_file"].removesuffix(".parquet")
         report = verify(FOLDER / case["parquet_file"])
@@ -272,7 +272,7 @@ def test_of_the_public_cases_those_that_are_invalid_are_found_and_no_others() ->
             assert report.ok, name
 
 
-def test_nothing_is_read_of_columns_that_are_not_asked_for() -> None:
+def test_unselected_columns_are_not_read() -> None:
     bad = {"value": text("x"), "typed_value": {"a": {}, "b": {}}}
     table = pa.table({"v": column([bad], SCHEMA), "i": [1]})
     assert verify(annotated(table), columns=["i"]).ok
