@@ -401,6 +401,14 @@ def test_filters_are_read_with_and_without_a_stated_length() -> None:
         read(raw + b"more", len(raw) + 4)
 
 
+@pytest.mark.parametrize(("offset", "length"), [(0, 0), (0, -1), (0, 48), (5, 47), (47, 1), (56, 4)])
+def test_filter_outside_the_file_is_rejected_before_it_is_read(offset: int, length: int) -> None:
+    raw = stored() + bytes(32)
+    assert len(raw) == 47
+    with pytest.raises(CorruptFileError, match=f"of {length} bytes at {offset} leaves the file"):
+        bloom.read(MemorySource(raw), offset, length, LeafType(Type.INT32), Limits())
+
+
 @pytest.mark.spec("bloom.unknown")
 def test_filters_of_unknown_types_are_ignored() -> None:
     for name, kind in (

@@ -188,6 +188,16 @@ def test_auto_drops_a_dictionary_much_larger_than_deltas() -> None:
     assert "RLE_DICTIONARY" in used(values, encodings="plain", compression="uncompressed")
 
 
+def test_auto_counts_the_indices_of_a_dictionary_and_not_just_its_entries() -> None:
+    values = pa.array(np.abs(np.cumsum(GENERATOR.integers(-8, 9, ROWS)) % 1024 - 512))
+    sizes = []
+    for options in ({}, {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"}):
+        pq.write_table(pa.table({"a": values}), out := io.BytesIO(), compression="none", **options)
+        sizes.append(len(out.getvalue()))
+    assert sizes[1] * 1.5 < sizes[0]
+    assert used(values, encodings="auto", compression="uncompressed") == ["DELTA_BINARY_PACKED"]
+
+
 @pytest.mark.spec("encoding.dictionary.fallback", "encoding.claimed")
 @pytest.mark.parametrize("name", ["plain", "delta_binary_packed"])
 def test_pages_after_an_oversized_dictionary_use_the_chosen_encoding(name: str) -> None:

@@ -142,3 +142,9 @@ def test_dataset_files_are_decrypted_with_their_own_prefix(tmp_path: Path) -> No
 @pytest.mark.parametrize("table", [pa.table({"a": pa.array([], pa.int32())}), pa.table({})])
 def test_files_without_rows_or_columns_can_be_encrypted(table: pa.Table) -> None:
     assert read(written(table, encryption=FileEncryption(FOOTER_KEY))).equals(table)
+
+
+def test_rows_of_an_encrypted_list_column_are_read_through_its_offset_index() -> None:
+    table = pa.table({"l": [[i] * (i % 4) for i in range(900)]})
+    data = written(table, encryption=FileEncryption(FOOTER_KEY), page_rows=100)
+    assert read(data, rows={0: [range(150, 750)]}).equals(table.slice(150, 600))

@@ -392,6 +392,14 @@ def test_key_material_is_the_json_of_other_implementations() -> None:
     assert parse_metadata(serialise_reference("k1").encode()) == "k1"
 
 
+def test_key_material_of_more_than_64_mib_is_not_read(tmp_path: Path) -> None:
+    size = (64 << 20) + 1
+    with open(tmp_path / "_KEY_MATERIAL_FOR_a.parquet.json", "wb") as file:
+        file.truncate(size)
+    with pytest.raises(EncryptionError, match=f"has {size} bytes"):
+        KeyMaterialStore(str(tmp_path / "a.parquet")).load()
+
+
 @pytest.mark.spec("encryption.tools.material")
 def test_key_material_of_a_later_type_is_rejected_even_if_complete() -> None:
     material = KeyMaterial(is_footer_key=False, master_key_id="kf", wrapped_dek="eA==").serialise(internal=True)
