@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from recovery.cut_files import by_pqext, by_pyarrow, recovered
+from recovery.cut_files import by_pqext, by_pyarrow, footer_of, recovered
 
 import pqext
 from pqext.core.base.errors import CorruptDataWarning
@@ -139,6 +139,28 @@ def test_values_of_a_wrong_length_are_not_certified() -> None:
     assert not report.certified
     with pytest.warns(CorruptDataWarning):
         assert not pqext.read_table(changed(data, annotated(1, type_length=8)), on_corrupt="skip").num_rows
+
+
+def test_recovery_finds_the_rows_of_a_file_with_its_column_indexes_last() -> None:
+    """The format does not fix the order of page indexes; pyarrow stores the column indexes first."""
+    table = pa.table({"n": range(300)})
+    data = by_pyarrow(table, row_group_size=100, write_page_index=True)
+    moved = io.BytesIO()
+
+    def swap(metadata: FileMetaData) -> None:
+        chunks = [group.columns[0] for group in metadata.row_groups]
+        moved.write(data[: chunks[0].column_index_offset])
+        for index in ("offset_index", "column_index"):
+            for chunk in chunks:
+                at = getattr(chunk, f"{index}_offset")
+                setattr(chunk, f"{index}_offset", moved.tell())
+                moved.write(data[at : at + getattr(chunk, f"{index}_length")])
+
+    footer = changed(data, swap)[footer_of(data) :]
+    whole = moved.getvalue() + footer
+    assert pq.read_table(io.BytesIO(whole)) == table
+    _, found = recovered(whole[:100] + whole[120:])
+    assert found == table.slice(100)
 
 
 def without_size_statistics(metadata: FileMetaData) -> None:

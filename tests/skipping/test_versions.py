@@ -10,6 +10,7 @@ import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 import pqext
 from pqext import skipping
@@ -86,6 +87,15 @@ def test_replacement_with_equal_time_and_size_is_read(tmp_path: Path) -> None:
     skipping.build(str(path), OWN_AND_SIDE, tmp_path / "store")
     os.replace(tmp_path / "2.parquet", path)
     assert found(path, 2, tmp_path / "store") == 1
+
+
+@pytest.mark.parametrize("milliseconds", [0, 1, 57, 500, 999])
+def test_modification_times_are_those_of_pyarrow(tmp_path: Path, milliseconds: int) -> None:
+    path = put(tmp_path / "a.parquet", 1)
+    time = (1_600_000_000_000 + milliseconds) * 10**6
+    os.utime(path, ns=(time, time))
+    listed = fsspec_files._to_listed(str(path), fsspec.filesystem("file").info(str(path)))
+    assert listed.modified_ms == fs.LocalFileSystem().get_file_info(str(path)).mtime_ns // 10**6
 
 
 class Versions:
