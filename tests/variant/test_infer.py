@@ -109,6 +109,8 @@ def test_depth_is_bounded() -> None:
         deep = reference.object_of([(0, deep)])
     assert inferred(column([deep]), max_depth=2) == "VARIANT"
     assert inferred(column([deep]), max_depth=40).count("STRUCT") == 30
+    shallow = objects({"a": prim("int8", 1), "b": reference.object_of([(0, prim("int8", 1))])})
+    assert "b (in 100% of the rows, object; the depth limit)" in variant.infer_schema(shallow, max_depth=1).explain()
 
 
 def test_sample_is_spread_over_rows_and_chunks() -> None:

@@ -80,6 +80,13 @@ def test_text_in_memory_is_split_into_complete_lines(lines: list[bytes], parts: 
     assert start == content or (start.endswith(b"\n") and len(start) >= smallest)
 
 
+def test_text_in_memory_is_split_into_equal_parts() -> None:
+    for parts, smallest, expected in ((4, 100, 4), (9, 300, 2)):
+        sizes = [len(part) for part in split_lines(memoryview(b"1\n" * 400), parts, smallest)]
+        assert len(sizes) == expected
+        assert max(sizes) - min(sizes) <= 2 * len(b"1\n")
+
+
 def test_several_files_are_read_in_order_compressed_or_not(tmp_path: Path) -> None:
     text = b'\xef\xbb\xbf{"a":1}\n2\n'
     for name, data in (("1.ndjson", text), ("2.json.gz", gzip.compress(text, mtime=0)), ("3.BZ2", bz2.compress(text))):
