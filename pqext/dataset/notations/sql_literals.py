@@ -138,7 +138,13 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
     if kind == "decimal":
         return _decimal(value, type)
     if kind in _OF_TEXT and isinstance(value, str):
-        return _OF_TEXT[kind](value)
+        try:
+            return _OF_TEXT[kind](value)
+        except ValueError as error:
+            if kind not in _EXAMPLES or not str(error).startswith("Invalid isoformat"):
+                raise
+            example = _EXAMPLES[kind]
+            raise ValueError(f"{value!r} is not a {example.partition(' ')[0]}; write {example}") from None
     if kind == "string" and isinstance(value, str):
         return value
     if kind.startswith(("int", "uint")) and isinstance(value, int | str):
@@ -196,6 +202,12 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "timestamp": _instant,
     "uuid": UUID,
     "binary": str.encode,
+}
+_EXAMPLES = {
+    "date": "date '2026-05-31'",
+    "time64[us]": "time '23:59:59'",
+    "timestamp_ntz": "timestamp '2026-05-31 23:59:59'",
+    "timestamp": "timestamptz '2026-05-31 23:59:59Z'",
 }
 
 
