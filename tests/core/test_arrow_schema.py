@@ -321,6 +321,23 @@ def test_invalid_arrow_schema_is_ignored_with_a_warning(text: str) -> None:
     assert read(data, arrow_schema=False)["d"].to_pylist() == [1]
 
 
+def test_arrow_schema_that_pyarrow_does_not_read_is_ignored_for_any_single_column() -> None:
+    data = written(pa.table({"a": [[1]], "b": pa.array([1], pa.duration("s"))}))
+    message = pa.schema([("a", pa.large_list(pa.int64())), ("b", pa.duration("s"))]).serialize().to_pybytes()
+    rejected = 0
+    for at in range(len(message)):
+        wrong = message[:at] + bytes([message[at] ^ 0xFF]) + message[at + 1 :]
+        with suppress(UnicodeDecodeError):
+            try:
+                _ = pa.ipc.read_schema(pa.py_buffer(wrong)).names
+            except (pa.ArrowException, OSError):
+                rejected += 1
+                with pytest.warns(AnnotationWarning, match="ARROW:schema is ignored"):
+                    found = read(noted(data, base64.b64encode(wrong).decode()), columns=["b"])
+                assert found.schema.types == [pa.int64()]
+    assert rejected > 50
+
+
 def test_column_that_does_not_fit_the_arrow_schema_warns_and_reads_plainly() -> None:
     data = written(pa.table({"a": ["x"], "b": pa.array([1], pa.duration("s"))}))
     wrong = noted(data, note_of(pa.schema([("a", pa.duration("s")), ("b", pa.duration("s"))])))
