@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.base.errors import GeometryError, warn
+from pqext.core.base.errors import AnnotationWarning, GeometryError, warn
 from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.core.schema.annotations import (
     PAGE_BOXES,
@@ -34,6 +35,7 @@ from pqext.geo.covering import Covering
 from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.order import OrdersRows, check_curve
+from pqext.geo.orientation import has_polygons, orient_rings, orients
 from pqext.geo.predicates.predicate import HalfPlane, SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from pqext.core.schema.nodes import SchemaNode
     from pqext.core.schema.row_ranges import RowRanges
 
-_OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order"})
+_OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order", "orientation", "epoch"})
 _PROJJSON_KEYS = frozenset({"$schema", "type", "name"})
 
 
@@ -87,11 +89,12 @@ class GeospatialHandler(OrdersRows):
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
         """Return the storage of GEOMETRY or GEOGRAPHY as plain bytes, from the field's marks and ``options.geometry``.
 
-        The option is a CRS, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes``, ``covering``
-        and ``order``. It overrides the marks. In a geographic CRS, longitudes must lie within -180 to 180 and latitudes
-        within -90 to 90, with a tolerance of 1e-9 degrees. ``check_range`` controls coordinates out of range: True, the
-        default, rejects them, ``"clamp"`` clamps them to the range, and False, for GEOMETRY only, writes them
-        unchanged. Fields in other GeoArrow layouts (:mod:`pqext.geo.geoarrow`) are converted to WKB.
+        The option is a CRS, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes``, ``covering``,
+        ``order``, ``orientation`` and ``epoch``. It overrides the marks. In a geographic CRS, longitudes must lie
+        within -180 to 180 and latitudes within -90 to 90, with a tolerance of 1e-9 degrees. ``check_range`` controls
+        coordinates out of range: True, the default, rejects them, ``"clamp"`` clamps them to the range, and False,
+        for GEOMETRY only, writes them unchanged. Fields in other GeoArrow layouts (:mod:`pqext.geo.geoarrow`) are
+        converted to WKB.
 
         Raises:
             GeometryError: If the field does not hold bytes, or GEOGRAPHY has a CRS that is not known to be geographic.
@@ -101,7 +104,10 @@ class GeospatialHandler(OrdersRows):
         properties = options.key_value_metadata
         stored = _storage(field, path, _type_to_write(field, path, option, properties), option, properties)
         version = geoparquet.version(options)
+        stored = _described(stored, option, path, version is not None and path == field.name)
         if version is None or path != field.name:
+            if version is not None and options.geoparquet:
+                warn(f"column {path!r}: GeoParquet metadata does not describe nested columns", AnnotationWarning)
             return stored
         if version == "1.1":
             geoparquet.check_edges(stored.type, path)
@@ -123,8 +129,9 @@ class GeospatialHandler(OrdersRows):
         properties = {**like.properties, **options.key_value_metadata}
         _check_same_type(field, path, option, existing, properties)
         storage = _storage(field, path, existing, option, properties)
+        is_described = geoparquet.version(options) is not None and path == field.name
         assert like.node.logical_type is not None
-        return replace(storage, logical_type=like.node.logical_type)
+        return replace(_described(storage, option, path, is_described), logical_type=like.node.logical_type)
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
@@ -138,6 +145,9 @@ class GeospatialHandler(OrdersRows):
         stored = GeometryStorage.from_storage(storage)
         (plain,) = binary_chunks(stored.wkb(array))
         (summary,) = summaries(plain, strict=True)
+        if stored.is_oriented and has_polygons(summary.types):
+            plain = orient_rings(plain, stored.type)
+            (summary,) = summaries(plain, strict=True)
         if not stored.is_declared:
             geoparquet.check_dimensions(summary)
         _check_srid(summary, stored.type, options.key_value_metadata)
@@ -181,8 +191,8 @@ class GeospatialHandler(OrdersRows):
         version = geoparquet.version(options)
         if version is None:
             return {}
-        types = [(column, column.storage.type) for column in columns if isinstance(column.storage, GeometryStorage)]
-        return {geoparquet.KEY: geoparquet.metadata(types, version, carried.get(geoparquet.KEY), options)}
+        geometries = [(column, column.storage) for column in columns if isinstance(column.storage, GeometryStorage)]
+        return {geoparquet.KEY: geoparquet.metadata(geometries, version, carried.get(geoparquet.KEY), options)}
 
     def assigned_types(
         self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]
@@ -238,7 +248,7 @@ class GeospatialHandler(OrdersRows):
         )
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Return whether a row may satisfy a :class:`SpatialPredicate`, from the box of the chunk or its covering."""
+        """Return whether a row may satisfy a :class:`SpatialPredicate`: from the box of its chunk, covering or file."""
         if not isinstance(predicate, SpatialPredicate):
             return True
         chunk = row_group.chunk(node)
@@ -260,9 +270,10 @@ class GeospatialHandler(OrdersRows):
                     return True
                 box = clamped
             return predicate.may_match(box, type) or page_boxes.leave(box, chunk)
-        has_both = type.planar and not isinstance(predicate, HalfPlane)
-        covering = geoparquet.covering_box(row_group, node, type.geographic) if has_both else None
-        return covering is None or predicate.may_match(covering, type)
+        if not type.planar or isinstance(predicate, HalfPlane):
+            return True
+        stated = geoparquet.covering_box(row_group, node, type.geographic) or geoparquet.file_box(row_group, node)
+        return stated is None or predicate.may_match(stated, type)
 
 
 def _summary(values: pa.Array, records: WriteRecords) -> Summary:
@@ -324,6 +335,24 @@ def _storage(
         order=check_curve(option["order"]) if option.get("order") is not None else None,
         encoding=encoding,
     )
+
+
+def _described(
+    stored: GeometryStorage, option: Mapping[str, Any], path: str, is_described: bool
+) -> GeometryStorage:
+    """Return ``stored`` with what GeoParquet metadata states beside the type.
+
+    Raises:
+        ValueError: If the orientation is unknown, or the epoch is no year or has no metadata to stand in.
+    """
+    epoch = option.get("epoch")
+    if epoch is not None:
+        if isinstance(epoch, bool) or not isinstance(epoch, int | float) or not isfinite(epoch):
+            raise ValueError(f"epoch must be a decimal year such as 2021.47, not {epoch!r}")
+        if not is_described:
+            raise ValueError(f"epoch of {path!r} needs GeoParquet metadata, which describes top-level columns only")
+    oriented = orients(option.get("orientation"), stored.type, is_described)
+    return replace(stored, is_oriented=oriented, epoch=epoch)
 
 
 def _check_same_type(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pqext.core.schema.facts import RowGroupFacts
     from pqext.core.schema.nodes import SchemaNode
     from pqext.geo.kernels.boxes import Summary
+    from pqext.geo.storage import GeometryStorage
 
 KEY = "geo"
 VERSIONS = {"1.1": "1.1.0", "2.0": "2.0.0"}
@@ -282,6 +283,14 @@ def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -
     return box
 
 
+def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
+    """Return the box that the metadata of the file states for all geometries of ``node``."""
+    text = row_group.file_property(KEY)
+    if not text or len(node.path) != 1:
+        return None
+    return (_boxes(text) if len(text) <= _SHORT else _boxes_of_long(text)).get(node.name)
+
+
 def _beyond(value: float, towards: float) -> float:
     return float(np.nextafter(np.float32(value), np.float32(towards)))
 
@@ -328,6 +337,8 @@ def _read_encodings(text: str) -> dict[str, str]:
 _encodings = lru_cache(maxsize=64)(_read_encodings)
 _coverings = lru_cache(maxsize=64)(_read_coverings)
 _coverings_of_long = lru_cache(maxsize=1)(_read_coverings)
+_boxes = lru_cache(maxsize=64)(boxes)
+_boxes_of_long = lru_cache(maxsize=1)(boxes)
 
 
 def covering_of(about: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -347,7 +358,7 @@ def _is_path(path: Any) -> bool:
 
 
 def metadata(
-    columns: Sequence[tuple[WrittenColumn, GeospatialType]], version: Literal["1.1", "2.0"], carried: str | None,
+    columns: Sequence[tuple[WrittenColumn, GeometryStorage]], version: Literal["1.1", "2.0"], carried: str | None,
     options: WriteOptions,
 ) -> str:
     """Return the JSON that describes ``columns``, top-level geometry columns of a file.
@@ -366,17 +377,21 @@ def metadata(
         primary = primary if primary in names else names[0]
     stated = _columns(carried)
     about = {}
-    for name, (column, type) in zip(names, columns, strict=True):
+    for name, (column, storage) in zip(names, columns, strict=True):
         retained = ("epoch",) if name in options.geometry else _OF_VALUES
         about[name] = {key: value for key, value in stated.get(name, {}).items() if key in retained}
-        about[name] |= _column(column, type, options.key_value_metadata)
+        about[name] |= _column(column, storage, options.key_value_metadata)
     document = {"version": VERSIONS[version], "primary_column": primary, "columns": about}
     return json.dumps(document, separators=(",", ":"))
 
 
-def _column(column: WrittenColumn, type: GeospatialType, properties: Mapping[str, str]) -> dict[str, Any]:
-    box, codes = (None, []) if column.encrypted else _statistics(column.chunks, type)
-    description = {**of_type(type, properties), "geometry_types": [NAMES[code] for code in codes]}
+def _column(column: WrittenColumn, storage: GeometryStorage, properties: Mapping[str, str]) -> dict[str, Any]:
+    box, codes = (None, []) if column.encrypted else _statistics(column.chunks, storage.type)
+    description = {**of_type(storage.type, properties), "geometry_types": [NAMES[code] for code in codes]}
+    if storage.is_oriented:
+        description["orientation"] = "counterclockwise"
+    if storage.epoch is not None:
+        description["epoch"] = storage.epoch
     if box is not None:
         description["bbox"] = numbers(box)
     if column.derived is not None:  # not part of 2.0, but readers of 1.1 prune with it

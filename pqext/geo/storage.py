@@ -22,13 +22,16 @@ class GeometryStorage(Storage):
     """Storage of a geometry column. ``check_range`` is the handling of coordinates out of range.
 
     ``order`` is the curve along which the column orders the file's rows. ``encoding`` is the GeoArrow layout of
-    the input, if it is not WKB.
+    the input, if it is not WKB. ``is_oriented`` makes outer rings counterclockwise. ``epoch`` is the decimal year of
+    coordinates in a dynamic CRS.
     """
 
     type: GeospatialType
     check_range: CheckRange
     order: Curve | None = None
     encoding: str | None = None
+    is_oriented: bool = False
+    epoch: float | None = None
 
     def wkb(self, values: GeometryArray) -> GeometryArray:
         """The values, as users give them, as WKB."""

@@ -20,6 +20,7 @@ from pqext.core.schema.shape import Shape
 from pqext.core.schema.types.geometries import NAMES
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, geoparquet_types
+from pqext.geo.orientation import orient_rings
 from pqext.geo.summary import bounding_box, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import binary_chunks, columns, summaries
@@ -29,7 +30,7 @@ from pqext.verification.report import Fault, Findings
 _Numbers = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 _COLUMNS, _TYPES, _BBOX, _COVERING = "geoparquet.columns", "geoparquet.types", "geoparquet.bbox", "geoparquet.covering"
-_PRECEDENCE = "geoparquet.precedence"
+_PRECEDENCE, _ORIENTATION = "geoparquet.precedence", "geoparquet.orientation"
 
 
 def check(
@@ -68,6 +69,7 @@ class _ColumnCheck:
         self._node = node
         self._about = about
         self._findings = findings
+        self._is_oriented = about.get("orientation") == "counterclockwise"
 
     def run(self, codes: Mapping[str, set[int] | None]) -> None:
         if self._node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
@@ -82,7 +84,7 @@ class _ColumnCheck:
         self._contradictions(type)
         self._box(type)
         paths = self._covering()
-        if paths or not self._node.is_leaf:
+        if paths or not self._node.is_leaf or self._is_oriented:
             own = self._rows(type, paths)
             codes = codes if self._node.is_leaf else {self._name: own}
         self._types(codes.get(self._name))
@@ -167,6 +169,8 @@ class _ColumnCheck:
                             self._compare(values, batch, type, paths, group, first_row)
                         if not self._node.is_leaf:
                             self._bbox_holds(values, group)
+                        if self._is_oriented:
+                            self._orientation(values, type, group, first_row)
                         first_row += batch.num_rows
         except ParquetError:
             return None  # reported by the checks of chunks and of geometries
@@ -181,23 +185,31 @@ class _ColumnCheck:
         low_x, low_y, high_x, high_y = (_bounds(batch, path, up) for path, up in zip(paths, (0, 0, 1, 1), strict=True))
         placed = ~np.isnan(xmin) & ~np.isnan(ymin)
         without = placed & (np.isnan(low_x) | np.isnan(low_y) | np.isnan(high_x) | np.isnan(high_y))
-        self._report(without, "a geometry has no box in its covering column", group, first_row)
+        self._report(_COVERING, without, "a geometry has no box in its covering column", group, first_row)
         inverted = low_x > high_x
         if not type.geographic:
-            self._report(placed & inverted, "a box of the covering column is inverted in x", group, first_row)
+            message = "a box of the covering column is inverted in x"
+            self._report(_COVERING, placed & inverted, message, group, first_row)
         # A geometry that crosses the antimeridian may have vertices at both ends of a box that wraps.
         between = inverted & type.geographic & (xmin > high_x) & (xmax < low_x)
         beside = ~inverted & ((xmin < low_x) | (xmax > high_x))
         outside = placed & ~without & (between | beside | (ymin < low_y) | (ymax > high_y))
-        self._report(outside, "a geometry is outside its box in the covering column", group, first_row)
+        self._report(_COVERING, outside, "a geometry is outside its box in the covering column", group, first_row)
 
-    def _report(self, rows: _Flags, message: str, group: int, first_row: int) -> None:
+    def _orientation(self, values: pa.Array, type: GeospatialType, group: int, first_row: int) -> None:
+        oriented = orient_rings(values, type)
+        if oriented is not values:
+            differ = pc.fill_null(pc.not_equal(values, oriented), False).to_numpy(zero_copy_only=False)
+            message = "a polygon is not counterclockwise, although the metadata states it"
+            self._report(_ORIENTATION, differ, message, group, first_row)
+
+    def _report(self, rule: str, rows: _Flags, message: str, group: int, first_row: int) -> None:
         numbers = np.flatnonzero(rows).tolist()
         shown = max(self._findings.room, 0)
         for number in numbers[:shown]:
-            self._fault(_COVERING, message, group, first_row + number)
+            self._fault(rule, message, group, first_row + number)
         if len(numbers) > shown:
-            self._findings.count(_COVERING, message, len(numbers) - shown)
+            self._findings.count(rule, message, len(numbers) - shown)
 
     def _bbox_holds(self, values: pa.Array, group: int) -> None:
         """Report geometries of a native encoding outside the box of the column."""

@@ -110,6 +110,17 @@ def test_nonplanar_edges_are_written_by_name(edges: Any) -> None:
 
 
 @pytest.mark.spec("geoparquet.columns")
+def test_nested_geometries_are_not_described_which_is_a_warning_if_metadata_is_required() -> None:
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    rows = pa.table({"g": geo.from_shapely([shapely.Point(1, 2)]), "l": pa.array([[point]])})
+    places = {"g": "OGC:CRS84", "l.list.element": "OGC:CRS84"}
+    assert {*described(written(rows, geometry=places, geoparquet=None))["columns"]} == {"g"}
+    with pytest.warns(AnnotationWarning, match="does not describe nested columns"):
+        data = written(rows, geometry=places)
+    assert {*described(data)["columns"]} == {"g"}
+
+
+@pytest.mark.spec("geoparquet.columns")
 def test_primary_column_is_the_first_or_the_named_one() -> None:
     both = table().append_column("h", geo.from_shapely(SHAPES))
     assert described(written(both))["primary_column"] == "g"
@@ -448,6 +459,20 @@ class TestPruningByCovering:
         assert matches(path, SpatialPredicate("intersects", (12, -1, 13, 1))) == [False, True, False, False]
         bare = by_geopandas(tmp_path / "bare.parquet", points, 4326, row_group_size=10)
         assert matches(bare, SpatialPredicate("intersects", (12, -1, 13, 1))) == [True] * 4
+
+    @pytest.mark.spec("geoparquet.file_box")
+    @pytest.mark.parametrize("crs", [4326, 3857])
+    def test_files_are_skipped_by_the_box_of_the_file(self, tmp_path: Path, crs: int) -> None:
+        path = by_geopandas(tmp_path / "f.parquet", [shapely.Point(x, 0) for x in range(40)], crs, row_group_size=10)
+        far = SpatialPredicate("intersects", (50, -1, 60, 1))
+        assert matches(path, far) == [False] * 4
+        assert pqext.scan(path, filter=pqext.col("geometry").intersects((50, -1, 60, 1))).count() == 0
+        with pqext.open(path, trust_statistics=False) as file:
+            assert all(HANDLER.may_match(group.chunk(1).node, group, far) for group in file.row_groups)
+        wide = by_geopandas(tmp_path / "wide.parquet", [shapely.Point(), None, shapely.Point(55, 0)], crs)
+        assert matches(wide, far) == [True]
+        empty = by_geopandas(tmp_path / "empty.parquet", [shapely.Point()], crs)
+        assert matches(empty, far) == [True]
 
     @staticmethod
     def file(boxes: list[tuple[float, float]], width: pa.DataType, nulls: bool = False) -> bytes:

@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""The coordinates of a WKB column as one flat array, and the column rebuilt with other coordinates."""
-from libc.math cimport NAN
+"""The coordinates of a WKB column as one flat array, and the column rebuilt with other or reordered coordinates."""
+from libc.math cimport NAN, fabs, sin
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -24,6 +24,70 @@ cdef struct Coordinates:
     const double *values    # what replaces them
     size_t left             # coordinates in `values`
     uint8_t *to             # where the value was copied to
+    int edges               # PLANAR or SPHERICAL to orient rings instead; 0 for the above
+    bint is_reversed        # whether a ring was reversed
+
+
+cdef enum:
+    PLANAR = 1
+    SPHERICAL = 2
+
+
+cdef extern from *:
+    """
+    #define PQEXT_RADIANS 0.017453292519943295
+    #define PQEXT_HEMISPHERE 6.283185307179586
+    """
+    const double RADIANS "PQEXT_RADIANS"
+    const double HEMISPHERE "PQEXT_HEMISPHERE"
+
+
+cdef double turning(const uint8_t *at, size_t count, size_t stride, bint little, int edges) noexcept nogil:
+    """Positive if a closed ring runs counterclockwise, negative if it runs clockwise, 0 if it encloses nothing.
+
+    On a sphere a ring encloses the smaller of its two sides. The area between an edge and the equator is taken as the
+    difference of its longitudes times the mean sine of its latitudes (Chamberlain and Duquette, 2007).
+    """
+    cdef double x0 = load_double(at, little), y0 = load_double(at + 8, little), x, y, step
+    cdef double last_x = x0, last_y = y0, total = 0, turned = 0
+    cdef size_t i
+    for i in range(1, count):
+        at += stride
+        x = load_double(at, little)
+        y = load_double(at + 8, little)
+        if edges == PLANAR:
+            total += (last_x - x0) * (y - y0) - (x - x0) * (last_y - y0)
+        else:
+            step = x - last_x
+            step -= 360 if step > 180 else -360 if step < -180 else 0
+            turned += step
+            total += step * RADIANS * (sin(last_y * RADIANS) + sin(y * RADIANS)) / 2
+        last_x = x
+        last_y = y
+    if edges == PLANAR or total == 0:
+        return total
+    # A hemisphere minus the area to the left, which is 2 pi - total for rings around a pole, -total for others.
+    if fabs(turned) < 180:
+        total += HEMISPHERE
+    return total if total <= HEMISPHERE else total - 2 * HEMISPHERE
+
+
+cdef void orient_ring(size_t at, size_t count, size_t stride, bint little, bint is_hole, Coordinates *c) noexcept nogil:
+    """Reverse the ring at byte `at` of the copy if it is a clockwise outer ring or a counterclockwise hole."""
+    cdef double turn = turning(c.to + at, count, stride, little, c.edges)
+    cdef uint8_t kept[32]
+    cdef uint8_t *first = c.to + at
+    cdef uint8_t *last
+    if not (turn > 0 if is_hole else turn < 0):
+        return
+    last = first + (count - 1) * stride
+    while first < last:
+        memcpy(kept, first, stride)
+        memcpy(first, last, stride)
+        memcpy(last, kept, stride)
+        first += stride
+        last -= stride
+    c.is_reversed = True
 
 
 cdef int exchange(
@@ -34,6 +98,8 @@ cdef int exchange(
     cdef double xyz[3]
     cdef uint64_t bits
     cdef int d, ordinates = 3 if head.dims & 1 else 2
+    if c.edges:
+        return 0  # rings are oriented as a whole
     xyz[2] = NAN
     if c.found != NULL:
         if bytes_reserve(c.found, 24 * count) != 0:
@@ -66,6 +132,7 @@ cdef int visit(const uint8_t *value, size_t size, Coordinates *c, size_t *fault_
     cdef int depth = 0, status
     cdef size_t at = 0, stride
     cdef uint32_t count, points
+    cdef bint is_hole
     while True:
         fault_at[0] = at
         status = read_header(value + at, size - at, &head)
@@ -92,6 +159,7 @@ cdef int visit(const uint8_t *value, size_t size, Coordinates *c, size_t *fault_
                 status = exchange(value, at, count, &head, c)
                 at += count * stride
             elif head.base == POLYGON:
+                is_hole = False
                 while count and status == 0:
                     fault_at[0] = at
                     if size - at < 4:
@@ -100,8 +168,11 @@ cdef int visit(const uint8_t *value, size_t size, Coordinates *c, size_t *fault_
                     at += 4
                     if points > (size - at) // stride:
                         return COUNT
+                    if c.edges and points > 3:
+                        orient_ring(at, points, stride, head.little, is_hole, c)
                     status = exchange(value, at, points, &head, c)
                     at += points * stride
+                    is_hole = True
                     count -= 1
             elif count:
                 if count > (size - at) // SMALLEST:
@@ -163,22 +234,39 @@ def with_coordinates(WkbColumn column not None, const double[:, ::1] values not 
 
     Offsets are 64-bit, null rows are empty. Raises ValueError when there are not as many as coordinates.
     """
+    cdef Coordinates coordinates
+    if values.shape[1] != 3:
+        raise ValueError("a coordinate has x, y and z")
+    memset(&coordinates, 0, sizeof(Coordinates))
+    coordinates.left = <size_t> values.shape[0]
+    coordinates.values = &values[0, 0] if values.shape[0] else NULL
+    return copy_changed(column, &coordinates)
+
+
+def with_oriented_rings(WkbColumn column not None, bint spherical):
+    """The column with counterclockwise outer rings and clockwise holes, as (data, offsets, whether any was reversed).
+
+    Offsets are 64-bit, null rows are empty. Rings that enclose nothing keep their direction.
+    """
+    cdef Coordinates coordinates
+    memset(&coordinates, 0, sizeof(Coordinates))
+    coordinates.edges = SPHERICAL if spherical else PLANAR
+    data, offsets = copy_changed(column, &coordinates)
+    return data, offsets, bool(coordinates.is_reversed)
+
+
+cdef object copy_changed(WkbColumn column, Coordinates *coordinates):
+    """A copy of the column with other coordinates, as (data, offsets)."""
     cdef Column *c = &column.c
     cdef Geometry geometry
-    cdef Coordinates coordinates
     cdef Bytes data, offsets
     cdef const uint8_t *value = NULL
     cdef size_t size = 0
     cdef int64_t row = 0, stop
     cdef int status = 0
-    if values.shape[1] != 3:
-        raise ValueError("a coordinate has x, y and z")
     geometry.at = 0
     memset(&data, 0, sizeof(Bytes))
     memset(&offsets, 0, sizeof(Bytes))
-    memset(&coordinates, 0, sizeof(Coordinates))
-    coordinates.left = <size_t> values.shape[0]
-    coordinates.values = &values[0, 0] if values.shape[0] else NULL
     with nogil:
         if begin_offsets(&offsets, c.length) != 0:
             status = MEMORY
@@ -189,7 +277,7 @@ def with_coordinates(WkbColumn column not None, const double[:, ::1] values not 
                     status = MEMORY
                 else:
                     coordinates.to = data.data + data.size - size
-                    status = visit(value, size, &coordinates, &geometry.at)
+                    status = visit(value, size, coordinates, &geometry.at)
             elif status == NULL_ROW:
                 status = 0
             if status == 0:
