@@ -223,10 +223,9 @@ class WriteOptions:
     ``order``, ``"hilbert"`` or ``"zorder"``: sort the rows by this column, of a whole table in ``write_table``, of each
     row group in a ``ParquetWriter``, of each task in Spark. Row groups and pages then end where their boxes stay small:
     a row group has about three quarters of ``row_group_rows``, a page at most 2,048 rows. ``page_boxes=False`` omits
-    the box of each page. ``covering=True`` (or a name) adds a struct column of boxes. ``check_range`` rejects (``True``),
-    clamps (``"clamp"``) or writes (``False``, GEOMETRY only) coordinates outside the range of a geographic CRS.
-    ``orientation`` of polygons is ``"counterclockwise"``, by default for GEOGRAPHY, or ``"unchanged"``; ``epoch`` is a
-    decimal year."""
+    the box of each page. ``covering=True`` (or a name) adds a struct column of boxes. ``check_range`` rejects (True),
+    clamps (``"clamp"``) or writes (False, GEOMETRY only) coordinates outside the range of a geographic CRS.
+    ``orientation`` is ``"counterclockwise"`` (default of GEOGRAPHY) or ``"unchanged"``; ``epoch`` is a decimal year."""
     annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Choices for columns of registered types (:func:`pqext.register`): by the annotation's ``option``, then by column,
     such as ``{"temperature": {"t": "kelvin"}}``."""
