@@ -148,7 +148,7 @@ def test_checkout_without_compiled_kernels_is_an_error_with_remedy(tmp_path: Pat
                "sys.modules['pqext'].__path__ = ['pqext']; import pqext.core.kernels"]  # fmt: skip
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "ImportError" in ran.stderr
-    assert re.search(r"lacks 1 compiled kernels \(levels.* run Python in another folder.*pip install -e \.", ran.stderr)
+    assert re.search(r"lacks 1 compiled kernels \(levels.* Python in another folder.*pip install -e \.", ran.stderr)
 
 
 def test_tests_are_not_a_package() -> None:

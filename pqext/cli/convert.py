@@ -366,7 +366,8 @@ def _column_options(schema: Any, format: str, shredding: Any, geometry: dict[str
     by_column = shredding if isinstance(shredding, Mapping) else dict.fromkeys(variants, shredding)
     for name in by_column:
         if name not in variants:
-            raise ValueError(f"--shredding: no VARIANT column {name!r}; there are {join_names(variants) or 'none'}")
+            known = join_names(variants) or "none"
+            raise ValueError(f"--shredding: no VARIANT column {name!r}; the VARIANT columns are {known}")
     choices = {**dict.fromkeys(variants, "infer"), **by_column}
     return options | {
         "shredding": {name: "VARIANT" if choice is None else choice for name, choice in choices.items()}

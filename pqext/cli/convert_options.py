@@ -136,8 +136,8 @@ class Columns:
         requested = shredding(Untyped() if choice is None else choice)
         if requested.schema not in (None, schema):
             raise ValueError(
-                f"--shredding: column {escape_text(column)!r} has another shredding in the file, "
-                f"{escape_text(str(schema))}; "
+                f"--shredding: column {escape_text(column)!r} is shredded as "
+                f"{escape_text(str(schema))} in the file; "
                 "remove --shredding, or rewrite the file with pqext reshred"
             )
         return {column: replace(requested, schema=schema)}

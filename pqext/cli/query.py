@@ -259,7 +259,10 @@ def query(
         dest = None if output == STREAM else out
         chosen = _output_format(format, dest, as_json and not explain)
         if chosen == "table" and (dest is not None or (limit or 0) > MAX_ROWS):
-            raise ValueError(f"tables are printed, up to {MAX_ROWS:,} rows; use --format json, csv, parquet or arrow")
+            raise ValueError(
+                f"--format table prints up to {MAX_ROWS:,} rows and writes no file; use --format json, csv, parquet or "
+                "arrow"
+            )
         rows = order_rows(scan.scan(places, store or None, reading, select), order_by)
         if explain:
             click.echo(without_path(rows.limit(limit, offset).explain("json" if as_json else "text")))
@@ -364,7 +367,7 @@ def _write_page(schema: pa.Schema, batches: list[pa.RecordBatch], formats: Forma
     """Print the first ``TABLE_ROWS`` rows as a table, and report whether more rows follow."""
     write_rows("table", schema, _first_rows(batches, TABLE_ROWS), None, formats)
     if sum(batch.num_rows for batch in batches) > TABLE_ROWS:
-        click.echo(f"and more rows: --limit shows more than {TABLE_ROWS}, --output writes all", err=True)
+        click.echo(f"and more rows: --limit prints more than {TABLE_ROWS}, --output writes all", err=True)
 
 
 def _first_rows(batches: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

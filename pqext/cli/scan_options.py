@@ -79,7 +79,7 @@ def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], l
 
     items = [item.strip() for item in _split(text)]
     if not all(items):
-        raise ValueError(f"--order-by {text!r} names no column: write mag desc, id")
+        raise ValueError(f"--order-by {text!r} lacks a column; write, for example, mag desc, id")
     keys = [sort_keys([item])[0] for item in items]
     for item, key in zip(items, keys, strict=True):
         name, *words = key.path.split()

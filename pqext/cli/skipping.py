@@ -20,7 +20,7 @@ from pqext.core.base.text import escape_text
 if TYPE_CHECKING:
     from pqext.skipping import DataSkipping, Index
 
-_INDEX = "KIND:COLUMN[:PATH[::TYPE]]"
+_INDEX = "INDEX:COLUMN[:PATH[::TYPE]]"
 _sources = argument(
     "sources", nargs=-1, required=True, metavar="SOURCE...",
     help="Parquet files of one table, folders or glob patterns.",
@@ -257,18 +257,18 @@ def _parse_indexes(text: str, sources: Any) -> list[Index]:
 
 
 def _parse_index(text: str) -> Index:
-    """Parse ``KIND:COLUMN`` or ``KIND:COLUMN:PATH::TYPE``."""
+    """Parse ``INDEX:COLUMN`` or ``INDEX:COLUMN:PATH::TYPE``."""
     from pqext.dataset.expressions import col
     from pqext.skipping.indexes.index import built_in_types, index_type_named
 
     name, colon, operand = text.partition(":")
     index_type = index_type_named(name)
     if not colon or not operand:
-        raise ValueError(f"--index {text!r}: expected KIND:COLUMN, such as minmax:time")
+        raise ValueError(f"--index {text!r}: expected INDEX:COLUMN, such as minmax:time")
     if index_type is None:
         names = [*built_in_types(), "infer"]
         hint = did_you_mean(name, names)
-        raise ValueError(f"--index {text!r}: unknown index kind {name!r}{hint}; known kinds: {join_names(names)}")
+        raise ValueError(f"--index {text!r}: unknown index type {name!r}{hint}; known types: {join_names(names)}")
     column, colon, rest = operand.partition(":$")
     path, typed, type = rest.rpartition("::")
     if colon and not typed:

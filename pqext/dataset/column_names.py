@@ -141,14 +141,15 @@ def order_keys(
     for name, choice in (("descending", descending), ("nulls_first", nulls_first)):
         choices = [choice] * len(columns) if isinstance(choice, bool) else [*choice]
         if not all(isinstance(item, bool) for item in choices):
-            raise TypeError(f"{name} is a bool or a list of one for each column, not {choice!r}")
+            raise TypeError(f"{name} must be a bool or a list with a bool for each column, not {choice!r}")
         if len(choices) != len(columns):
-            raise ValueError(f"{name} has {len(choices)} flags for {len(columns)} columns: pass one for each or a bool")
+            message = f"{name} has {len(choices)} flags for {len(columns)} columns"
+            raise ValueError(f"{message}: pass a bool for each column, or one bool")
         flags.append(choices)
     keys = []
     for column, is_descending, is_first in zip(columns, *flags, strict=True):
         value = col(column) if isinstance(column, str) else column
         if not isinstance(value, Value):
-            raise TypeError(f"order_by takes names of columns and values such as pqext.col('a') * 2, not {column!r}")
+            raise TypeError(f"order_by accepts column names and values such as pqext.col('a') * 2, not {column!r}")
         keys.append(OrderKey(with_computed(value, computed), is_descending, is_first))
     return tuple(keys)

@@ -186,7 +186,7 @@ def read_geopandas(
     if geometry not in types:
         if not types:
             raise ValueError("the file has no geometry column")
-        raise ValueError(f"no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
+        raise ValueError(f"no geometry column {geometry!r}; the geometry columns are {', '.join(map(repr, types))}")
     if columns is None:
         columns = [name for name in query.schema.names if name not in coverings or name in types]
     else:

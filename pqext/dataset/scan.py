@@ -188,7 +188,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         """
         for name, number in (("rows", rows), ("offset", offset)):
             if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
-                raise TypeError(f"{name} is a number of rows, not {type(number).__name__}")
+                raise TypeError(f"{name} must be a number of rows, not {type(number).__name__}")
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, not {number}")
         request = self._request
@@ -226,10 +226,10 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
               reads 1 of 2 row groups, 50 of 100 rows, 248 of 495 bytes
               skips by statistics: 1 row group, 50 rows
             ids.parquet: 1 of 2 row groups, 50 of 100 rows, 248 of 495 bytes
-              row group 0 skipped: id > 70 is true of no row: values lie between 0 and 49
+              row group 0 skipped: id > 70 is true for no row: values lie between 0 and 49
         """
         if format not in ("text", "json"):
-            raise ValueError(f"format is 'text' or 'json', not {format!r}")
+            raise ValueError(f"format must be 'text' or 'json', not {format!r}")
         request = self._request
         warnings = self._planner.mistake_warnings()
         tasks = self.plan(pages=True)

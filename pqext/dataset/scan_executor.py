@@ -156,7 +156,7 @@ class ScanExecutor:
                 elif file_request.filter is None:
                     if file.metadata.num_rows not in (0, file.num_rows):  # some writers count none at all
                         raise CorruptFileError(
-                            f"the row groups have {file.num_rows} rows, the footer counts {file.metadata.num_rows}"
+                            f"the row groups have {file.num_rows} rows, but the footer states {file.metadata.num_rows}"
                         )
                     yield file.num_rows
                 else:

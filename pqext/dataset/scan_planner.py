@@ -35,7 +35,7 @@ from pqext.dataset.table.partitions import RemainingFilter
 from pqext.dataset.table.unified_schema import Unifier
 from pqext.dataset.table.union import Union
 
-_NO_FILE = "no file is left to take the schema from: none is Parquet"
+_NO_FILE = "there is no schema, because none of the files is Parquet"
 
 
 class ScanPlanner:

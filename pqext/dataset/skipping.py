@@ -34,7 +34,7 @@ def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, An
     if skipping is None or (isinstance(skipping, Skipping) and not isinstance(skipping, type)):
         return skipping
     if not isinstance(skipping, str | os.PathLike):
-        raise TypeError(f"skipping is a data-skipping store or its path, not {type(skipping).__name__}")
+        raise TypeError(f"skipping must be a data-skipping store or its path, not {type(skipping).__name__}")
     open_store = load_service("open_store")
     store: Skipping = open_store(skipping, filesystem=filesystem, storage_options=storage_options)
     return store

@@ -242,8 +242,8 @@ def _sides(left: Any, right: Any, on: On) -> tuple[_Side, _Side]:
     if first.type.planar != second.type.planar:
         kinds = ["GEOMETRY" if side.type is not None and side.type.planar else "GEOGRAPHY" for side in (first, second)]
         raise TypeError(
-            f"{first.name!r} on the left is {kinds[0]} and {second.name!r} on the right {kinds[1]}; read one of them "
-            "without its marks, as plain WKB, to give it the edges of the other"
+            f"{first.name!r} on the left is {kinds[0]} and {second.name!r} on the right {kinds[1]}; remove "
+            "the geometry metadata of one field, so that its WKB is read with the edges of the other"
         )
     if not crs_.equal(first.type.crs, second.type.crs):
         systems = [side.type.crs or crs_.DEFAULT for side in (first, second) if side.type is not None]

@@ -126,8 +126,8 @@ def check_column(name: str) -> None:
     if not name.strip():
         raise ValueError("the VARIANT column must have a name")
     if name.lower() == GEOMETRY or name.startswith("_pqext"):
-        used = f"the geometry is called {GEOMETRY}" if name.lower() == GEOMETRY else "names with _pqext are taken"
-        raise ValueError(f"{used}: give the VARIANT column another name than {name!r}")
+        used = f"the geometry is called {GEOMETRY}" if name.lower() == GEOMETRY else "names with _pqext are reserved"
+        raise ValueError(f"{used}: choose another name for the VARIANT column than {name!r}")
 
 
 def check_schema(schema: str | None) -> None:

@@ -326,7 +326,7 @@ def _storage(
     if geographic is None and type.crs is not None and type.crs.lower() != crs_.UNKNOWN:
         hint = "" if (reason := crs_.mistake(type.crs)) is None else f": {reason}"
         unknown = excerpt(crs_label(type.crs))
-        warn(f"column {path!r}: CRS {unknown!r} is not known, so readers will not know it{hint}", UserWarning)
+        warn(f"column {path!r}: CRS {unknown!r} is unknown, so readers may not recognise it{hint}", UserWarning)
     return GeometryStorage(
         logical_type=type.logical_type(),
         field=unmark(field).with_type(_plain_type(field.type)),

@@ -96,7 +96,7 @@ def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None
     if text[:9].lower() == "projjson:":
         reason = f": key_value_metadata has no PROJJSON under {text[9:]!r}"
     remedy = "pass a code such as 'EPSG:4326', PROJJSON, or 'srid:0' if the CRS is unknown"
-    raise GeometryError(f"CRS {excerpt(text, limit=80)!r} is not known{reason}; {remedy}", rule="geo.crs.custom")
+    raise GeometryError(f"CRS {excerpt(text, limit=80)!r} is unknown{reason}; {remedy}", rule="geo.crs.custom")
 
 
 def stored(crs: str | None) -> str | None:
@@ -122,7 +122,7 @@ def stored(crs: str | None) -> str | None:
 
 
 def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return why a file's CRS is not known, for a warning; None if it is, or is a code that an authority may know.
+    """Return why a file's CRS is unknown, for a warning; None if it is, or is a code that an authority may know.
 
     Codes are not looked up, which would load pyproj.
     """
@@ -131,7 +131,7 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
         return None
     if is_geographic(text, properties) is not None:
         return None
-    return f"the CRS {excerpt(crs_label(text), limit=80)!r} is not known"
+    return f"the CRS {excerpt(crs_label(text), limit=80)!r} is unknown"
 
 
 def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:

@@ -134,7 +134,7 @@ def _pyproj(name: str, type: GeospatialType, schema: pa.Schema) -> Any:
     except GeometryError:
         if type.crs is not None and type.crs.lower() != UNKNOWN_CRS:
             unknown = excerpt(crs_label(type.crs), limit=80)
-            warn(f"column {name!r}: the CRS {unknown!r} is not known; the frame has none", AnnotationWarning)
+            warn(f"column {name!r}: the CRS {unknown!r} is unknown, so the frame has no CRS", AnnotationWarning)
         return None
 
 

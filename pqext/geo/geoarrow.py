@@ -85,7 +85,7 @@ def check_layout(type: pa.DataType, encoding: str) -> None:
     held = storage_type(type)
     if encoding == WKT:
         if str(held) not in ("string", "large_string", "string_view", "null"):
-            raise GeometryError(f"geoarrow.wkt is text, not {held}", rule="geo.geoarrow")
+            raise GeometryError(f"geoarrow.wkt must be text, not {held}", rule="geo.geoarrow")
         return
     _from_chunk(pa.nulls(0, held), encoding)
 

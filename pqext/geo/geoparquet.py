@@ -89,7 +89,7 @@ def numbers(box: BoundingBox) -> list[Any]:
 def described(text: str) -> dict[str, Mapping[str, Any]]:
     """Return the description of each column in ``text``; raises GeometryError if it is not GeoParquet JSON."""
     if len(text) > LONGEST:
-        raise GeometryError(f"GeoParquet metadata of {len(text)} characters, more than {LONGEST}")
+        raise GeometryError(f"GeoParquet metadata has {len(text)} characters, more than the maximum of {LONGEST}")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -143,12 +143,12 @@ def contradicted(name: str, stated: GeospatialType, described: GeospatialType) -
     if not _same_crs(stated.crs, described.crs):
         results.append(
             f"column {name!r} has CRS {excerpt(crs_label(stated.crs))} by its type, but GeoParquet metadata states "
-            f"{excerpt(crs_label(described.crs))}: the type's is used"
+            f"{excerpt(crs_label(described.crs))}: the CRS of the type is used"
         )
     if stated.edges != described.edges:
         results.append(
             f"column {name!r} has {stated.edges} edges by its type, but GeoParquet metadata states {described.edges}: "
-            "the type's are used"
+            "the edges of the type are used"
         )
     return results
 

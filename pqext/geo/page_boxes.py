@@ -244,10 +244,11 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     """
     if not payload or payload[0] != VERSION:
         if not payload:
-            raise CorruptFileError("page boxes without a version")
-        raise UnsupportedError(f"page boxes of version {payload[0]}, where {VERSION} is known", feature="page boxes")
+            raise CorruptFileError("page boxes have no version")
+        message = f"page boxes have version {payload[0]}; the supported version is {VERSION}"
+        raise UnsupportedError(message, feature="page boxes")
     if len(payload) < HEADER.size:
-        raise CorruptFileError(f"page boxes of {len(payload)} bytes")
+        raise CorruptFileError(f"page boxes have {len(payload)} bytes, fewer than their header")
     _, count, west, east, south, north = HEADER.unpack_from(payload)
     if count != pages or len(payload) != HEADER.size + PAGE_BYTES * count:
         raise CorruptFileError(
@@ -261,7 +262,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     if (codes[:, without][[0, 1, 3]] != 0).any() or (kinds[without] > _UNKNOWN).any():
         raise CorruptFileError("a page box has its ymin above its ymax")
     if (codes[0] > codes[1]).any() and (west, east) != crs_.LONGITUDES:
-        raise CorruptFileError("a page box wraps, but x are not longitudes")
+        raise CorruptFileError("a page box crosses the antimeridian, but its x values are not longitudes")
     x, y = _values(codes[:2], west, east), _values(codes[2:], south, north)
     x[:, without] = y[:, without] = 0.0
     return PageBoxes(*x, *y, *(without & (kinds == kind) for kind in (_NULLS, _EMPTY, _UNKNOWN)))

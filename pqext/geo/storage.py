@@ -41,5 +41,5 @@ class GeometryStorage(Storage):
     def from_storage(cls, storage: Storage) -> GeometryStorage:
         """Wrap ``storage`` in this extension type. Raises TypeError if another handler chose it."""
         if not isinstance(storage, cls):
-            raise TypeError("a geometry column is stored by what its handler's storage() returned")
+            raise TypeError("a geometry column needs the GeometryStorage that storage() returned")
         return storage

@@ -39,7 +39,7 @@ def transform(
     try:
         transformer = pyproj.Transformer.from_crs(source, target, always_xy=True)
     except pyproj.exceptions.ProjError as error:
-        raise GeometryError(f"no transformation between the systems: {error}", rule="geo.transform") from None
+        raise GeometryError(f"no transformation between the two CRSs: {error}", rule="geo.transform") from None
     chunks = binary_chunks(to_iso_wkb(array))
     made = []
     row = 0

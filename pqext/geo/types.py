@@ -40,7 +40,7 @@ class GeospatialType:
     def __post_init__(self) -> None:
         if self.edges not in EDGES:
             meant = did_you_mean(self.edges, EDGES) if isinstance(self.edges, str) else ""
-            message = f"edges are one of {', '.join(EDGES)}, not {self.edges!r}{meant}"
+            message = f"edges must be one of {', '.join(EDGES)}, not {self.edges!r}{meant}"
             raise GeometryError(message, rule="geo.edges.algorithm")
 
     @property

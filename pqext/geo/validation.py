@@ -61,7 +61,7 @@ def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryF
     'row 1, byte 5: the geometry ends too early (geo.wkb.bounded)'
     """
     if on_fault not in get_args(OnFault):
-        raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
+        raise ValueError(f"on_fault must be 'return' or 'raise', not {on_fault!r}")
     result = next(_faults(array), None)
     if result is not None and on_fault == "raise":
         raise result.error()

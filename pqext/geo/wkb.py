@@ -146,7 +146,7 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
     names = "xyz"[: len(arrays)]
     points = np.empty(length, dtype=[("order", "u1"), ("code", "<u4"), *((name, "<f8") for name in names)])
     if points.nbytes > np.iinfo(np.int32).max:
-        raise ValueError(f"{length} points do not fit one binary array: make them in parts")
+        raise ValueError(f"{length} points do not fit one binary array: create them in smaller batches")
     points["order"] = 1
     points["code"] = _CODES[z is not None]
     for name, values in zip(names, arrays, strict=True):

@@ -36,8 +36,8 @@ def savings(
     yield from _row_groups(facts, columns, parts, sums)
     yield from _footer(facts, parts, sums)
     for kind, text in (
-        ("checkpoint", "earlier footers, of checkpoints or of rows appended since; a file written anew has none."),
-        ("metadata copy", "copies of column metadata, which readers do not need; newer writers leave them out."),
+        ("checkpoint", "earlier footers, of checkpoints or of rows appended since; a rewritten file has none."),
+        ("metadata copy", "copies of column metadata, which readers do not need; newer writers omit them."),
         ("other", "bytes that neither the footer nor the indexes describe."),
     ):
         if sums[kind] * 50 > facts.size:
@@ -57,7 +57,7 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
         yield (
             f"{format_size(sum(plain.values()))} are stored without compression: {_largest(plain)}. Compression "
             "shortens text "
-            "and values that are alike, but not random numbers."
+            "and similar values, but not random numbers."
         )
     if sum(swollen.values()) > 1 << 10:
         yield (
@@ -89,7 +89,7 @@ def _dictionaries(
                     wasted[".".join(column.path)] += own + data - plain
     if wasted:
         yield (
-            f"Dictionaries do not pay where nearly every value is different. Without them about this much is "
+            f"Dictionaries make columns larger if nearly every value is different. Without them about this much is "
             f"saved: {_largest(wasted)}."
         )
 
@@ -101,7 +101,7 @@ def _pages(parts: tuple[Part, ...]) -> Iterator[str]:
             counts[part.row_group, part.column] += 1
     tiny = sum(count for count in counts.values() if count > 1)
     if tiny > 100:
-        yield f"{tiny:,} data pages have less than 1 KiB beside others of their chunk: larger ones need fewer headers."
+        yield f"{tiny:,} data pages in chunks of several pages have less than 1 KiB: larger pages need fewer headers."
 
 
 def _row_groups(
@@ -117,8 +117,8 @@ def _row_groups(
         yield (
             f"{with_noun(len(groups), 'row group')} have {format_size(stored // len(groups))} on average, and "
             f"{format_size(about)} of "
-            f"footer and indexes describe them ({about / facts.size:.0%} of the file). Fewer, larger ones need less of "
-            f"it.{price if any(column.dictionary for column in columns) else ''}"
+            f"footer and indexes describe them ({about / facts.size:.0%} of the file). Fewer, larger row groups "
+            f"need less.{price if any(column.dictionary for column in columns) else ''}"
         )
 
 
@@ -139,7 +139,7 @@ def _footer(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) 
             if key == KEY:
                 yield (
                     f"The Arrow schema takes {format_size(used)} of the footer. Files written with arrow_schema=False "
-                    "(pyarrow: store_schema=False) leave it out, and lose types that only Arrow has."
+                    "(pyarrow: store_schema=False) omit it, and lose types that only Arrow has."
                 )
             else:
                 yield f"The text under {shorten(key, 60)!r} takes {format_size(used)} of the footer."

@@ -163,7 +163,7 @@ class _Finder:
                 self.damaged.append(f"{_where(chunk)}a page header at {at} is damaged")
                 return None
             if header.compressed_page_size < 0 or header.compressed_page_size > stop - at - size:
-                self.damaged.append(f"{_where(chunk)}the page at {at} would end outside of its chunk")
+                self.damaged.append(f"{_where(chunk)}the page at {at} ends outside its chunk")
                 return None
             kind: Kind = "dictionary" if header.type == PageType.DICTIONARY_PAGE else "data"
             pages.append((kind, at, size + header.compressed_page_size))
@@ -315,7 +315,7 @@ def _without_holes(parts: list[Part], size: int) -> tuple[list[Part], int]:
 
 def _remarks(finder: _Finder, shared: int) -> Iterator[str]:
     counts = finder.counts
-    whole = "Shown as a whole, because no offset index tells where the pages are, and their headers are "
+    whole = "Shown as a whole, because no offset index lists its pages, and the page headers are "
     whole += "not fetched from a store" if finder.file.source.is_remote else "encrypted"
     for count, noun, text in (
         (counts["whole"], "column chunk", whole),
@@ -324,8 +324,8 @@ def _remarks(finder: _Finder, shared: int) -> Iterator[str]:
         (counts["locked"], "encrypted column chunk", "Shown as a whole, because the key is missing"),
         (counts["hidden"], "encrypted column chunk", "Not shown, because the key is missing"),
         (counts["elsewhere"], "column chunk", "In other files"),
-        (counts["undetailed"], "row group", "Not looked at, or only in part, because there are so many column chunks"),
-        (shared, "part", "Left out of the drawing, because other parts cover the same bytes"),
+        (counts["undetailed"], "row group", "Omitted or only partly shown, because there are so many column chunks"),
+        (shared, "part", "Omitted from the drawing, because other parts cover the same bytes"),
     ):  # fmt: skip
         if count:
             yield f"{text}: {with_noun(count, noun)}"

@@ -68,12 +68,12 @@ def _footer(footer: FooterFacts) -> str:
     kind = "FlatBuffers" if footer.form == "flatbuffers" else "Thrift"
     message = f"{format_size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else kind}"
     if footer.jump_table is not None:
-        about = "which fits it" if footer.agrees else "which is another footer's: readers pass over it"
+        about = "which fits it" if footer.agrees else "which belongs to another footer: readers ignore it"
         return f"{message}, with a jump table of {format_size(footer.jump_table)}, {about}"
     if footer.flatbuffers is not None:
-        about = "which agrees with it" if footer.agrees else "which disagrees with it: the Thrift footer rules"
+        about = "which agrees with it" if footer.agrees else "which disagrees with it: readers use the Thrift footer"
         if footer.read_by == "flatbuffers":
-            about = "by which the file is read, since the Thrift footer is damaged"
+            about = "which is used because the Thrift footer is damaged"
         return f"{message}, with a FlatBuffers footer of {format_size(footer.flatbuffers)}, {about}"
     return message
 

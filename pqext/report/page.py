@@ -67,7 +67,7 @@ def _summary(report: DemoReport) -> Markup:
         for reading in question.readings
     ]
     head = ("question", "file", "rows found", "row groups read", "share", "bytes read, with the footer", "share")
-    return tag("section", tag("h2", "What each question read"), table(head, rows, frozenset({2, 3, 5})))
+    return tag("section", tag("h2", "Data read by each query"), table(head, rows, frozenset({2, 3, 5})))
 
 
 def _share(part: int, total: int) -> Markup:
@@ -143,7 +143,7 @@ def _legend() -> Markup:
         tag("span", class_="key skipped"),
         "row group skipped ",
         tag("span", class_="key asked"),
-        "box asked for ",
+        "box of the query ",
         tag("span", class_="key hit"),
         "row found",
         class_="legend",
@@ -156,7 +156,7 @@ def _answer(question: Question, q: int) -> Markup:
         "div",
         tag("p", tag("code", question.expression)),
         tag("p", *_sentences(question.readings)),
-        table(question.columns, question.rows) if question.rows else tag("p", "No row of the data answers this."),
+        table(question.columns, question.rows) if question.rows else tag("p", "No row matches."),
         tag("p", f"and {with_noun(more, 'row')} more") if more > 0 else Markup(""),
         class_=f"answer q{q}",
     )
@@ -172,7 +172,7 @@ def _sentences(readings: tuple[Reading, ...]) -> list[str]:
 def _agreements(agreements: tuple[Agreement, ...]) -> Markup:
     if not agreements:
         return Markup("")
-    words = {True: "agrees", False: "differs", None: "not asked"}
+    words = {True: "agrees", False: "differs", None: "not queried"}
     rows = [(a.reader, a.file, words[a.agrees], a.note, a.pruned) for a in agreements]
     return tag(
         "section",

@@ -213,7 +213,7 @@ def _share(part: int, total: int) -> Markup:
 
 def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
     if not sizes:
-        return tag("p", "There are no data pages whose places are known.")
+        return tag("p", "There are no data pages with known offsets.")
     most, all_of_them = max(count for _, count, _ in sizes), sum(count for _, count, _ in sizes)
     rows = [(name, f"{count:,}", format_size(used), _bar(count, most, all_of_them)) for name, count, used in sizes]
     return _table(("data pages of", "pages", "bytes", "share of pages"), rows, frozenset({1, 2}))

@@ -110,7 +110,7 @@ class VariantHandler:
         schema = schema_of_storage(like.field.type)
         if chosen is not None and chosen.schema not in (None, schema):
             raise ValueError(
-                f"option 'shredding': column {path!r} has another shredding in the file, {schema}; "
+                f"option 'shredding': column {path!r} is shredded as {schema} in the file; "
                 "remove the option, or rewrite the file with pqext.variant.reshred_file"
             )
         assert like.node.logical_type is not None

@@ -36,7 +36,7 @@ def as_arrow(values: Any, name: str = "an array") -> VariantLike:
         if isinstance(values, list | tuple):
             return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"{type(values).__name__} cannot be taken as {name}: {error}") from None
+        raise ValueError(f"{type(values).__name__} cannot be converted to {name}: {error}") from None
     if isinstance(values, PurePath):
         raise TypeError(f"expected {name}, not a path; pqext.variant.read_json reads files")
     hint = "; take a slice, array[i:i + 1]" if isinstance(values, pa.Scalar) else ""

@@ -163,7 +163,7 @@ def encode_scalar(obj: Any) -> bytes:
     for types, encoder in _ENCODERS:
         if isinstance(obj, types):
             return encoder(obj)
-    raise TypeError(f"a {type(obj).__name__} has no variant form")
+    raise TypeError(f"a {type(obj).__name__} cannot be represented as a variant")
 
 
 def _encode_decimal(number: Decimal) -> bytes:
@@ -194,7 +194,7 @@ def _encode_datetime64(moment: np.datetime64) -> bytes:
     if unit in ("Y", "M"):  # not a multiple of days
         months = count * step * (12 if unit == "Y" else 1)
         if abs(months) >= 12 << 31:
-            raise ValueError(f"numpy.datetime64({count * step}, {unit!r}) is beyond the dates of variants")
+            raise ValueError(f"numpy.datetime64({count * step}, {unit!r}) is outside the date range of variants")
         days = int(np.datetime64(months, "M").astype("datetime64[D]").astype(np.int64))
         return encoding.encode_primitive(_T.DATE, days)
     if unit in ("W", "D"):
@@ -212,7 +212,7 @@ def _encode_datetime64(moment: np.datetime64) -> bytes:
 
 def _encode_time(moment: time) -> bytes:
     if moment.tzinfo is not None:
-        raise TypeError("a time of day with a time zone has no variant form")
+        raise TypeError("a time of day with a time zone cannot be represented as a variant")
     seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
     return encoding.encode_primitive(_T.TIME_NTZ, seconds * 1_000_000 + moment.microsecond)
 
@@ -257,7 +257,7 @@ def decode(variant: BinaryVariant) -> Any:
         elif isinstance(event, PrimitiveType):
             result = python_primitive(event, data)
         else:
-            raise UnsupportedError(f"{event} has no Python form", feature="variant primitive type")
+            raise UnsupportedError(f"{event} cannot be represented in Python", feature="variant primitive type")
         if open_containers:
             if isinstance(open_containers[-1], dict):
                 open_containers[-1][names[-1]] = result

@@ -95,7 +95,7 @@ def validate(
     """
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
-        raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
+        raise ValueError(f"on_fault must be 'return' or 'raise', not {on_fault!r}")
     result = _first(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
     if result is not None and on_fault == "raise":
         raise result.error()
@@ -184,7 +184,7 @@ def column_of(path: str, part: int) -> str:
 
 def _check_arguments(mode: str, max_depth: int) -> None:
     if mode not in get_args(Mode):
-        raise ValueError(f"mode is 'full' or 'fast', not {mode!r}")
+        raise ValueError(f"mode must be 'full' or 'fast', not {mode!r}")
     if not 0 < max_depth < 1 << 31:
         raise ValueError(f"max_depth must be positive and below 2^31, not {max_depth}")
 

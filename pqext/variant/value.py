@@ -152,14 +152,14 @@ class Variant(BinaryVariant):
         basic = self._basic
         if basic == BasicType.OBJECT:
             if not isinstance(key, str):
-                raise TypeError(f"fields of an object are named by strings, not {type(key).__name__}")
+                raise TypeError(f"object fields are accessed by name, not by {type(key).__name__}")
             result = self._field(key)
             if result is None:
                 raise KeyError(key)
             return result
         if basic == BasicType.ARRAY:
             if not isinstance(key, int):
-                raise TypeError(f"elements of an array are numbered, not named by {type(key).__name__}")
+                raise TypeError(f"array elements are accessed by number, not by {type(key).__name__}")
             container = self._container()
             index = key + len(container) if key < 0 else key
             if not 0 <= index < len(container):

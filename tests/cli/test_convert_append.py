@@ -63,7 +63,7 @@ def test_different_shredding_is_rejected(inputs: tuple[Path, Path], tmp_path: Pa
     dest = tmp_path / "out.parquet"
     run(inputs[0], dest, "--shredding", "a INT", force=False)
     for schema in ("a BIGINT", "none", "value=b STRING"):
-        assert "another shredding in the file, STRUCT<a: INT>" in refused(inputs[1], dest, "--shredding", schema)
+        assert "is shredded as STRUCT<a: INT> in the file" in refused(inputs[1], dest, "--shredding", schema)
 
 
 def test_variants_of_parquet_files_are_shredded_like_the_file(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_variants_of_parquet_files_are_shredded_like_the_file(tmp_path: Path) ->
     added(tmp_path / "in.parquet", dest)
     assert pq.read_schema(dest) == before
     assert documents(dest) == EXPECTED
-    assert "column 'value' has another shredding" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
+    assert "column 'value' is shredded as" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
 
 
 def test_csv_numbers_use_the_types_of_the_file(tmp_path: Path) -> None:

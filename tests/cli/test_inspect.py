@@ -115,9 +115,9 @@ def test_missing_file_suggests_a_similar_name(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b'{"id": 1, "name": "Suva"}\n', "it looks like JSON: pqext convert makes Parquet of it"),
-        (b"id,name\n1,Suva\n2,Nome\n", "it looks like text: if it is CSV, pqext convert makes Parquet of it"),
-        (gzip.compress(b"id,name\n1,Suva\n", mtime=0), "it looks like a file that gzip compressed"),
+        (b'{"id": 1, "name": "Suva"}\n', "it looks like JSON: convert it with pqext convert"),
+        (b"id,name\n1,Suva\n2,Nome\n", "it looks like text: if it is CSV, convert it with pqext convert"),
+        (gzip.compress(b"id,name\n1,Suva\n", mtime=0), "it looks like a gzip-compressed file"),
         (b"ARROW1\0\0" + bytes(20), "it looks like an Arrow or Feather file"),
         (b"\xff" * 20, "it is not a Parquet file ["),
     ],

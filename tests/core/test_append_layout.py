@@ -260,7 +260,7 @@ def test_variants_are_shredded_like_the_file(by: str, tmp_path: Path) -> None:
         groups = file.metadata.row_groups
         assert len({tuple(tuple(c.meta_data.path_in_schema) for c in group.columns) for group in groups}) == 1
     if by == "pqext":
-        told = r"'shredding': column 'v' has another shredding in the file, STRUCT<a: TINYINT, b:"
+        told = r"'shredding': column 'v' is shredded as STRUCT<a: TINYINT, b:"
         refuse(path, variants(), told, shredding={"v": "a INT"})
         typed = pq.ParquetFile(path).read_row_group(1)["v"].combine_chunks().field("typed_value")
         assert typed.field("a").field("typed_value").to_pylist()[:3] == [1, None, None]

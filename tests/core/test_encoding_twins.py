@@ -270,7 +270,7 @@ def test_both_bit_packings_match_the_examples_of_the_specification() -> None:
 def test_bit_packed_levels_beyond_the_page_or_maximum_are_rejected() -> None:
     with pytest.raises(CorruptFileError, match="exceed their page"):
         bit_packed.decode_levels(view(b"\0"), 5, 3)
-    with pytest.raises(CorruptFileError, match="a level above 2"):
+    with pytest.raises(CorruptFileError, match="a level exceeds 2"):
         bit_packed.decode_levels(view(b"\xff"), 4, 2)
 
 

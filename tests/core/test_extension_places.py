@@ -201,5 +201,5 @@ def test_second_copy_of_another_column_is_rejected() -> None:
     wrong = {"row_groups[*].columns[1].meta_data": {SECOND_COPY: stored[SECOND_COPY]}}
     with pqext.open(written(extensions=wrong), pqext.ReadOptions(second_copies=True)) as file:
         assert file.read(["a"]).num_rows == 1000
-        with pytest.raises(pqext.CorruptFileError, match=r"is not one of this chunk \[.*column b"):
+        with pytest.raises(pqext.CorruptFileError, match=r"belongs to another column chunk \[.*column b"):
             file.read(["b"])

@@ -365,7 +365,7 @@ def test_thrift_footer_takes_precedence_and_differences_are_reported() -> None:
         assert [(one.rule, "UUID" in one.message) for one in faults] == [("extension.flatbuffers.verified", True)]
     fields = slowly.payload_of(footer_of(file))[1][:-1]
     changed = with_footer(file, fields.replace(b"number", b"nUmber") + footer_of(file)[len(fields) :])
-    with pytest.warns(DamagedIndexWarning, match="disagree; the Thrift footer is read"):
+    with pytest.warns(DamagedIndexWarning, match="differ; the Thrift footer is used"):
         assert pqext.open(changed).schema.root.child_names[0] == "nUmber"
     with pytest.warns(DamagedIndexWarning):
         report = pqext.verify(changed)
@@ -383,7 +383,7 @@ def test_thrift_footer_takes_precedence_if_the_last_chunk_ends_at_the_footer() -
     file = written(SMALL, "thrift+flatbuffers", page_index=False)
     fields = slowly.payload_of(footer_of(file))[1][:-1]
     changed = with_footer(file, fields.replace(b"number", b"nUmber") + footer_of(file)[len(fields) :])
-    with pytest.warns(DamagedIndexWarning, match="disagree; the Thrift footer is read"):
+    with pytest.warns(DamagedIndexWarning, match="differ; the Thrift footer is used"):
         table = pqext.open(changed).read()
     assert table.equals(pq.read_table(io.BytesIO(changed)))
     assert table.column_names[0] == "nUmber"
@@ -395,7 +395,7 @@ def test_file_opens_by_its_flatbuffers_footer_if_thrift_is_corrupt(tmp_path: Pat
     start = len(file) - 8 - len(footer_of(file))
     damaged = bytearray(file)
     damaged[start : start + 40] = b"\xff" * 40
-    with pytest.warns(DamagedIndexWarning, match="Thrift footer is damaged.*read by its FlatBuffers footer"):
+    with pytest.warns(DamagedIndexWarning, match="Thrift footer is damaged.*FlatBuffers footer is used"):
         opened = pqext.open(bytes(damaged))
     assert opened.read().equals(SMALL)
     with pytest.warns(DamagedIndexWarning):
@@ -405,7 +405,7 @@ def test_file_opens_by_its_flatbuffers_footer_if_thrift_is_corrupt(tmp_path: Pat
         told = pqext.inspect(bytes(damaged)).footer
     assert (told.agrees, told.form, told.read_by) == (False, "thrift", "flatbuffers")
     with pytest.warns(DamagedIndexWarning):
-        assert "by which the file is read, since the Thrift footer is damaged" in str(pqext.inspect(bytes(damaged)))
+        assert "which is used because the Thrift footer is damaged" in str(pqext.inspect(bytes(damaged)))
     damaged[-30] ^= 1  # now neither is whole
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedIndexWarning)
@@ -442,7 +442,7 @@ def test_thrift_footer_with_a_corrupt_byte_is_not_read() -> None:
     for at in range(start, start + len(slowly.payload_of(footer_of(file))[1]) - 1, stride):
         damaged = bytearray(file)
         damaged[at] ^= 1 << at % 8
-        with pytest.warns(DamagedIndexWarning, match="read by its FlatBuffers footer"):
+        with pytest.warns(DamagedIndexWarning, match="FlatBuffers footer is used"):
             opened = pqext.open(bytes(damaged))
         assert opened.read().equals(SMALL)
 
@@ -463,7 +463,7 @@ def test_inconsistent_thrift_footer_is_not_read() -> None:
         footer.created_by = "a tool that knows nothing"
         edit(footer)
         other = with_footer(file, encode(footer)[:-1] + footer_of(file)[len(fields) :])
-        with pytest.warns(DamagedIndexWarning, match="read by its FlatBuffers footer"):
+        with pytest.warns(DamagedIndexWarning, match="FlatBuffers footer is used"):
             assert pqext.open(other).read().equals(SMALL)
 
 

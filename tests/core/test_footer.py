@@ -198,7 +198,7 @@ def test_footers_of_public_files_match_pyarrow_and_round_trip(
     assert len(files) > 100
     for path in files:
         if path.read_bytes()[-4:] == b"PARE":
-            with open_source(path) as source, pytest.raises(EncryptionError, match="key was not given"):
+            with open_source(path) as source, pytest.raises(EncryptionError, match="key was not passed"):
                 read_footer(source)
             continue
         with open_source(path) as source:

@@ -105,13 +105,13 @@ def test_sizes_beyond_the_footer_are_rejected_before_reading() -> None:
         stored = struct.pack("<I", size)
         lie = data[:at] + stored + struct.pack("<I", zlib.crc32(stored)) + data[at + 8 :]
         source = MemorySource(lie)
-        with pytest.raises(CorruptFileError, match="checksum" if size == 8 else "bytes of payload where"):
+        with pytest.raises(CorruptFileError, match="checksum" if size == 8 else "bytes of payload, but has"):
             find_framed(source, MINE)
         assert source.bytes_read <= 37 + 8
     room = len(data) - 4 - 8 - 1 - 28  # of a footer said to be longer than its file, which has magics and a trailer
     stored = struct.pack("<I", room + 1)
     lie = data[:at] + stored + struct.pack("<I", zlib.crc32(stored)) + data[at + 8 : -8] + b"\0\0\0\x40PAR1"
-    with pytest.raises(CorruptFileError, match=f"says {room + 1} bytes of payload where {room} exist"):
+    with pytest.raises(CorruptFileError, match=f"declares {room + 1} bytes of payload, but has {room}"):
         find_framed(lie, MINE)
     wrong = data[:at] + b"\x08" + data[at + 1 :]
     with pytest.raises(CorruptFileError, match=r"length of extension .* does not match its checksum"):
@@ -196,10 +196,10 @@ def test_arbitrary_payload_is_a_container_or_a_typed_error(payload: bytes) -> No
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        (b"", "without a version"),
+        (b"", "has no version"),
         (b"\x01", "is truncated"),
         (b"\x01\x01" + bytes(15), "ends within an entry"),
-        (b"\x01\x01" + bytes(16) + b"\x05abc", "an entry of 5 bytes leaves"),
+        (b"\x01\x01" + bytes(16) + b"\x05abc", "an entry of 5 bytes extends beyond"),
         (b"\x01\x02" + bytes(17) * 2, "twice"),
         (b"\x01\x00x", "1 bytes follow"),
         (b"\x01\x80\x00", "longer than necessary"),

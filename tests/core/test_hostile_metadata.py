@@ -197,7 +197,7 @@ REFUSED: dict[str, tuple[Callable[[FileMetaData], Any], str]] = {
     "a chunk's path": (lambda m: setattr(chunk(m).meta_data, "path_in_schema", ["a", "x"]), "it belongs to 'a.x'"),
     "a chunk's type": (lambda m: setattr(chunk(m).meta_data, "type", 1), "with physical type INT32 ["),
     "no metadata in a chunk": (lambda m: setattr(chunk(m), "meta_data", None), "has no metadata"),
-    "a row group without columns": (lambda m: m.row_groups[1].columns.clear(), "0 column chunks for 2 columns"),
+    "a row group without columns": (lambda m: m.row_groups[1].columns.clear(), "0 column chunks, but the schema has 2"),
     "a row group too many": (
         lambda m: m.row_groups.append(RowGroup(columns=[], total_byte_size=0, num_rows=5)), "0 column chunks",
     ),

@@ -154,7 +154,7 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
         read(theirs)
     assert told.value.path == str(damaged)
     damaged.unlink()
-    with pytest.raises(EncryptionError, match="is not there"):
+    with pytest.raises(EncryptionError, match="is missing"):
         read(theirs)
     with pytest.raises(EncryptionError, match="path is unknown"):
         read(theirs.read_bytes())
@@ -173,7 +173,7 @@ def test_external_material_of_parquet_java_is_read(parquet_testing: Path) -> Non
 
 def test_public_files_are_not_those_of_key_tools(parquet_testing: Path) -> None:
     path = parquet_testing / "data" / "uniform_encryption.parquet.encrypted"
-    with pytest.raises(EncryptionError, match="not the JSON of key tools"):
+    with pytest.raises(EncryptionError, match="not JSON of Parquet key tools"):
         read(path)
 
 

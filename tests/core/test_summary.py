@@ -121,8 +121,8 @@ def test_columns_of_a_row_group_may_be_in_several_files(tmp_path: Path) -> None:
         ("day=1/../../x", "the path contains '..'"),
         ("day=1\\..\\..\\x", "the path contains '..'"),
         ("..", "the path contains '..'"),
-        ("outside/secret.parquet", "a link leads out of the folder"),
-        ("secret.parquet", "a link leads out of the folder"),
+        ("outside/secret.parquet", "a symbolic link leads out of the folder"),
+        ("secret.parquet", "a symbolic link leads out of the folder"),
     ],
 )
 @pytest.mark.spec("layout.summary-confined")
@@ -151,7 +151,7 @@ def test_option_allows_external_files_anywhere_or_nowhere(folder: Path) -> None:
     with_path(folder, "a.parquet")
     with pytest.raises(pqext.UnsupportedError, match='external_files is "reject"'):
         pqext.open(summary, REST(external_files="reject")).read()
-    with pytest.raises(pqext.UnsupportedError, match="not opened by a path"):
+    with pytest.raises(pqext.UnsupportedError, match="not opened from a path"):
         pqext.open(summary.read_bytes()).read()
     with pytest.raises(ValueError, match="external_files must be"):
         REST(external_files="all")  # type: ignore[arg-type]

@@ -37,14 +37,14 @@ def test_tables_and_mappings_of_columns_are_written(table: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "kind", "message"),
     [
-        (pa.array([1]), TypeError, r"expected a table, not Int64Array; pyarrow.table\(\{'name': values\}\)"),
-        (pa.chunked_array([[1]]), TypeError, "expected a table, not ChunkedArray; pyarrow.table"),
-        (pl.Series([1]), TypeError, "expected a table, not Series; pyarrow.table"),
+        (pa.array([1]), TypeError, r"expected a table, not Int64Array; .* pyarrow.table\(\{'name': values\}\)"),
+        (pa.chunked_array([[1]]), TypeError, "expected a table, not ChunkedArray; .* pyarrow.table"),
+        (pl.Series([1]), TypeError, "expected a table, not Series; .* pyarrow.table"),
         ({"a": 1}, TypeError, r"column 'a' is of type int; a mapping has .* as in \{'a': \[...\]\}"),
         ({"a": None}, TypeError, "column 'a' is of type NoneType"),
         ({"a": "text"}, TypeError, "column 'a' is of type str"),
         ({"a": {"b": [1]}}, TypeError, "column 'a' is of type dict"),
-        ({1: [1]}, TypeError, "names of columns are text, not 1"),
+        ({1: [1]}, TypeError, "column names must be text, not 1"),
         ({"a": [1, 2], "b": [1]}, ValueError, "number of rows: 'a' has 2, 'b' has 1"),
         ({"a": [1], "b": [1, "x"]}, ValueError, "column 'b': Could not convert 'x' with type str: [^;]*$"),
         ({"a": [shapely.Point(1, 2)]}, ValueError, "column 'a': Could not convert .*; pqext.geo.from_shapely makes"),

@@ -68,12 +68,12 @@ def test_chunks_without_header_bytes_end_like_in_arrow_and_duckdb(pages: int, tm
 @pytest.mark.spec("layout.uncounted-header")
 @pytest.mark.parametrize("writer", [None, "parquet-mr version 1.2.9", "parquet-cpp-arrow version 1.0.0"])
 def test_chunks_of_other_writers_have_the_size_stated_in_the_footer(writer: str | None) -> None:
-    with pytest.raises(CorruptFileError, match="leaves its column chunk"):
+    with pytest.raises(CorruptFileError, match="extends beyond its column chunk"):
         pqext.read_table(shortened(writer))
 
 
 def test_only_a_missing_header_size_is_tolerated() -> None:
-    with pytest.raises(CorruptFileError, match=r"leaves its column chunk|are missing from its pages|file ends"):
+    with pytest.raises(CorruptFileError, match=r"extends beyond its column chunk|are missing from its pages|file ends"):
         pqext.read_table(shortened(OLD, missing=110))
 
 

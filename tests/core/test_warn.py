@@ -18,7 +18,7 @@ from pqext.core.format.metadata import DateType, LogicalType, Type
 
 def test_doubtful_crs_warns_at_the_line_that_writes() -> None:
     table = pa.table({"g": pa.array([None], pa.binary())})
-    with pytest.warns(UserWarning, match="'srid:7' is not known") as found:
+    with pytest.warns(UserWarning, match="'srid:7' is unknown") as found:
         pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:7"})
     assert [one.filename for one in found] == [__file__]
 

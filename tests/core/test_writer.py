@@ -138,7 +138,7 @@ def test_duplicate_column_names_are_distinguished_by_position() -> None:
         with pytest.raises(ValueError, match="has type string"):
             writer.write_table(twice.select([1, 0]))
     third = pa.Table.from_arrays([*twice.columns, pa.array([2])], ["a", "a", "b"])
-    message = "several columns have one name"
+    message = "columns have duplicate names"
     with pqext.ParquetWriter(io.BytesIO(), third.schema) as writer, pytest.raises(ValueError, match=message):
         writer.write_table(third.select([2, 0, 1]))
 
@@ -218,7 +218,7 @@ def test_excessively_deep_schema_is_rejected() -> None:
     kind = pa.int32()
     for _ in range(400):
         kind = pa.struct([pa.field("x", kind)])
-    with pytest.raises(pqext.LimitError, match="nests deeper"):
+    with pytest.raises(pqext.LimitError, match="nested too deeply"):
         pqext.ParquetWriter(io.BytesIO(), pa.schema([pa.field("deep", kind)]))
 
 

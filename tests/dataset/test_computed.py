@@ -114,7 +114,7 @@ def test_dictionary_columns_remain_dictionaries() -> None:
         ([(col("j") + 1).alias("q")], "no column 'j'"), ([(col("s") + 1).alias("q")], "is not numeric"),
         ([col("p").field("z")], "no column 'p.z'"), ([col("i").list_length().alias("q")], "not lists"),
         ([col("l").cast("string").alias("q")], "cannot be cast"), ([("i", col("i")), "i"], "twice"),
-        ([(3, col("i"))], "name is a string"),
+        ([(3, col("i"))], "name must be a string"),
     ],
 )  # fmt: skip
 def test_unsupported_computation_is_reported(columns: list[Any], told: str) -> None:

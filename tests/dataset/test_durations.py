@@ -119,11 +119,11 @@ def test_intervals_match_duckdb(path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("interval '1 month'", "length is not fixed"), ("interval 2 years", "length is not fixed"),
+        ("interval '1 month'", "length varies"), ("interval 2 years", "length varies"),
         ("interval '1-2' year to month", "a duration must be written as"), ("interval 'soon'", "is not a duration"),
         ("interval '1 fortnight'", "is not a unit of time"), ("interval '0.1 ns us'", "is not a unit|not a duration"),
         ("interval '90'", "is not a duration"), ("interval '1 day 2'", "is not a duration"),
-        ("interval '1 day' day", "the end is expected"),
+        ("interval '1 day' day", "or or the end"),
     ],
 )  # fmt: skip
 def test_intervals_of_variable_length_are_rejected(text: str, message: str) -> None:
@@ -143,7 +143,7 @@ def test_bounds_in_other_units_do_not_prune(tmp_path: Path, operator: Any, schem
         for trust in (True, False):
             scan = pqext.scan(path, filter=condition, schema=schema, trust_statistics=trust)
             for read in (scan.count, scan.to_table):
-                with pytest.raises(TypeError, match=r"duration\[s\] values do not compare"):
+                with pytest.raises(TypeError, match=r"duration\[s\] values cannot be compared"):
                     read()
 
 
@@ -152,11 +152,11 @@ def test_durations_compare_only_with_durations(tmp_path: Path) -> None:
     table = pa.table({"a": pa.array([1], pa.duration("s")), "b": pa.array([1], pa.duration("ms")), "n": [1]})
     pqext.write_table(table.append_column("c", table["a"]), path)
     assert pqext.scan(path, filter=col("a") == col("c")).count() == 1
-    with pytest.raises(TypeError, match=r"duration\[s\] values do not compare with duration\[ms\]"):
+    with pytest.raises(TypeError, match=r"duration\[s\] values cannot be compared with duration\[ms\]"):
         pqext.read_table(path, filter=col("a") == col("b"))
     with pytest.raises(TypeError, match="holds integer values"):
         pqext.read_table(path, filter=col("n") == timedelta(seconds=1))
-    with pytest.raises(TypeError, match="do not compare with '1 s'"):
+    with pytest.raises(TypeError, match="cannot be compared with '1 s'"):
         pqext.read_table(path, filter=col("a") == "1 s")
 
 
@@ -170,9 +170,9 @@ def test_numbers_and_text_do_not_compare_with_durations(tmp_path: Path, unit: st
         for trust in (True, False):
             scan = pqext.scan(path, filter=condition, trust_statistics=trust)
             for read in (scan.count, scan.to_table):
-                with pytest.raises(TypeError, match=rf"column d holds duration\[{unit}\] values, which do not compare"):
+                with pytest.raises(TypeError, match=rf"holds duration\[{unit}\] values, which cannot be compared"):
                     read()
-    with pytest.raises(TypeError, match=rf"column d holds duration\[{unit}\] values, and contains asks for text"):
+    with pytest.raises(TypeError, match=rf"column d holds duration\[{unit}\] values, but contains needs text"):
         pqext.read_table(path, filter=col("d").contains("x"))
     for text in (col("d") == 2, "d = 2"):
         with pytest.raises(TypeError, match="; write ") as raised:

@@ -93,7 +93,7 @@ def test_limit_is_reported_and_invalid_formats_are_rejected() -> None:
     scan = pqext.scan(stored(NUMBERS)).limit(10, offset=5)
     assert "\n  limit: 10 rows after 5 rows\n" in scan.explain()
     assert explained(scan)["limit"] == 10
-    with pytest.raises(ValueError, match="format is 'text' or 'json', not 'xml'"):
+    with pytest.raises(ValueError, match="format must be 'text' or 'json', not 'xml'"):
         scan.explain("xml")  # type: ignore[arg-type]
 
 
@@ -115,8 +115,8 @@ def test_rows_withheld_by_a_limit_are_reported(tmp_path: Path) -> None:
     text = scan.explain()
     assert "skips by limit: 2 files, 3 row groups, 730 rows, 12 pages" in text
     assert "row group 1: 70 of 200 rows are within the limit (8 of 20 pages): 0 to 69" in text
-    assert "row group 2 skipped: the rows before it are as many as the limit wants" in text
-    assert f"{tmp_path / '2.parquet'} skipped: the rows before it" in text
+    assert "row group 2 skipped: the preceding rows fill the limit" in text
+    assert f"{tmp_path / '2.parquet'} skipped: the preceding rows" in text
     assert scan.to_table()["a"].to_pylist() == [*range(200, 270)]
     assert scan.metrics is not None
     assert (scan.metrics.files, scan.metrics.row_groups, scan.metrics.pages) == (1, 2, 28)
@@ -159,8 +159,8 @@ def test_misspelled_shredded_path_gets_a_suggestion(tmp_path: Path, form: str) -
     shredding = {"e": "user STRUCT<id: INT, name: STRING>, kind STRING"}
     pqext.write_table(pa.table({"e": events}), tmp_path / "a.parquet", shredding=shredding)
     for path, told in (
-        ("$.usr.id", "e has no shredded 'usr' where $.usr.id asks for it; did you mean 'user'?"),
-        ("$.user.Name", "e has no shredded 'Name' where $.user.Name asks for it; did you mean 'name'?"),
+        ("$.usr.id", "e has no shredded 'usr', which $.usr.id needs; did you mean 'user'?"),
+        ("$.user.Name", "e has no shredded 'Name', which $.user.Name needs; did you mean 'name'?"),
         ("$.user.name", None), ("$.other", None), ("$.kind.a", None), ("$[0]", None),
     ):  # fmt: skip
         field = pqext.col("e").variant(path, "string")

@@ -224,8 +224,8 @@ def test_constructed_facts_plan_a_missing_file(data: bytes) -> None:
         (found,) = FilePlanner(facts, ReadOptions(), ["n"], (), filter).row_groups(pages=True, ranges=True)
         return found
 
-    assert plan(col("n") > 19).prune_reason == "n > 19 is true of no row: values lie between 0 and 19"
-    assert plan(col("n") == 4).prune_reason == "n == 4 is true of no row: its Bloom filter does not hold the value"
+    assert plan(col("n") > 19).prune_reason == "n > 19 is true for no row: values lie between 0 and 19"
+    assert plan(col("n") == 4).prune_reason == "n == 4 is true for no row: its Bloom filter does not hold the value"
     assert plan(col("n") == 12).rows == [range(50, 100)]
     assert plan(col("n") == 12).stages[0].byte_ranges == ((130, 20),)
     assert plan(col("s") == "x").rows is None  # nothing is known of it

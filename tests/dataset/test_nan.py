@@ -103,7 +103,7 @@ def test_row_groups_and_pages_without_nan_are_not_read(kind: pa.DataType, order:
     assert task.kept_row_groups == (1,)
     assert task.row_groups[1].rows == [range(200, 300)]
     assert query.to_table().to_pydict() == {"row": [1234]}
-    assert "row group 0 skipped: f == nan is true of no row: no value is NaN" in query.explain()
+    assert "row group 0 skipped: f == nan is true for no row: no value is NaN" in query.explain()
     assert scan(data, ["row"], ~col("f").is_nan()).plan()[0].kept_row_groups == (0, 1, 2, 3)
 
 

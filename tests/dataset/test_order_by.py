@@ -234,7 +234,7 @@ def test_errors_name_the_argument(events: str) -> None:
         scan.order_by(5)
     with pytest.raises(ValueError, match="descending has 2 flags for 1 columns"):
         scan.order_by("id", descending=[True, False])
-    with pytest.raises(TypeError, match="nulls_first is a bool"):
+    with pytest.raises(TypeError, match="nulls_first must be a bool"):
         scan.order_by("id", nulls_first="last")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="order first, then limit"):
         scan.limit(3).order_by("id")

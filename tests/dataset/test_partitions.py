@@ -119,7 +119,7 @@ def test_partition_types_declare_other_types(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"partition_types": {"w": "int32"}}, "no folder names column 'w'; folders name big, y, z"),
-        ({"partition_types": {"y": "array<int>"}}, "column 'y' takes a type of single values"),
+        ({"partition_types": {"y": "array<int>"}}, "column 'y' must have a type of single values"),
         ({"partition_types": {"y": "int33"}}, "column 'y': INT33 is not a type"),
         ({"partition_types": {"z": "int32"}}, "folders of column 'z' cannot be read as int32"),
         ({"partition_types": {"big": "decimal(38,0)"}}, "column 'big' cannot be read as .*more than 38 digits"),
@@ -206,7 +206,7 @@ def test_files_excluded_by_a_partition_filter_are_not_opened(tmp_path: Path) -> 
         assert [task.prune_reason is None for task in query.plan()] == [False, True, False]
     told = scan(folder, None, (col("y") == 2021) & (col("x") > 1)).explain()
     assert "reads 1 of 3 files, 1 of 1 row group" in told
-    assert f"{folder}/y=2020/0.parquet skipped: y == 2021 is true of no row: by its folders y is 2020" in told
+    assert f"{folder}/y=2020/0.parquet skipped: y == 2021 is true for no row: by its folders y is 2020" in told
 
 
 def test_invalid_name_or_type_in_a_filter_is_an_error_without_files(tmp_path: Path) -> None:

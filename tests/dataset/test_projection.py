@@ -115,7 +115,7 @@ def test_invalid_columns_are_rejected() -> None:
         pqext.read_table(FILE, ["n", ("n", field)])
     with pytest.raises(TypeError, match="columns are names"):
         pqext.scan(FILE, [3])
-    with pytest.raises(TypeError, match="a column's name is a string"):
+    with pytest.raises(TypeError, match="a column name must be a string"):
         pqext.scan(FILE, [(3, field)])
     with pytest.raises(TypeError, match="not a VARIANT"):
         pqext.read_table(FILE, [col("n").variant("$.id", "int64")])

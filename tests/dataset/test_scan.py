@@ -107,9 +107,9 @@ def test_plan_states_what_is_read_and_why_the_rest_is_not(folder: Path) -> None:
     first, second = tasks
     assert (first.kept_row_groups, first.total, first.rows_kept, first.rows_total) == ((1, 2), 5, 20, 50)
     assert first.reasons == {
-        0: "a >= 15 is true of no row: values lie between 0 and 9",
-        3: "a < 22 is true of no row: values lie between 30 and 39",
-        4: "a < 22 is true of no row: values lie between 40 and 49",
+        0: "a >= 15 is true for no row: values lie between 0 and 9",
+        3: "a < 22 is true for no row: values lie between 30 and 39",
+        4: "a < 22 is true for no row: values lie between 40 and 49",
     }
     assert (second.kept_row_groups, second.bytes_kept) == ((), 0)
     chunks = [
@@ -148,7 +148,7 @@ def test_explanation_is_readable_text(folder: Path) -> None:
     )
     assert text.startswith(head)
     assert f"{folder / 'part-0.parquet'}: 0 of 5 row groups" in text
-    assert "  row group 3 skipped: a > 90 is true of no row: values lie between 80 and 89" in text
+    assert "  row group 3 skipped: a > 90 is true for no row: values lie between 80 and 89" in text
     assert "filter: none" in scan(folder).explain()
 
 

@@ -112,5 +112,5 @@ def test_length_of_log_lines_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     with (tmp_path / FOLDER / "10").open("wb") as file:
         file.write(b"v1\n")
         file.truncate(1 << 40)  # zeros without end, which take no space
-    with pytest.raises(LimitError, match=r"a line of a list has 1,048,576 bytes.*10"):
+    with pytest.raises(LimitError, match=r"a line of the manifest has 1,048,576 bytes.*10"):
         seen(tmp_path)

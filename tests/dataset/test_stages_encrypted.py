@@ -46,7 +46,7 @@ def test_missing_keys_are_reported_when_their_columns_are_read() -> None:
     found = pqext.read_table(data, ["l"], col("n") == 7, decryption=partly)
     assert found.equals(oracle(col("n") == 7).select(["l"]))
     for columns, filter in ((["l"], col("k") == 7), (["s"], col("n") == 7), (["n"], col("t.b.c") == "7")):
-        with pytest.raises(pqext.EncryptionError, match="its key was not given"):
+        with pytest.raises(pqext.EncryptionError, match="its key was not passed"):
             pqext.read_table(data, columns, filter, decryption=partly)
 
 

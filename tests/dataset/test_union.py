@@ -204,7 +204,7 @@ def test_file_without_the_filter_column_is_pruned(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [3, 4], "b": ["x", None]}), tmp_path / "2.parquet")
     found = pqext.scan(tmp_path, schema="union")
     first, second = found.filter(col("b") == "x").plan()
-    assert first.prune_reason == "b == 'x' is true of no row: the file lacks 'b'"
+    assert first.prune_reason == "b == 'x' is true for no row: the file lacks 'b'"
     assert second.rows_kept == 2
     assert found.filter(col("b").is_null()).to_table()["a"].to_pylist() == [1, 2, 4]
     assert found.filter(col("b").is_null()).plan()[0].rows_kept == 2

@@ -79,9 +79,9 @@ def test_rows_match_the_condition_on_the_cast_value(file: bytes, condition: Any,
 
 @pytest.mark.parametrize("type", ["array<int>", "struct<n: int>", "map<string, int>"])
 def test_nested_values_do_not_compare(file: bytes, type: str) -> None:
-    with pytest.raises(TypeError, match="does not compare with literals, only with null"):
+    with pytest.raises(TypeError, match="can only be compared with null"):
         scan(file, ["row"], col("v").variant("$", type) > 5).to_table()
-    with pytest.raises(ValueError, match="no value of a variant casts"):
+    with pytest.raises(ValueError, match="variant values cannot be cast"):
         col("v").variant("$", pa.duration("s"))
 
 

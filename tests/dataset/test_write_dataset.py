@@ -147,7 +147,7 @@ def test_reserved_null_text_is_rejected(tmp_path: Path) -> None:
     by_kind = ds.partitioning(pa.schema([("kind", pa.string())]), flavor="hive")
     ds.write_dataset(data, tmp_path / "peer", format="parquet", partitioning=by_kind)
     assert ds.dataset(tmp_path / "peer", partitioning=by_kind).to_table()["kind"].to_pylist() == [None, None]
-    with pytest.raises(UnsupportedError, match=r"names the folder of null.*another text \[column kind\]"):
+    with pytest.raises(UnsupportedError, match=r"is the folder name of null.*another value \[column kind\]"):
         pqext.write_dataset(data, tmp_path / "out", "kind")
     assert not (tmp_path / "out").exists()
 
@@ -266,7 +266,7 @@ def test_appended_files_must_match(tmp_path: Path) -> None:
     for data, by, message in (
         (TABLE.drop_columns("text"), "kind", "lacks text.*nothing was written"),
         (TABLE.set_column(0, "id", TABLE["id"].cast(pa.string())), "kind", "'id' is int64.*and string in the data"),
-        (TABLE, "day", "has folders by kind, and partition_by names day"),
+        (TABLE, "day", "has folders by kind, but partition_by names day"),
         (TABLE, (), "has folders by kind, and files with kind in them"),
     ):
         with pytest.raises(ValueError, match=message) as caught:

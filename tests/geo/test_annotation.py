@@ -252,7 +252,7 @@ class TestOptions:
         own = pyproj.CRS("EPSG:5070").to_json()
         far = pa.table({"g": geo.from_points([1e6], [2e6])})
         field = types.mark(pa.field("g", pa.binary()), GeospatialType("projjson:albers"))
-        with pytest.warns(UserWarning, match="'projjson:albers' is not known"):
+        with pytest.warns(UserWarning, match="'projjson:albers' is unknown"):
             data = written(far.cast(pa.schema([field])))
         crs = types.type_of(opened(data).arrow_schema.field("g"))
         assert crs == GeospatialType("projjson:albers")
@@ -265,7 +265,7 @@ class TestOptions:
                 warnings.simplefilter("always")
                 table = pqext.read_table(data, properties=properties)
             assert types.type_of(table.schema.field("g")) == GeospatialType(expected)
-            assert {"'projjson:albers' is not known" in str(one.message) for one in warned} == (
+            assert {"'projjson:albers' is unknown" in str(one.message) for one in warned} == (
                 {True} if expected.startswith("projjson") else set()
             )
             assert table["g"].to_pylist() == far["g"].to_pylist()

@@ -114,7 +114,7 @@ def test_covering_coexists_with_an_inferred_variant() -> None:
 @pytest.mark.spec("geo.covering.name")
 @pytest.mark.parametrize("covering", ["id", "g", "last"])
 def test_existing_name_is_rejected(covering: str) -> None:
-    with pytest.raises(ValueError, match=f"column '{covering}', which 'g' is to get, already exists"):
+    with pytest.raises(ValueError, match=f"column '{covering}', computed from 'g', already exists"):
         written(table(), covering)
 
 

@@ -182,10 +182,10 @@ def test_crs_with_invalid_utf8_is_rejected_on_write_and_unmarked_on_read() -> No
 ])  # fmt: skip
 def test_unknown_crs_is_rejected_on_write(name: str, reason: str) -> None:
     table = pa.table([from_points([1.0], [2.0])], ["g"])
-    with pytest.raises(GeometryError, match=rf"is not known.*{re.escape(reason)}.*column g"):
+    with pytest.raises(GeometryError, match=rf"is unknown.*{re.escape(reason)}.*column g"):
         pqext.write_table(table, io.BytesIO(), geometry={"g": name})
     if not name.startswith("projjson"):
-        with pytest.raises(GeometryError, match="is not known"):
+        with pytest.raises(GeometryError, match="is unknown"):
             geometry_field("g", name)
 
 
@@ -235,22 +235,22 @@ def test_notations_of_other_writers_are_read(name: str) -> None:
 @pytest.mark.spec("geo.crs.custom")
 @pytest.mark.parametrize("name", ["nonsense", "nobody:knows", "projjson:missing", '{"type": "GeographicCRS"}'])
 def test_unknown_crs_of_a_file_warns_on_read(name: str) -> None:
-    with pytest.warns(AnnotationWarning, match="column g: the CRS .* is not known"):
+    with pytest.warns(AnnotationWarning, match="column g: the CRS .* is unknown"):
         table = pqext.read_table(with_crs(name))
-    with pytest.warns(AnnotationWarning, match="column 'g': the CRS .* is not known; the frame has none"):
+    with pytest.warns(AnnotationWarning, match="column 'g': the CRS .* is unknown, so the frame has no CRS"):
         assert to_geopandas(table).crs is None
 
 
 def test_unknown_authority_code_warns_in_geopandas() -> None:
     table = pqext.read_table(with_crs("EPSG:99999999"))
-    with pytest.warns(AnnotationWarning, match="column 'g': the CRS 'EPSG:99999999' is not known"):
+    with pytest.warns(AnnotationWarning, match="column 'g': the CRS 'EPSG:99999999' is unknown"):
         assert to_geopandas(table).crs is None
 
 
 @pytest.mark.spec("geo.crs.srid")
 def test_srid_unknown_to_epsg_is_written_with_a_warning() -> None:
     table = pa.table([from_points([1.0], [2.0])], ["g"])
-    with pytest.warns(UserWarning, match="'srid:7' is not known"):
+    with pytest.warns(UserWarning, match="'srid:7' is unknown"):
         pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:7"})
     pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:0"})
 

@@ -112,7 +112,7 @@ class TestFiles:
         found = geo.read_geopandas(path, filter=pqext.col("id") > 1, bbox=(0, 0, 5, 5), geometry="geometry")
         assert found["id"].tolist() == [3]
         assert geo.read_geopandas(path, filter=[("id", "==", 2)])["id"].tolist() == [2]
-        with pytest.raises(ValueError, match=r"no geometry column 'id'; there is 'other', 'geometry'"):
+        with pytest.raises(ValueError, match=r"no geometry column 'id'; the geometry columns are 'other', 'geometry'"):
             geo.read_geopandas(path, geometry="id")
 
     @pytest.mark.parametrize("crs", [4326, 3857])

@@ -213,7 +213,7 @@ def test_invalid_values_are_named_with_their_row() -> None:
     open_ring = pa.array([[[{"x": float(i), "y": float(i * i)} for i in range(4)]]])
     with pytest.raises(GeometryError, match="row 0"):
         written(marked(open_ring, "geoarrow.polygon"))
-    with pytest.raises(GeometryError, match=r"geoarrow\.wkt is text"):
+    with pytest.raises(GeometryError, match=r"geoarrow.wkt must be text"):
         written(marked(pa.array([1]), "geoarrow.wkt"))
     with pytest.raises(TypeError, match="from_geoarrow"):
         geo.bounds(open_ring)

@@ -77,7 +77,7 @@ def test_tables_with_a_covering_are_rewritten_as_version_1_1(tmp_path: Path) -> 
     assert len(geopandas.read_parquet(tmp_path / "moved", bbox=(45, 0, 65, 9))) == 2
     assert not pqext.verify(tmp_path / "second").faults + pqext.verify(tmp_path / "moved").faults
     table = pa.table([POINTS, POINTS], ["g", "g_bbox"])
-    with pytest.raises(ValueError, match="'g_bbox', which 'g' is to get, already exists"):
+    with pytest.raises(ValueError, match="'g_bbox', computed from 'g', already exists"):
         pqext.write_table(table, tmp_path / "third", geoparquet="1.1")
 
 
@@ -87,7 +87,7 @@ def test_data_under_the_name_of_a_covering_is_not_overwritten(data: pa.Array, tm
     table = whole()
     other = table.set_column(table.schema.get_field_index("g_bbox"), "g_bbox", data)
     for options in ({"geoparquet": "1.1"}, {"geometry": {"g": {"covering": True}}}):
-        with pytest.raises(ValueError, match="'g_bbox', which 'g' is to get, already exists"):
+        with pytest.raises(ValueError, match="'g_bbox', computed from 'g', already exists"):
             pqext.write_table(other, tmp_path / "file", **options)
     pqext.write_table(other, tmp_path / "file", geometry={"g": {"covering": "box"}})
     assert pq.read_table(tmp_path / "file")["g_bbox"].to_pylist() == data.to_pylist()

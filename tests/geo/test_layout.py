@@ -185,7 +185,7 @@ def test_invalid_arguments_are_rejected() -> None:
     for wrong in ((1.0,), "1", True):
         with pytest.raises(TypeError, match="share of the extent"):
             geo.explain_layout(sink, query=wrong)  # type: ignore[arg-type]
-    with pytest.raises(KeyError, match="'g'; the geometries are geom"):
+    with pytest.raises(KeyError, match="'g'; the geometry columns are geom"):
         geo.explain_layout(sink, "g")
     with pytest.raises(ValueError, match="'n' is not a geometry"):
         geo.explain_layout(sink, "n")

@@ -92,5 +92,5 @@ def test_similar_names_are_suggested() -> None:
     assert geo.from_wkt(["POINT (1 3)", "POINT (2 4)"]).equals(POINTS)
     with pytest.raises(TypeError, match="an Arrow array of text or a list of texts, not str"):
         geo.from_wkt("POINT (1 2)")
-    with pytest.raises(TypeError, match=r"BoundingBox\(xmin, xmax, ymin, ymax\), not of type tuple"):
+    with pytest.raises(TypeError, match=r"BoundingBox\(xmin, xmax, ymin, ymax\), not tuple"):
         geo.hilbert_index([1.0], [2.0], (0, 0, 3, 3))  # type: ignore[arg-type]

@@ -68,7 +68,7 @@ def test_unset_fields_of_a_file_use_the_defaults() -> None:
 def test_unknown_algorithm_is_rejected() -> None:
     with pytest.raises(GeometryError, match="unknown edge interpolation algorithm 9"):
         GeospatialType.from_logical_type(LogicalType(GEOGRAPHY=GeographyType(algorithm=9)))
-    with pytest.raises(GeometryError, match="edges are one of planar, spherical"):
+    with pytest.raises(GeometryError, match="edges must be one of planar, spherical"):
         geo.geometry_field("g", edges="curved")  # type: ignore[arg-type]
 
 

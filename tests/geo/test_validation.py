@@ -54,7 +54,7 @@ def test_fault_is_raised_on_request_with_its_message() -> None:
 
 @pytest.mark.parametrize("arguments", [{"on_fault": "explode"}, {"on_fault": None}])
 def test_invalid_arguments_are_rejected(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="on_fault is 'return' or 'raise'"):
+    with pytest.raises(ValueError, match="on_fault must be 'return' or 'raise'"):
         geo.validate(pa.array([POINT]), **arguments)
     with pytest.raises(ValueError, match="limit must not be negative"):
         geo.find_faults(pa.array([POINT]), limit=-1)

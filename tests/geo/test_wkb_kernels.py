@@ -260,7 +260,7 @@ def test_multi_geometry_contains_only_its_own_type(base: int, part: int) -> None
 
 def test_validation_returns_or_raises_like_that_of_variants() -> None:
     assert geo.validate(binary([None, point(1, 1)])) is None
-    with pytest.raises(ValueError, match="on_fault is 'return' or 'raise', not 'ignore'"):
+    with pytest.raises(ValueError, match="on_fault must be 'return' or 'raise', not 'ignore'"):
         geo.validate(binary([]), on_fault="ignore")
 
 

@@ -155,7 +155,7 @@ def test_large_files_are_inspected_by_a_sample_of_chunks(monkeypatch: pytest.Mon
     monkeypatch.setattr(parts, "MAX_CHUNKS", 4)
     found = layout(written())
     assert {part.row_group for part in found.parts} == {None, 0}
-    assert any(note.startswith("Not looked at") and note.endswith(": 2 row groups") for note in found.notes)
+    assert any(note.startswith("Omitted or only partly") and note.endswith(": 2 row groups") for note in found.notes)
     monkeypatch.setattr(parts, "MAX_CHUNKS", 2)
     assert {part.column for part in layout(written()).parts} == {None, 0, 1}
     monkeypatch.undo()

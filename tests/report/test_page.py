@@ -158,7 +158,7 @@ def test_schema_and_footer_of_a_file_are_displayed() -> None:
 def test_empty_answer_is_reported_in_words() -> None:
     base = report()
     page = Page(render(replace(base, questions=(replace(base.questions[0], rows=(), num_rows=0),))))
-    assert "No row of the data answers this." in page.text
+    assert "No row matches." in page.text
 
 
 def test_scale_labels_do_not_overlap_each_other_or_the_edges() -> None:

@@ -189,5 +189,5 @@ def test_index_with_invalid_parameters_is_not_used(table: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("given", [3, b"store", object()])
 def test_folder_that_is_not_a_store_is_rejected(table: Path, given: Any) -> None:
-    with pytest.raises(TypeError, match="skipping is a data-skipping store or its path"):
+    with pytest.raises(TypeError, match="skipping must be a data-skipping store or its path"):
         pqext.scan(table, skipping=given)

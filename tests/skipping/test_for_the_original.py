@@ -75,7 +75,7 @@ def test_paths_round_trip_through_names(path: tuple[str, ...]) -> None:
 @pytest.mark.spec("store.index.dots")
 @pytest.mark.parametrize("name", ["`a", "a`b", "`a`b", "`a`.", "``"])
 def test_unmatched_backquotes_name_no_column(name: str) -> None:
-    with pytest.raises(ValueError, match="unmatched back quotes"):
+    with pytest.raises(ValueError, match="unmatched backticks"):
         path_of(name)
 
 

@@ -86,8 +86,8 @@ def test_corrupt_stream_is_read_or_rejected(data: st.DataObject) -> None:
 LONG_FIELD = b"L" + utf("f") + b"t" + utf("LF;")
 HOSTILE = {
     "no stream": (b"PAR1....", CorruptFileError, "not a serialised Java object"),
-    "nothing of its own": (HEADER + b"s" + described("A", 2), UnsupportedError, "writes bytes of its own"),
-    "null": (HEADER + b"p", UnsupportedError, "writes bytes of its own"),
+    "nothing of its own": (HEADER + b"s" + described("A", 2), UnsupportedError, "has no custom serialised data"),
+    "null": (HEADER + b"p", UnsupportedError, "has no custom serialised data"),
     "forward reference": (HEADER + b"q\x00\x7e\x00\x05", CorruptFileError, "has no preceding target"),
     "class of itself": (
         HEADER + b"s" + described("A", 2, (), b"q\x00\x7e\x00\x00"),
@@ -102,7 +102,7 @@ HOSTILE = {
         CorruptFileError,
         "not the name of a class",
     ),
-    "externalizable": (HEADER + b"s" + described("A", 4), UnsupportedError, "form of their own"),
+    "externalizable": (HEADER + b"s" + described("A", 4), UnsupportedError, "use custom serialisation"),
     "proxy": (HEADER + b"s\x7d", UnsupportedError, "instead of a class description"),
     "huge block": (HEADER + b"s" + described("A", 3) + b"z\xff\xff\xff\xff", CorruptFileError, "cut off"),
     "small blocks": (HEADER + b"s" + described("A", 3) + b"w\x00" * 9999 + b"x", UnsupportedError, "small blocks"),

@@ -79,7 +79,7 @@ def test_excluded_files_are_not_opened(tmp_path: Path, store: Path) -> None:
     assert metrics is not None
     assert metrics.files == 1
     assert "skips by skipping store: 1 file" in scan.explain()
-    assert "c > 50 is true of no row, by the index minmax of c" in scan.explain()
+    assert "c > 50 is true for no row, by the index minmax of c" in scan.explain()
 
 
 def test_unknown_column_is_an_error_even_if_every_file_is_excluded(tmp_path: Path, store: Path) -> None:

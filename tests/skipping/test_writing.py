@@ -109,7 +109,7 @@ def test_encrypted_part_is_encrypted_as_its_metadata_states(tmp_path: Path, plai
     with pytest.raises(EncryptionError, match=bloom):
         read_parts([path], decryption=lacking)
     assert read_parts([path], [minmax, values], lacking).table.column_names == ["obj_name", minmax, values]
-    with pytest.raises(EncryptionError, match="key was not given") as refused:
+    with pytest.raises(EncryptionError, match="key was not passed") as refused:
         read_parts([path], [values])
     assert not any(key in str(refused.value).encode() for key in KEYS.values())
     if plaintext:

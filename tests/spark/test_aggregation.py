@@ -176,10 +176,10 @@ def test_extremes_and_counts_use_metadata_if_conclusive(spark: Any, folder: Path
     [
         ({"n": "median"}, (), ValueError, "unknown function 'median'"),
         ({"n": "summ"}, (), ValueError, "did you mean 'sum'"),
-        ({"n": "sum"}, (), ValueError, r"sum is of a column"),
+        ({"n": "sum"}, (), ValueError, r"sum needs a column"),
         ({"n": ("sum", "i8", "d9")}, (), TypeError, "a pair of a function and a column"),
-        ({}, (), TypeError, "agg is a mapping"),
-        ("count", (), TypeError, "agg is a mapping"),
+        ({}, (), TypeError, "agg must map"),
+        ("count", (), TypeError, "agg must map"),
         ({"word": "count"}, ("word",), ValueError, "named twice"),
         ({"n": ("sum", col("i8") > 5)}, (), TypeError, "columns are names"),
         ({"n": ("sum", "word")}, (), PySparkException, "sum is not defined for column 'word' of type string"),

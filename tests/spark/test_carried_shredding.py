@@ -231,11 +231,11 @@ def test_invalid_choice_fails_on_the_driver(documents: Any, nested: Any) -> None
     for schema, error in (({"v": "a INTT"}, ValueError), ({"v": 7}, TypeError), ({"v": {"coerce": "x"}}, ValueError)):
         with pytest.raises(error):
             shred_variant(documents, schema)
-    with pytest.raises(ValueError, match="infer is 'file' or 'once', not 'always'"):
+    with pytest.raises(ValueError, match="infer must be 'file' or 'once', not 'always'"):
         shred_variant(documents, {"v": "infer"}, infer="always")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"column 's' is struct<.*>, not VARIANT; its VARIANTs are s\.w, s\.x"):
         shred_variant(nested, {"s": "a INT"})
-    with pytest.raises(ValueError, match=r"no column 'l\.element'; there are s, l, m, s\.w, s\.x, l\.list\.element"):
+    with pytest.raises(ValueError, match=r"column 'l\.element'; the columns are s, l, m, s\.w, s\.x, l\.list\.element"):
         shred_variant(nested, {"l.element": "a INT"})
     with pytest.raises(ValueError, match="several columns are named 'id': drop or rename"):
         shred_variant(documents.join(documents.select("id"), F.lit(True)), {"v": "a INT"})

@@ -199,7 +199,7 @@ def test_system_error_after_the_decision_is_completed_later(
         changed.setattr(commit, "_remove", refuse)
         with pytest.raises(PermissionError, match="not yours") as caught:
             commit.commit(base, JOB, NAMES, overwrite=True)
-        assert "the save is decided, and pqext reads its rows" in caught.value.__notes__[0]
+        assert "the save is committed, and pqext reads its rows" in caught.value.__notes__[0]
         commit.abort(base, JOB)
         assert rows(base) == NEW
     assert rows_of_others(base) == OLD + NEW

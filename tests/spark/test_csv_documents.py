@@ -85,20 +85,20 @@ def test_invalid_csv_is_reported_with_its_row(tmp_path: Path) -> None:
         with pytest.raises(LimitError, match="is longer than 50 bytes"):
             read(f"id,doc\n1,{'x' * 500}\n")
     for wrong, message in (
-        ({"delimeter": ";"}, "did you mean 'delimiter'"), ({"quote": "''"}, "quote is one ASCII character"),
+        ({"delimeter": ";"}, "did you mean 'delimiter'"), ({"quote": "''"}, "quote must be one ASCII character"),
         ({"delimiter": "\n"}, "except line breaks"), ({"escape": "\0"}, "except line breaks"),
         ({"quote": ","}, "the same"),
         ({"columns": {"a": "array<int>"}}, "CSV fields are not nested"),
-        ({"encoding": "latin-9000"}, "is not known"), ({"skip_rows": -1}, "a number of lines"),
-        ({"comment": "//"}, "comment is one ASCII character"),
+        ({"encoding": "latin-9000"}, "is unknown"), ({"skip_rows": -1}, "a number of lines"),
+        ({"comment": "//"}, "comment must be one ASCII character"),
     ):
         with pytest.raises(ValueError, match=message):
             CsvFormat.parse(wrong, "doc")
     for wrong, message in (
         ({"columns": ["a"]}, "columns maps names to types"),
-        ({"columns": {5: "int"}}, "the name of a column is a string, not 5"),
-        ({"header": []}, "header is a list"), ({"header": "doc"}, "header is a list"), ({"header": ["a", 5]}, "not 5"),
-        ({"null_words": "NA"}, "null_words is a list of strings"), ({"null_words": [None]}, "null_words is a list"),
+        ({"columns": {5: "int"}}, "the name of a column must be a string, not 5"),
+        ({"header": []}, "must be a list"), ({"header": "doc"}, "must be a list"), ({"header": ["a", 5]}, "not 5"),
+        ({"null_words": "NA"}, "null_words must be a list of strings"), ({"null_words": [None]}, "must be a list"),
     ):
         with pytest.raises(TypeError, match=message):
             CsvFormat.parse(wrong, "doc")

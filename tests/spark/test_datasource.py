@@ -254,7 +254,7 @@ def test_filter_without_matches_reads_nothing(spark: Any, quakes: Path, tmp_path
 
 def test_columns_are_selected_by_option_and_misspellings_are_named(spark: Any, quakes: Path) -> None:
     assert read(spark, str(quakes), columns=["geom"]).columns == ["geom"]
-    with pytest.raises(Exception, match="no column 'geo'; there are event, geom"):
+    with pytest.raises(Exception, match="no column 'geo'; the columns are event, geom"):
         read(spark, str(quakes), columns=["geo"]).collect()
     with pytest.raises(AnalysisException, match="unknown option 'colums'; did you mean 'columns'") as caught:
         spark.read.format("pqext").option("colums", "geom").load(str(quakes)).collect()

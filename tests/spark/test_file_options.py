@@ -109,7 +109,7 @@ def test_invalid_file_options_are_rejected(spark: Any, folder: Path, tmp_path: P
     assert spark.read.format("pqext").option("engine", "auto").load(str(folder)).count() == 4
     assert spark.read.format("pqext").option("recursiveFileLookup", "true").load(str(folder)).columns == ["id", "S"]
     refused: Any = (
-        ({"modified_after": "2025-01-01"}, "No file has a time of modification by modified_after=2025-01-01"),
+        ({"modified_after": "2025-01-01"}, "No file has a modification time that matches modified_after=2025-01-01"),
         ({"modified_before": "yesterday"}, "expected a time such as"),
         ({"base_path": str(tmp_path)}, "is not below"),
     )

@@ -35,7 +35,7 @@ def test_append_adds_columns_and_fields_like_spark_schema_merging(spark: Any, tm
     assert sorted(row.number for row in merged.collect() if row.id == 2) == [1.5]
     with pytest.raises(Exception, match="schemas differ"):
         read(spark, path).collect()
-    with pytest.raises(Exception, match="option merge_schema is true or false"):
+    with pytest.raises(Exception, match="option merge_schema must be true or false"):
         narrower.write.format("pqext").mode("append").option("mergeSchema", "yes").save(path)
 
 

@@ -78,7 +78,7 @@ def test_schema_may_only_name_the_columns(spark: Any, tmp_path: Path) -> None:
     assert [row.e is None for row in both] == [True, False]
     plain = spark.read.format("pqext_json")
     for schema in ("a int", "v VARIANT, a INT", "v VARIANT, w VARIANT", "v VARIANT, e STRING"):
-        with pytest.raises(Exception, match=r"the schema has `\w` .* leave schema\(\) out, and take fields"):
+        with pytest.raises(Exception, match=r"the schema has `\w` .* omit schema\(\), and extract fields"):
             plain.schema(schema).load(str(path)).collect()
     with pytest.raises(Exception, match="`other` VARIANT"):
         plain.option("column", "other").schema("v VARIANT").load(str(path)).collect()

@@ -123,11 +123,11 @@ def test_written_files_are_reported(tmp_path: Path) -> None:
         ({"codec": "zstd"}, "unknown option 'codec'; use compression"),
         ({"partition_bye": "k"}, r"unknown option 'partition_bye'; did you mean 'partition_by'\?"),
         ({"partition_overwrite": "dynamic"}, "name their columns in partition_by"),
-        ({"partition_overwrite": "some", "partition_by": "k"}, "partition_overwrite is static or dynamic, not 'some'"),
-        ({"target_file_bytes": "1 MB"}, "target_file_bytes is an integer, not '1 MB'"),
+        ({"partition_overwrite": "some", "partition_by": "k"}, "must be static or dynamic, not 'some'"),
+        ({"target_file_bytes": "1 MB"}, "target_file_bytes must be an integer, not '1 MB'"),
         ({"target_file_bytes": "0"}, "target_file_bytes must be positive"),
         ({"maxRecordsPerFile": "1", "max_records_per_file": "2"}, "max_records_per_file is given twice"),
-        ({"partition_by": '["k", 1]'}, "partition_by is a list of columns"),
+        ({"partition_by": '["k", 1]'}, "partition_by must be a list of columns"),
     ],
 )
 def test_invalid_options_are_rejected_before_a_task_runs(

@@ -75,7 +75,7 @@ def test_mark_survives_spark_operations_on_columns(documents: Any) -> None:
 
 
 def test_value_that_cannot_be_shredded_is_named(documents: Any) -> None:
-    with pytest.raises(ValueError, match="no column 'w'; there are id, v"):
+    with pytest.raises(ValueError, match="no column 'w'; the columns are id, v"):
         shred_variant(documents, {"w": "a INT"})
     with pytest.raises(TypeError, match=r"must map columns to schemas, as in \{'column': ...\}, not a str"):
         shred_variant(documents, "infer")  # type: ignore[arg-type]

@@ -292,7 +292,7 @@ def test_next_job_completes_one_killed_after_its_manifest(
         patch.setattr(multipart.Bucket, "complete", killed)
         with pytest.raises(Killed) as caught:
             target.commit(files, overwrite=False)
-    assert "pqext.spark.clean('s3://bucket/data/out') finishes it" in caught.value.__notes__[0]
+    assert "pqext.spark.clean('s3://bucket/data/out') completes it" in caught.value.__notes__[0]
     assert rows(options) == []
     later.commit(staged(later, OTHER, [3]), overwrite=False)
     assert rows(options) == [1, 2, 3]
@@ -316,7 +316,7 @@ def test_decided_job_with_expired_uploads_names_the_files_to_remove(
         return calls(self, operation, key, **more)
 
     monkeypatch.setattr(multipart.Bucket, "call", call)
-    with pytest.raises(CorruptFileError, match=rf"job {OTHER} was decided and cannot be finished.*remove this note"):
+    with pytest.raises(CorruptFileError, match=rf"job {OTHER} was committed but cannot be completed.*this record"):
         later.commit(staged(later, "c" * 32, [3]), overwrite=True)
     assert rows(options) == [1]
 
@@ -338,7 +338,7 @@ def test_data_that_conflicts_with_the_folder_is_rejected(options: dict[str, Any]
     pqext.write_table(pa.table({"y": [1]}), empty)
     with pytest.raises(ValueError, match=r"the data frame.* nothing was written"):
         target.check(False, append_check(lambda: empty.getvalue().to_pybytes(), ("k",)))
-    with pytest.raises(ValueError, match="has folders by k, and partition_by names j"):
+    with pytest.raises(ValueError, match="has folders by k, but partition_by names j"):
         target.check(False, append_check(empty.getvalue().to_pybytes, ("j",)))
     target._bucket.put("data/out/notes.txt", b"mine")
     with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt is not named as a Parquet file"):

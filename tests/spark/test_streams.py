@@ -213,7 +213,7 @@ def test_remains_of_a_dead_run_are_cleaned(target: dict[str, str], monkeypatch: 
 
 def test_invalid_stream_options_are_rejected(tmp_path: Path) -> None:
     for option in ("partition_overwrite", "summary_path"):
-        with pytest.raises(ValueError, match=f"option {option} is for saves"):
+        with pytest.raises(ValueError, match=f"option {option} applies to saves"):
             StreamSink({"path": str(tmp_path), option: "static"}, SCHEMA, False)
     options = {"path": str(tmp_path)}
     run(options, 0, [1], "a")

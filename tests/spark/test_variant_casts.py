@@ -234,7 +234,7 @@ def test_paths_rejected_by_spark_are_invalid(frame: Any, path: str) -> None:
 
 
 def test_star_is_a_wildcard_but_a_name_in_spark() -> None:
-    with pytest.raises(ValueError, match=r"variant\.explode follows it; a field of that name is \['\*'\]"):
+    with pytest.raises(ValueError, match=r"use variant.explode; a field of that name is \['\*'\]"):
         as_path("$.*")
 
 

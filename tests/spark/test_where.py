@@ -202,14 +202,14 @@ def test_original_read_and_its_options_are_unchanged(spark: Any, path: str, tmp_
     assert [row.id for row in second.collect()] == [4, 5, 6, 7]
     assert read_metrics(str(tmp_path)).row_groups == 1
     assert first.count() == 8
-    with pytest.raises(ValueError, match="no column 'f64'; there are id, i8"):
+    with pytest.raises(ValueError, match="no column 'f64'; the columns are id, i8"):
         where(first, col("f64") > 1)
 
 
 @pytest.mark.parametrize(
     ("question", "text"),
     [
-        (col("i64") == "5", "column i64 holds integer values, which do not compare with '5'"),
+        (col("i64") == "5", "column i64 holds integer values, which cannot be compared with '5'"),
         (col("text") == 5, "column text holds string values"),
         (col("day") <= "2024-1-1", "column day holds date values"),
         (col("at") <= NOON, "column at holds timestamp in UTC values, .* without timezone"),

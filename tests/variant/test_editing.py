@@ -177,7 +177,7 @@ def test_invalid_edits_are_rejected() -> None:
         variant.set(rows_of(), "$.b[*]", 1)
     with pytest.raises(ValueError, match="2 values for 6 variants"):
         variant.set(rows_of(), "$.a", pa.array([1, 2]))
-    with pytest.raises(TypeError, match="a set has no variant form"):
+    with pytest.raises(TypeError, match="a set cannot be represented as a variant"):
         variant.set(rows_of(), "$.a", {1})
     with pytest.raises(VariantError, match="nested too deeply"):
         variant.set(variant.from_python([{}]), ["a"] * 1001, 1)

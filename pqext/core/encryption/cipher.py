@@ -107,7 +107,7 @@ def module_length(prefix: Bytes, left: int, most: int) -> int:
     length = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES].tobytes(), "little")
     if not LENGTH_BYTES + NONCE_BYTES <= length <= min(left, most):
         raise EncryptionError(
-            f"an encrypted module declares {length - LENGTH_BYTES} bytes where {max(left - LENGTH_BYTES, 0)} "
+            f"an encrypted module declares {length - LENGTH_BYTES} bytes, but only {max(left - LENGTH_BYTES, 0)} "
             "are left: the file is damaged, or the column is not encrypted as its metadata says"
         )
     return length

@@ -28,7 +28,9 @@ def open_encrypted(
         decryptor = FileDecryptor(crypto.encryption_algorithm, crypto.key_metadata, decryption, path)
         left = len(raw) - end
         if module_length(raw[end:], left, left) != left:
-            raise EncryptionError("the encrypted footer does not end where the file's last bytes say")
+            raise EncryptionError(
+                "the length of the encrypted footer does not match the footer length at the end of the file"
+            )
         return decryptor.decrypt_footer(raw[end:]), decryptor
     except (EncryptionError, UnsupportedError) as error:
         error.locate(path=path, offset=offset + end)
@@ -60,4 +62,4 @@ def check_plaintext(
 
 def no_decryptor(column: str) -> CorruptFileError:
     """The error of a column that is said to be encrypted in a file that is not."""
-    return CorruptFileError("a column is encrypted in a file that names no encryption algorithm", column=column)
+    return CorruptFileError("a column is encrypted, but the file states no encryption algorithm", column=column)

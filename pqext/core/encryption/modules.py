@@ -65,13 +65,13 @@ class FileAad:
         ordinals = _ordinal(row_group, "row groups") + _ordinal(column, "columns")
         if module.has_page_ordinal:
             if page is None:
-                raise ValueError(f"a {module.text} has an ordinal")
+                raise ValueError(f"a {module.text} needs the ordinal of its page")
             ordinals += _ordinal(page, "pages in a column chunk")
         return self.prefix + self.file_unique + bytes([module]) + ordinals
 
 
 def _ordinal(value: int, parts: str) -> bytes:
     if not 0 <= value <= ORDINAL_MAX:
-        raise EncryptionError(f"ordinal {value}: an encrypted file can have {ORDINAL_MAX} {parts}, whose ordinals are "
-                              "16-bit numbers")
+        raise EncryptionError(f"ordinal {value}: an encrypted file can have at most {ORDINAL_MAX} {parts}, because "
+                              "ordinals have 16 bits")
     return value.to_bytes(2, "little")

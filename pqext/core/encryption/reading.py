@@ -105,13 +105,13 @@ class FileDecryptor:
         stored = self.algorithm.aad_prefix or None
         if stored is None and expected is None and self.algorithm.prefix_is_supplied:
             raise MissingPrefixError(
-                "the file's AAD prefix is not stored in it; supply it as FileDecryption.aad_prefix"
+                "the file does not store its AAD prefix; pass FileDecryption(aad_prefix=...)"
             )
         if expected and stored is None and not self.algorithm.prefix_is_supplied:
-            raise EncryptionError(f"the file was written without an AAD prefix, and {expected!r} is expected: "
+            raise EncryptionError(f"the file was written without an AAD prefix, but {expected!r} is expected: "
                                   "it may be another file")
         if expected is not None and stored is not None and expected != stored:
-            raise EncryptionError(f"the file's AAD prefix is {stored!r}, and {expected!r} is expected: "
+            raise EncryptionError(f"the file's AAD prefix is {stored!r}, but {expected!r} is expected: "
                                   "it is another file")
         return FileAad(expected or stored or b"", self.algorithm.file_unique)
 
@@ -120,7 +120,7 @@ class FileDecryptor:
         key = self.footer_key
         if key is None:
             raise MissingKeyError(
-                "the footer is encrypted and its key was not given: pass "
+                "the footer is encrypted, but its key was not passed: pass "
                 "decryption=FileDecryption(footer_key=...) or one with a key_retriever"
             )
         try:
@@ -195,7 +195,7 @@ class FileDecryptor:
             uses_footer_key = chunk.crypto_metadata.ENCRYPTION_WITH_FOOTER_KEY is not None
             missing = "footer_key=..." if uses_footer_key else f"column_keys={{{path!r}: ...}}"
             raise MissingKeyError(
-                "the column is encrypted and its key was not given: pass "
+                "the column is encrypted, but its key was not passed: pass "
                 f"decryption=FileDecryption({missing}) or one with a key_retriever, or omit the column",
                 column=path,
             )
@@ -223,7 +223,8 @@ class FileDecryptor:
             if self.authentic:
                 return None
             raise EncryptionError(
-                "the metadata of an encrypted column is not encrypted, and the footer that holds it is not verified",
+                "the metadata of an encrypted column is not encrypted, and its footer is not verified; pass the footer "
+                "key too",
                 column=path,
             )
         try:
@@ -262,6 +263,6 @@ def not_encrypted(decryption: FileDecryption | None) -> None:
     """Raise ``EncryptionError`` when the reader expects encrypted files and this one is not."""
     if decryption is not None and not decryption.plaintext_files_allowed:
         raise EncryptionError(
-            "the file is not encrypted, and keys were given: it may be another file than the one expected; "
-            "FileDecryption(plaintext_files_allowed=True) reads it all the same"
+            "the file is not encrypted, but keys were passed: it may not be the expected file; "
+            "FileDecryption(plaintext_files_allowed=True) reads it anyway"
         )

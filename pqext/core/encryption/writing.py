@@ -66,7 +66,7 @@ class FileEncryptor:
         self._footer_key = self._cipher(encryption.footer_key)
         self._columns = [self._key_of(leaf.dotted, self._sources.get(leaf.path[0])) for leaf in schema.leaves]
         if len(self._columns) > ORDINAL_MAX:
-            raise EncryptionError(f"an encrypted file can have {ORDINAL_MAX} columns, not {len(self._columns)}")
+            raise EncryptionError(f"an encrypted file can have at most {ORDINAL_MAX} columns, not {len(self._columns)}")
         self._paths = [leaf.path for leaf in schema.leaves]
         prefixes = {".".join(path[:end]) for path in self._paths for end in range(1, len(path) + 1)}
         for path in encryption.column_keys:
@@ -90,7 +90,7 @@ class FileEncryptor:
         """
         if row_group >= ORDINAL_MAX:
             raise EncryptionError(
-                f"an encrypted file can have {ORDINAL_MAX} row groups; write larger ones (row_group_rows, "
+                f"an encrypted file can have at most {ORDINAL_MAX} row groups; write larger ones (row_group_rows, "
                 "row_group_bytes) or several files"
             )
         choice = self._columns[column]
@@ -121,7 +121,7 @@ class FileEncryptor:
             raise ValueError("a column chunk has no metadata")
         if chunk.unknown and not self.footer_is_encrypted:
             raise EncryptionError(
-                "the chunk of an encrypted column has an extension, which a plaintext footer would show: "
+                "the chunk of an encrypted column has an extension, which a plaintext footer would expose: "
                 "put it on the column's metadata instead",
                 column=".".join(self._paths[column]),
             )

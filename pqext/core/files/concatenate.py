@@ -67,7 +67,7 @@ def concatenate(
                 job.append(opened, sink)
         metadata = job.finish(sink)
         if metadata.num_rows >= 1 << 63:
-            raise CorruptFileError(f"the files state {metadata.num_rows} rows together, more than a footer can state")
+            raise CorruptFileError(f"the files state {metadata.num_rows} rows in total, more than a footer can record")
         sink.write(serialise_footer(metadata))
     return metadata.num_rows
 
@@ -95,7 +95,7 @@ class _Concatenation:
         if self._unknown != "keep" and any(_unknown(struct) for struct in _all(metadata)):
             if self._unknown == "reject":
                 raise UnsupportedError(
-                    "the metadata has an extension or a field that is not known, which might hold offsets: "
+                    "the metadata has an extension or an unknown field, which may contain offsets: "
                     'pass extensions="drop" or extensions="keep"',
                     feature="concatenating extensions", path=source.path,
                 )
@@ -171,7 +171,7 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
         starts = [at for at in (about.data_page_offset, about.dictionary_page_offset) if at]
         begin, length = min(starts, default=len(MAGIC)), about.total_compressed_size
         if begin < len(MAGIC) or length < 0 or begin + length > footer.offset:
-            raise CorruptFileError(f"a column chunk of {length} bytes at {begin} leaves the data of its file")
+            raise CorruptFileError(f"a column chunk of {length} bytes at {begin} is outside the data of its file")
         data.append(begin + length)
         if about.bloom_filter_offset is not None:
             data.append(about.bloom_filter_offset + (about.bloom_filter_length or 1))
@@ -183,7 +183,7 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
 def _moved(offset: int, shift: int, end: int) -> int:
     """``offset``, which must be before ``end``, in the new file; a negative one is unset and stays unchanged."""
     if offset > end:
-        raise CorruptFileError(f"the offset {offset} leaves the data of its file, which end at {end}")
+        raise CorruptFileError(f"the offset {offset} is outside the data of its file, which end at {end}")
     return offset + shift if offset > 0 else offset
 
 

@@ -32,7 +32,7 @@ def verify_file_set(
     """
     requested = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
     if len(set(requested)) != len(requested) or b"" in requested:
-        raise ValueError("prefixes must differ from each other, and none may be empty")
+        raise ValueError("prefixes must be distinct and not empty")
     result: dict[bytes, Any] = {}
     faults: list[str] = []
     hidden: list[tuple[str, Any]] = []
@@ -45,7 +45,7 @@ def verify_file_set(
         if footer.decryptor is None:
             raise EncryptionError("it is not encrypted")
         if not footer.decryptor.authentic:
-            raise EncryptionError("nothing proves its AAD prefix without its footer key")
+            raise EncryptionError("its AAD prefix cannot be verified without its footer key")
         return footer.decryptor.aad.prefix
 
     for position, source in enumerate(sources):
@@ -63,7 +63,7 @@ def verify_file_set(
         elif prefix in requested:
             result[prefix] = source
         else:
-            faults.append(f"{name}: its AAD prefix {prefix!r} is not one of the set's")
+            faults.append(f"{name}: its AAD prefix {prefix!r} does not belong to the set")
     for name, source in hidden:
         for prefix in [item for item in requested if item not in result]:
             try:
@@ -73,8 +73,8 @@ def verify_file_set(
             result[prefix] = source
             break
         else:
-            faults.append(f"{name}: none of the AAD prefixes that are left is its own")
+            faults.append(f"{name}: none of the remaining AAD prefixes matches")
     faults += [f"no file has the AAD prefix {prefix!r}" for prefix in requested if prefix not in result]
     if faults:
-        raise EncryptionError("the files are not the set expected: " + "; ".join(faults))
+        raise EncryptionError("the files are not the expected set: " + "; ".join(faults))
     return result

@@ -100,13 +100,13 @@ def _pair(key: Any, value: Any) -> KeyValue:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("no text")
+        raise TypeError("expected text")
     return value
 
 
 def _integer(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError("no integer")
+        raise TypeError("expected an integer")
     return value
 
 
@@ -171,13 +171,13 @@ class Summary:
             message = f"a row group of {min(self._rows)} rows"
         elif self.metadata.num_rows > total:
             message = (
-                f"the footer counts {self.metadata.num_rows} rows where its row groups hold {total}: "
+                f"the footer states {self.metadata.num_rows} rows, but its row groups have {total}: "
                 "row groups are missing"
             )
         for name, positions in self.groups.items():
             starts = [self._starts[position] for position in positions if self._rows[position]]
             if len(set(starts)) < len(starts):
-                message = f"a row group of {escape_text(name)} is there twice"
+                message = f"a row group of {escape_text(name)} is listed twice"
         return None if message is None else CorruptFileError(message, path=self.path)
 
     def trusted(self, name: str, location: str) -> SummarisedSource:
@@ -198,7 +198,7 @@ class Summary:
             raise CorruptFileError(f"the column chunk's file {name!r} is not a regular file", path=self.path)
         stamp, file = (result.st_size, result.st_mtime_ns), (self.records or {}).get(name)
         if file is not None and file.size != result.st_size:
-            message = f"it has {result.st_size} bytes where {escape_text(self.path)} records {file.size}"
+            message = f"it has {result.st_size} bytes, but {escape_text(self.path)} records {file.size}"
             raise self._outdated(message, location)
         if file is None:
             is_sure = result.st_mtime_ns < self._mtime_ns
@@ -257,7 +257,7 @@ class Summary:
             return result
         own = read_footer(source, self._limits)
         if own.decryptor is not None or _differ(_RowGroups(self._all, positions), own.metadata.row_groups):
-            raise self._outdated(f"its footer says otherwise than {escape_text(self.path)}", location)
+            raise self._outdated(f"its footer contradicts {escape_text(self.path)}", location)
         return crc32(own.raw.data)
 
     def _outdated(self, subject: str, location: str) -> ChangedFileError:

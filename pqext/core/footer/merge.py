@@ -65,15 +65,15 @@ class FooterMerge:
         else:
             difference = _difference(self._first, metadata)
             if difference is not None:
-                raise ValueError(f"the schema of {named} differs from the first one: {difference}")
+                raise ValueError(f"the schema of {named} differs from the first file: {difference}")
             if legacy_leaves(metadata) != self._calendars:
                 raise UnsupportedError(
                     f"dates or instants of {named} use another Spark calendar or time zone than the first file; "
-                    "rewrite it with the values that pqext reads",
+                    "rewrite it with pqext.write_table first",
                     feature="joining files in Spark's legacy calendar",
                 )
             if self._policy == "equal" and pairs != self._pairs:
-                raise ValueError(f"the key-value metadata of {named} differs from the first one")
+                raise ValueError(f"the key-value metadata of {named} differs from the first file")
             if self._policy == "merge":
                 self._pairs = {**pairs, **self._pairs}
         if _has_values(metadata) and not isinstance(self._policy, Mapping):
@@ -124,15 +124,15 @@ class FooterMerge:
         writers = set(self._writers)
         if self._in_sequence and len(writers) > 1:
             raise UnsupportedError(
-                f"pages of {min(self._in_sequence)!r} in DELTA_BYTE_ARRAY are read rightly only by those who know who "
-                "wrote them; rewrite that file first",
+                f"readers decode DELTA_BYTE_ARRAY pages of {min(self._in_sequence)!r} by the writer that the footer "
+                "names, and one footer names one writer; rewrite that file first",
                 feature="joining DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
             )
         for writer in writers if len(writers) > 1 else ():
             if not counts_dictionary_header(writer):
                 raise UnsupportedError(
-                    f"files of {writer!r}, which counts bytes in its own way, join only with files of that version: "
-                    "rewrite them first",
+                    f"files of {writer!r}, which omits dictionary headers from sizes, join only with files of that "
+                    "version: rewrite them first",
                     feature="joining files of parquet-mr before 1.2.9 with others",
                 )
         pairs = {pair.key: self._of_all(pair) for pair in self._pairs.values()}
@@ -195,11 +195,11 @@ def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     mine, theirs = first.schema, other.schema
     if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
         return None
-    message = difference(from_elements(mine), from_elements(theirs), "the first one")
+    message = difference(from_elements(mine), from_elements(theirs), "the first file")
     if message is not None:
         return message
     unlike = next((item for item, same in zip(mine[1:], theirs[1:], strict=False) if item != same), mine[0])
-    return f"column {escape_text(str(unlike.name))!r} is described by other fields of the schema"
+    return f"column {escape_text(str(unlike.name))!r} has other schema fields than in the first file"
 
 
 def _shape(schema: Sequence[SchemaElement]) -> tuple[int, int | None]:

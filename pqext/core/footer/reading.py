@@ -31,15 +31,15 @@ from pqext.core.options.encryption import FileDecryption
 
 LEAST_INDEXED = 64 << 10
 """Size up to which a footer is read completely even if it has a jump table."""
-_CONVERT = "pqext convert makes Parquet of it"
+_CONVERT = "convert it with pqext convert"
 _MARKS = (
     (b"ARRO", "an Arrow or Feather file, which pyarrow.feather.read_table opens"),
     (b"ORC", "an ORC file, which pyarrow.orc.read_table opens"),
     (b"Obj\x01", "an Avro file"),
     (b"SQLi", "an SQLite database"),
     (b"PK\x03\x04", "a ZIP archive or a spreadsheet"),
-    (b"\x1f\x8b", "a file that gzip compressed"),
-    (b"\x28\xb5\x2f\xfd", "a file that Zstandard compressed"),
+    (b"\x1f\x8b", "a gzip-compressed file"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard-compressed file"),
 )
 
 
@@ -200,7 +200,7 @@ def looks_like(head: bytes) -> str:
     """Describe the file type by its first four bytes, for messages; empty if it is unknown.
 
     >>> looks_like(b'{"a"')
-    '; it looks like JSON: pqext convert makes Parquet of it'
+    '; it looks like JSON: convert it with pqext convert'
     """
     for mark, file_type in _MARKS:
         if head.startswith(mark):

@@ -114,7 +114,7 @@ def plain_footer(source: Source, limits: Limits) -> Footer:
     footer = read_footer(source, limits) if ending != b"PARE" else None
     if footer is None or footer.metadata.encryption_algorithm is not None:
         raise UnsupportedError(
-            "files with encrypted parts cannot be joined or get another footer; read and write them instead",
+            "encrypted files cannot be joined or get another footer; read and write their rows instead",
             feature="rewriting encrypted files", path=source.path,
         )
     return Footer(without_copies(footer.complete), footer.offset, footer.length, footer.raw)
@@ -140,8 +140,9 @@ def _serialise(metadata: FileMetaData, limits: Limits) -> bytes:
         raise ValueError(f"the schema cannot be read: {error}") from None
     for index, group in enumerate(again.row_groups):
         if len(group.columns) != leaves:
-            raise ValueError(f"row group {index} has {len(group.columns)} column chunks for {leaves} columns")
+            message = f"row group {index} has {len(group.columns)} column chunks, but the schema has {leaves} columns"
+            raise ValueError(message)
     rows = sum(group.num_rows for group in again.row_groups)
     if rows != again.num_rows:
-        raise ValueError(f"the row groups have {rows} rows, num_rows says {again.num_rows}")
+        raise ValueError(f"the row groups have {rows} rows, num_rows states {again.num_rows}")
     return serialised

@@ -72,5 +72,5 @@ def serialise_footer(metadata: FileMetaData | bytes, magic: bytes = MAGIC) -> by
     """Return the bytes that end a file: ``metadata``, serialised or not, its length and the ``magic`` number."""
     serialised = metadata if isinstance(metadata, bytes) else encode(metadata)
     if len(serialised) >= 1 << 32:
-        raise ValueError(f"a footer of {len(serialised)} bytes does not fit its 32-bit length")
+        raise ValueError(f"a footer of {len(serialised)} bytes exceeds its 32-bit length")
     return serialised + len(serialised).to_bytes(4, "little") + magic

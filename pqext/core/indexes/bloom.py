@@ -60,7 +60,7 @@ class SplitBlockFilter:
 
     def __init__(self, leaf: LeafType, words: NDArray[np.uint32]) -> None:
         if len(words) < 8 or len(words) % 8:
-            raise ValueError(f"a filter has eight words a block, which {len(words)} are not")
+            raise ValueError(f"the number of words must be a positive multiple of 8, not {len(words)}")
         self.leaf = leaf
         self._words = np.ascontiguousarray(words)
 
@@ -292,7 +292,7 @@ def read(
     None for an unknown algorithm, hash or compression. Raises ``CorruptFileError`` and ``LimitError``.
     """
     if offset < 0 or (length is not None and (length <= 0 or offset > source.size - length)):
-        raise CorruptFileError(f"a Bloom filter of {length} bytes at {offset} leaves the file", offset=offset)
+        raise CorruptFileError(f"a Bloom filter of {length} bytes at {offset} extends beyond the file", offset=offset)
     if length is not None and length > limits.bloom_filter_bytes + limits.page_header_bytes:
         raise LimitError(f"a Bloom filter of {length} bytes exceeds bloom_filter_bytes={limits.bloom_filter_bytes}")
     if decryptor is not None:
@@ -310,7 +310,8 @@ def read(
         return None
     size = _checked_size(header, limits, offset)
     if length is not None and start + size != length:
-        raise CorruptFileError(f"a Bloom filter of {start + size} bytes is said to have {length}", offset=offset)
+        message = f"a Bloom filter has {start + size} bytes, but the column metadata states {length}"
+        raise CorruptFileError(message, offset=offset)
     whole = start + size <= len(window)
     bitset = window[start : start + size] if whole else source.read(offset + start, size, is_metadata=True)
     return SplitBlockFilter(leaf, _words(bitset))
@@ -331,7 +332,7 @@ def _read_encrypted(
     stored, _ = _module(source, after, limits.bloom_filter_bytes + 64)
     bitset = decryptor.decrypt(Module.BLOOM_FILTER_BITSET, stored)
     if len(bitset) != size:
-        raise CorruptFileError(f"a Bloom filter of {len(bitset)} bytes is said to have {size}", offset=offset)
+        raise CorruptFileError(f"a Bloom filter has {len(bitset)} bytes, but its header states {size}", offset=offset)
     return SplitBlockFilter(leaf, _words(bitset))
 
 
@@ -350,7 +351,8 @@ def _is_known(header: BloomFilterHeader) -> bool:
 def _checked_size(header: BloomFilterHeader, limits: Limits, offset: int) -> int:
     size = header.numBytes
     if size <= 0 or size % BLOCK_BYTES:
-        raise CorruptFileError(f"a Bloom filter of {size} bytes is not made of blocks of {BLOCK_BYTES}", offset=offset)
+        message = f"the size of a Bloom filter must be a positive multiple of {BLOCK_BYTES}, not {size}"
+        raise CorruptFileError(message, offset=offset)
     if size > limits.bloom_filter_bytes:
         raise LimitError(f"a Bloom filter of {size} bytes exceeds bloom_filter_bytes={limits.bloom_filter_bytes}")
     return size

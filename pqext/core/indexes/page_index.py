@@ -94,7 +94,7 @@ def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int
             raise CorruptFileError(f"offset index: page {number} is outside its column chunk")
         if page.first_row_index < row or page.first_row_index >= num_rows or (not number and page.first_row_index):
             raise CorruptFileError(
-                f"the offset index lets page {number} start at row {page.first_row_index} of {num_rows}"
+                f"offset index: page {number} cannot start at row {page.first_row_index} of {num_rows}"
             )
         at, row = page.offset + page.compressed_page_size, page.first_row_index
     if num_rows > 0 and not locations:

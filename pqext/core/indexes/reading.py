@@ -312,7 +312,7 @@ class IndexReader:
             return None
         with _ErrorsNameChunk(chunk):
             if length <= 0 or offset < 0 or offset > chunk.source(self._source).size - length:
-                raise CorruptFileError(f"an index of {length} bytes at {offset} leaves the file", offset=offset)
+                raise CorruptFileError(f"an index of {length} bytes at {offset} extends beyond the file", offset=offset)
             if length > self._limits.page_index_bytes:
                 raise LimitError(
                     f"an index of {length} bytes exceeds page_index_bytes={self._limits.page_index_bytes}"

@@ -83,7 +83,7 @@ class FileResolver:
         if self._allowed == "reject":
             raise self._forbidden(file_path, 'external_files is "reject"')
         if self._path is None:
-            raise self._forbidden(file_path, "the file that names it was not opened by a path")
+            raise self._forbidden(file_path, "the file that references it was not opened from a path")
         if not file_path or "\0" in file_path:
             raise CorruptFileError(f"{file_path!r} is not a file name", path=self._path)
         folder = os.path.dirname(os.path.abspath(self._path))
@@ -95,7 +95,7 @@ class FileResolver:
             raise self._forbidden(file_path, "the path contains '..'")
         path = os.path.realpath(os.path.join(folder, file_path))
         if not _is_below(path, os.path.realpath(folder)):
-            raise self._forbidden(file_path, "a link leads out of the folder")
+            raise self._forbidden(file_path, "a symbolic link leads out of the folder")
         return path
 
     def _forbidden(self, file_path: str, reason: str) -> UnsupportedError:

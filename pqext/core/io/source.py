@@ -95,7 +95,7 @@ class Source(ABC):
             if len(data) != length:
                 raise CorruptFileError(
                     f"the file ends after {offset + len(data)} bytes but had {self.size} when it was opened: "
-                    "is it being written?",
+                    "another program may be writing it",
                     path=self.path,
                     offset=offset,
                 )

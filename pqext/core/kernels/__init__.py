@@ -18,9 +18,9 @@ def _check_compiled(root: str) -> None:
         missing += [stem for stem, end in map(os.path.splitext, files) if end == ".pyx" and stem not in compiled]
     if missing:
         raise ImportError(
-            f"{root} lacks {len(missing)} compiled kernels ({', '.join(sorted(missing)[:3])}, ...). It is a checkout "
-            "of pqext, which hides an installed pqext where Python runs in it: run Python in another folder, or "
-            "compile the kernels here with: pip install -e ."
+            f"{root} lacks {len(missing)} compiled kernels ({', '.join(sorted(missing)[:3])}, ...). It is a source "
+            "checkout, and Python imports it instead of an installed pqext because Python was started in it: start "
+            "Python in another folder, or compile the kernels here with: pip install -e ."
         )
 
 

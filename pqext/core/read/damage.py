@@ -68,7 +68,7 @@ class DamageReport(list[Damage]):
         with self._adding:
             if piece not in self._pieces:
                 if len(self) == self._limit:
-                    message = f"more than {self._limit:,} pieces of damage, as many as Limits.damaged_pieces allows"
+                    message = f"more than {self._limit:,} damaged ranges, the maximum of Limits.damaged_pieces"
                     raise LimitError(f"{message}; pqext.recover writes what can be read to another file")
                 self._pieces.add(piece)
                 self.append(damage)

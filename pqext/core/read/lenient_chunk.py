@@ -92,7 +92,7 @@ class LenientDecoder(PageDecoder):
         damage: ParquetError | None = None
         if self.decoded_rows == 0 and not self._is_given_up and not self._headers.values_add_up:
             message = f"its pages do not hold the {self.entries_left} values of the column chunk"
-            return self.lose_rest(CorruptFileError(f"{message}: one of them counts wrongly"))
+            return self.lose_rest(CorruptFileError(f"{message}: a page states a wrong number of values"))
         try:
             self._gather(run, entries)
         except CorruptFileError as error:
@@ -167,14 +167,14 @@ class LenientDecoder(PageDecoder):
         kind = self._type
         for data, count in zip(opened.values.pages, opened.values.counts, strict=True):
             if plain.bytes_behind(data, count, kind.physical, kind.width, self._account) > 0:
-                raise CorruptFileError("a page holds more bytes than its values take: they may be of another type")
+                raise CorruptFileError("a page holds more bytes than its values need: they may be of another type")
 
     def _open(self, group: list[RawPage]) -> OpenedPages:
         node = self._shape.node
         for raw in group:
             page.check_levels(raw, node.max_repetition_level, node.max_definition_level)
             if raw.layout[1] in self._headers.encodings:
-                message = "more pages have this encoding than their column chunk counts"
+                message = "more pages have this encoding than the column chunk states"
                 raise CorruptFileError(message, offset=raw.offset)
         opened = super()._open(group)
         if opened.encoding == Encoding.PLAIN:
@@ -213,7 +213,9 @@ class LenientDecoder(PageDecoder):
             self._account.reserve(decoded_bytes(self._shape, rows))
         except MemoryLimitError:
             # In a corrupt file this number may be wrong too: it loses the row group.
-            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None
+            raise CorruptFileError(
+                f"the column chunk is damaged, and the nulls of its remaining {rows} rows exceed memory_bytes"
+            ) from None
         slots = rows if self._shape.slot_level == 0 else 0
         levels = np.zeros(rows, np.int16)
         empty = LeafColumnBuilder(self._shape, 0, self._account).finish()

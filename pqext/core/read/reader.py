@@ -148,7 +148,7 @@ class ParquetFile(SuggestionMixin):
             message = f"{result:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
             raise LimitError(f"{message}; raise the limit with limits=Limits(rows=...)", path=self.path)
         if claimed > result:
-            message = f"the footer counts {claimed} rows where its row groups hold {result}: row groups are missing"
+            message = f"the footer states {claimed} rows, but its row groups have {result}: row groups are missing"
             self.options.report_corrupt(CorruptFileError(message, path=self.path))
 
     @cached_property
@@ -417,14 +417,14 @@ class ParquetFile(SuggestionMixin):
         if rows is None and row_groups is None:
             self.check_rows()
         if rows is not None and not isinstance(rows, Mapping):
-            raise TypeError(f"rows maps row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
+            raise TypeError(f"rows must map row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
         requested = range(len(self.row_groups)) if rows is None else rows
         indices = list(requested if row_groups is None else row_groups)
         for index in (*indices, *(rows or ())):
             if isinstance(index, bool):
-                raise TypeError(f"a row group is selected by its number, not by {index}")
+                raise TypeError(f"a row group must be selected by its number, not by {index}")
             if not 0 <= index < len(self.row_groups):
-                raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
+                raise IndexError(f"row group {index} does not exist; the file has {len(self.row_groups)}")
         if rows is None:
             return [(index, None) for index in indices]
         chosen = [(at, ranges_within(rows[at], self.row_groups[at].num_rows)) for at in indices if at in rows]

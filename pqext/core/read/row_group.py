@@ -396,7 +396,7 @@ class RowGroup:
             return result
         chunks = self.metadata.columns
         if len(chunks) != len(leaves):
-            message = f"a row group has {len(chunks)} column chunks for {len(leaves)} columns"
+            message = f"a row group has {len(chunks)} column chunks, but the schema has {len(leaves)} columns"
             raise CorruptFileError(message, path=self.path, row_group=self.index)
         node = leaf if not isinstance(leaf, int) and leaf.is_leaf else leaves[index]
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)

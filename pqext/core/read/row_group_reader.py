@@ -197,7 +197,7 @@ class RowGroupReader:
             other = self._chunk_ranges.taken_by(self._group.index, index)
             if other is not None:
                 name = self._group.schema.leaves[other[1]].dotted
-                message = f"the footer has it share bytes with {name} in row group {other[0]}"
+                message = f"the column chunk shares bytes with {name} in row group {other[0]}"
                 lost.add(leaf.node.dotted, 0, max(self._group.num_rows, 0), CorruptFileError(message))
                 result = True
         return result

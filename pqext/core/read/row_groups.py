@@ -71,7 +71,7 @@ class RowGroups(Sequence[RowGroup]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(self._count))]
         if not -self._count <= index < self._count:
-            raise IndexError(f"row group {index} of a file with {self._count}")
+            raise IndexError(f"row group {index} does not exist; the file has {self._count}")
         index %= self._count
         result = self._kept.get(index)
         if result is None:
@@ -93,7 +93,7 @@ class RowGroups(Sequence[RowGroup]):
                 shared = budget.usage.shared_rows((chunk.file_path, chunk.byte_range[0]), index, group.num_rows)
         if shared > budget.room:
             raise LimitError(
-                f"row groups that share one column chunk state {shared} rows, more than memory_bytes",
+                f"row groups that share one column chunk have {shared} rows, more than memory_bytes allows",
                 path=group.path, row_group=index,
             )  # fmt: skip
         return group

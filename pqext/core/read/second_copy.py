@@ -44,7 +44,7 @@ def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
         raise
     same = ("type", "path_in_schema", "num_values")
     if end != len(container[SECOND_COPY]) or any(getattr(result, name) != getattr(about, name) for name in same):
-        raise CorruptFileError("the second copy of a column chunk is not one of this chunk")
+        raise CorruptFileError("the second copy belongs to another column chunk")
     return shifted(result, about.data_page_offset)
 
 

@@ -100,7 +100,7 @@ def _converted(polars: Any, series: Any, name: str) -> Any:
         return series.cast(target)
     except polars.exceptions.InvalidOperationError:
         raise ValueError(
-            f"{name} of polars type {series.dtype} holds an integer of more than {_DIGITS} digits, the most of a "
+            f"{name} of polars type {series.dtype} holds an integer of more than {_DIGITS} digits, the maximum of a "
             "Parquet DECIMAL; cast the column to String or Float64"
         ) from None
 

@@ -64,8 +64,8 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     within = _parts_unlike(mine, theirs, lenient)
     if within is not None:
         if mine.node.logical_name == "VARIANT":
-            unwritten = "that is laid out as pqext does not write it; pqext reshred makes a file that takes rows"
-            return f"{column} is a VARIANT {unwritten if lenient else 'that is shredded otherwise'}"
+            unwritten = "whose layout pqext does not write; to append rows, first run pqext reshred"
+            return f"{column} is a VARIANT {unwritten if lenient else 'that is shredded differently'}"
         return within
     if mine.nullable != theirs.nullable:
         return f"{column} is {_repetition(theirs)} instead of {_repetition(mine)}"
@@ -128,7 +128,7 @@ def _type_text(shape: Shape) -> str:
     try:
         arrow = str(shape.field(ReadOptions()).type)
     except ParquetError:
-        arrow = "one that cannot be read"
+        arrow = "an unreadable type"
     return escape_text(told_type(shape.node, arrow))[:200]
 
 

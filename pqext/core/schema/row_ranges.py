@@ -48,7 +48,7 @@ def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | No
     parts = list(rows)
     for item in parts:
         if not isinstance(item, range) or item.step != 1:
-            raise TypeError(f"rows are ranges of step 1, not {item!r}")
+            raise TypeError(f"rows must be ranges of step 1, not {item!r}")
         if item.start < item.stop and not 0 <= item.start < item.stop <= num_rows:
             raise IndexError(f"rows {item.start} to {item.stop} of a row group of {num_rows}")
     ranges = merged(parts)

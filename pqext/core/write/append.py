@@ -98,14 +98,14 @@ class AppendedFile:
                 raise CorruptFileError(f"a row group declares {group.num_rows} rows", path=self._path, row_group=index)
         if extensions_of(self._old) is not None:
             raise unsupported(
-                "the footer has an extension, which may speak of the whole file",
-                "pqext rewrite-footer --drop-extensions takes it away",
+                "the footer has an extension, which may describe the complete file",
+                "pqext rewrite-footer --drop-extensions removes it",
             )
         if legacy := legacy_leaves(self._old):
             subject = f"column {min(legacy)} uses Spark's legacy calendar, where new values would be misread"
-            raise unsupported(subject, "write the file again, with the values that pqext reads")
+            raise unsupported(subject, "rewrite the file with pqext.write_table")
         if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
-            raise unsupported("a column chunk is in another file", "append to that one")
+            raise unsupported("a column chunk is in another file", "append to that file")
 
     def check(self, footer: FileMetaData) -> None:
         """Raise ``ValueError`` if row groups under ``footer`` do not fit the row groups of the file."""
@@ -166,7 +166,7 @@ def _footer(source: Source) -> Footer:
     try:
         return plain_footer(source, DEFAULT_LIMITS)
     except CorruptFileError as error:
-        advice = "; where a writer died, `pqext recover` writes the remaining rows to a new file"
+        advice = "; if a writer died, `pqext recover` writes the remaining rows to a new file"
         advice = "" if "pqext recover" in error.message else advice
         raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
 

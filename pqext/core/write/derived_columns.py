@@ -71,7 +71,7 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
         for item in columns:
             if item is not None and item.field.name in [*names, *(other.name for other in fields)]:
                 raise ValueError(
-                    f"column {item.field.name!r}, which {field.name!r} is to get, already exists; choose another name"
+                    f"column {item.field.name!r}, computed from {field.name!r}, already exists; choose another name"
                 )
             fields.append(field if item is None else item.field)
             sources.append(index)

@@ -20,7 +20,7 @@ from pqext.core.write.key_value_metadata import dictionaries
 from pqext.core.write.storage import StoredField
 
 Levels = NDArray[np.int16]
-TOO_DEEP = "the schema nests deeper than Python's stack lets it be followed"
+TOO_DEEP = "the schema is nested too deeply for Python's stack"
 
 
 @dataclass(slots=True)

@@ -61,7 +61,8 @@ def find(fields: Sequence[StoredField]) -> RowOrder | None:
             for index, (label, child) in enumerate(zip(child_names(field), field.children, strict=True))
         ]
     if len(found) > 1:
-        raise ValueError(f"rows have one order, but columns {' and '.join(repr(name) for name, _ in found)} ask for it")
+        names = " and ".join(repr(name) for name, _ in found)
+        raise ValueError(f"rows can have only one order, but columns {names} set one")
     if found and found[0][1] is None:
         raise ValueError(f"column {found[0][0]!r} is inside a list or map and cannot order the rows")
     return found[0][1] if found else None
@@ -82,7 +83,7 @@ def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
     names = [name] if tops else name.split(".")
     tops = tops or table.schema.get_all_field_indices(names[0])
     if len(tops) != 1:
-        raise KeyError(f"{'more than one' if tops else 'no'} column {name!r}; there are {table.column_names}")
+        raise KeyError(f"{'more than one' if tops else 'no'} column {name!r}; the columns are {table.column_names}")
     field = table.schema.field(tops[0])
     path: tuple[int, ...] = (tops[0],)
     for part in names[1:]:

@@ -29,7 +29,7 @@ def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
     for key in keys:
         node = _leaf(key, schema)
         if node.max_repetition_level:
-            raise ValueError(f"rows cannot be sorted by {key.path!r}, which has several values a row")
+            raise ValueError(f"rows cannot be sorted by {key.path!r}, which has several values per row")
         if not to_write(node.leaf_type).is_defined:
             raise ValueError(f"rows cannot be sorted by {key.path!r}, whose values have no order")
         columns.append(
@@ -55,7 +55,7 @@ def check(
         row, key = result
         raise ValueError(
             f"row group {row_group} is not sorted by {key.path!r}{' descending' if key.descending else ''}: "
-            f"row {row} of it belongs before row {row - 1}; sort the table, or leave it out of the option sorting"
+            f"row {row} of it sorts before row {row - 1}; sort the table, or omit the column from the option sorting"
         )
 
 

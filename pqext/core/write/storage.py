@@ -320,7 +320,7 @@ def _plain(
 
     if types.is_struct(arrow):
         if not arrow.num_fields:
-            raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot hold")
+            raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot store")
         seen = sample.flatten() if sample is not None else None
         fields = tuple(
             below(child, seen[i] if seen is not None else None, child.name, like and like.child(child.name))
@@ -347,7 +347,7 @@ def _plain(
     except ValueError as error:
         raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
-        raise TypeError(f"column {path!r} has type {arrow}, which Parquet cannot represent")
+        raise TypeError(f"column {path!r} has type {arrow}, which Parquet cannot store")
     arrow_type = normal(arrow)
     if like is not None and like.node.is_leaf:
         leaf, arrow_type = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))

@@ -14,12 +14,12 @@ _FAILED = re.compile("Conversion failed for column (.*) with type .*", re.DOTALL
 """The second argument of pyarrow's errors about pandas columns."""
 
 _HINTS = {
-    "GeoDataFrame": "; pqext.geo.write_geopandas takes it",
+    "GeoDataFrame": "; write it with pqext.geo.write_geopandas",
     "LazyFrame": "; collect() it first",
-    "list": "; pyarrow.Table.from_pylist makes a table of a list of rows",
+    "list": "; make a table of a list of rows with pyarrow.Table.from_pylist",
     "str": "; pqext.read_table reads a file",
 }
-_ARRAYS = "; pyarrow.table({'name': values}) makes a table with one column of them"
+_ARRAYS = "; make a table of one column with pyarrow.table({'name': values})"
 
 
 def as_table(data: Any) -> Any:
@@ -90,7 +90,7 @@ def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
     arrays = {}
     for name, values in columns.items():
         if not isinstance(name, str):
-            raise TypeError(f"names of columns are text, not {name!r}")
+            raise TypeError(f"column names must be text, not {name!r}")
         arrays[name] = _column(name, values)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
@@ -141,14 +141,14 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
         raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
     if table.column_names != schema.names:
         if len(set(schema.names)) < len(schema.names):
-            raise ValueError("several columns have one name, so the table must have them in the writer's order")
+            raise ValueError("columns have duplicate names, so the table must have them in the writer's order")
         table = table.select(schema.names)
     for place, field in enumerate(schema):
         column = in_layout(original := table.column(place), field.type)
         if column is not original:
             table = table.set_column(place, table.field(place).with_type(field.type), column)
         if column.type != field.type:
-            raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")
+            raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema declares {field.type}")
     return table
 
 

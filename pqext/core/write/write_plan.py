@@ -104,7 +104,7 @@ def prepare(
         if len(leaf.path) >= DEFAULT_LIMITS.schema_depth:
             raise LimitError(
                 f"the schema is nested {len(leaf.path) + 1} levels deep, root and leaf included; "
-                f"readers, pyarrow among them, take {DEFAULT_LIMITS.schema_depth}"
+                f"readers such as pyarrow support at most {DEFAULT_LIMITS.schema_depth}"
             )
     options.check_leaves(dict.fromkeys(leaf.dotted for leaf in schema.leaves))
     keys = sorting.to_columns(options.sort_keys, schema)

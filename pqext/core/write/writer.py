@@ -247,7 +247,7 @@ class ParquetWriter(SuggestionMixin):
         self._stop()
         left = self._sink.abandon()
         if left is not None:
-            error.add_note(f"the row groups up to the last checkpoint are left in {left}: pqext recover reads them")
+            error.add_note(f"the row groups up to the last checkpoint remain in {left}: pqext recover reads them")
 
     def _stop(self) -> None:
         self._closed = True

@@ -27,7 +27,7 @@ def check_related(left: ValueType, right: ValueType, text: str) -> None:
     binary = {left.name, right.name} == {"binary", "uuid"}
     midnight = {left, right} == {ValueType("date"), ValueType("timestamp")}
     if not (same or numbers or binary or midnight):
-        raise TypeError(f"{text}: {left} values do not compare with {right} values")
+        raise TypeError(f"{text}: {left} values cannot be compared with {right} values")
 
 
 def related(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:

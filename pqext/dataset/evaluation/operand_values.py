@@ -63,7 +63,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
                 return types[0] if len(types) == 1 else result_type(operand.operator, *types)
             except TypeError as error:
                 raise TypeError(f"{operand}: {error}") from None
-    raise TypeError(f"{operand} has no type of its own")
+    raise TypeError(f"{operand} has no type")
 
 
 def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
@@ -105,9 +105,9 @@ def check_matched(value_type: ValueType | None, node: Matches) -> None:
     if value_type is not None and not is_bytes and isinstance(node.operand, Column):
         is_sql = mistakes.notation(node.operand) is mistakes.Notation.SQL
         text = f"{node.operand}::string" if is_sql else f"col({str(node.operand)!r}).cast('string')"
-        hint = f"; {text} is text{hint}"
+        hint = f"; {text} makes it text{hint}"
     raise TypeError(
-        f"column {node.operand} holds {held}, and {node.how} asks for {'bytes' if is_bytes else 'text'}{hint}"
+        f"column {node.operand} holds {held}, but {node.how} needs {'bytes' if is_bytes else 'text'}{hint}"
     )
 
 

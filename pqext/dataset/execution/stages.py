@@ -232,7 +232,7 @@ class _GroupRun:
         result = self._file.row_groups[self._plan.index].num_rows
         if result != self._plan.num_rows:
             raise ValueError(
-                f"the plan is of another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
+                f"the plan belongs to another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
                 f"the file {result}"
             )
         return self.in_stages(*self._statistics.passed.ordered(stages, self._file, self._plan.index))

@@ -282,7 +282,7 @@ class _Junction(Expression):
                 raise TypeError(f"expected an expression, not {type(operand).__name__}")
             flat.extend(operand.operands if isinstance(operand, _Junction) and operand.word == self.word else [operand])
         if len(flat) < 2:
-            raise ValueError(f"{type(self).__name__} joins at least two expressions")
+            raise ValueError(f"{type(self).__name__} needs at least two expressions")
         object.__setattr__(self, "operands", tuple(flat))
         _check_depth(self)
 

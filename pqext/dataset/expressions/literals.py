@@ -390,7 +390,8 @@ def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
             return value
     if isinstance(literal, bool) and not why:
         why = "; a column is a condition by itself only if it holds booleans"
-    raise TypeError(f"column {column} holds {value_type} values, which do not compare with {_describe(literal)}{why}")
+    literal_text = f"{_describe(literal)}{why}"
+    raise TypeError(f"column {column} holds {value_type} values, which cannot be compared with {literal_text}")
 
 
 def _parsed(text: str, value_type: ValueType) -> int:

@@ -161,7 +161,7 @@ def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], writ
     shown = [escape_text(".".join((*node.path, element))) for element in ([near] if near else names)]
     if near:
         return f"no column {column!r}; did you mean {shown[0]!r}?"
-    hint = f"there are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
+    hint = f"the columns are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
     variants = [child for child in node.children if child.logical_name == "VARIANT"]
     if len(variants) == 1 and not node.path:
         hint += ask_for(variants[0], written, [name])

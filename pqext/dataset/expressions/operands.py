@@ -97,7 +97,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
             inside = excerpt(key, 0, 60) if isinstance(key, str) else "b"
             path = f"$[{key:d}]" if isinstance(key, int) and 0 <= key < 1 << 31 else f"$.{inside}"
             raise TypeError(
-                f"columns take no brackets: a field of a struct is col({name}).field({inside!r}), "
+                f"columns do not support brackets: a field of a struct is col({name}).field({inside!r}), "
                 f"and a value within a VARIANT is col({name}).variant({path!r}, 'string')"
             )
 
@@ -139,7 +139,7 @@ class Column(Value, Stored, SpatialPredicates["Spatial"], SpatialFunctions["Spat
         "user.name == 'Bo'"
         """
         if not isinstance(name, str):
-            raise TypeError(f"a field's name is text, not {type(name).__name__}")
+            raise TypeError(f"a field name must be text, not {type(name).__name__}")
         return Column((*self.path, name), self.place, self.dotted)
 
     def variant(self, path: str | Sequence[str | int], type: Any = None) -> VariantField:
@@ -192,7 +192,7 @@ class VariantField(Value):
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
-            raise TypeError("a variant field has a column, a path and the name of a type")
+            raise TypeError("a variant field needs a column, a path and the name of a type")
         from pqext.variant.access.targets import target_type
 
         target_type(self.type)
@@ -296,9 +296,9 @@ class Cast(Value):
         if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
             raise TypeError(f"only columns and computed values can be cast, not {type(self.operand).__name__}")
         if not isinstance(self.type, str):
-            raise TypeError("a type must be the name of a type")
+            raise TypeError("the type must be a type name")
         if describe(target_type(self.type)) is None:
-            raise ValueError(f"a column casts to single values, not to {escape_text(self.type)}")
+            raise ValueError(f"a column can only be cast to a type of single values, not to {escape_text(self.type)}")
         _check_depth(self)
 
     @property
@@ -320,7 +320,7 @@ class ListLength(Value):
 
     def __post_init__(self) -> None:
         if not isinstance(self.operand, Column | VariantField):
-            raise TypeError(f"a column of lists has lengths, not {type(self.operand).__name__}")
+            raise TypeError(f"lengths need a column or a variant field, not {type(self.operand).__name__}")
 
     def __str__(self) -> str:
         return f"list_length({self.operand})"
@@ -378,7 +378,7 @@ class Named:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise TypeError(f"a column's name is a string, not {type(self.name).__name__}")
+            raise TypeError(f"a column name must be a string, not {type(self.name).__name__}")
         if not isinstance(self.value, Value) or isinstance(self.value, Constant):
             raise TypeError(f"a result column must be computed from columns, not {type(self.value).__name__}")
 

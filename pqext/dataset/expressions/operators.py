@@ -120,7 +120,7 @@ class Predicates(Operand):
         """Test whether the value is one of ``values``. Null if the value is null; false for an empty list.
 
         A None among ``values`` is SQL's null, which equals no value: where it is listed, the condition is null for all
-        values that are not, and ``~`` of it is true of no row. Add ``| col("kind").is_null()`` to match nulls.
+        values that are not, and ``~`` of it is true for no row. Add ``| col("kind").is_null()`` to match nulls.
 
         >>> from pqext import col
         >>> str(col("kind").isin(["a", "b"]))

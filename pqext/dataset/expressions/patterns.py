@@ -35,13 +35,13 @@ def check_pattern(operator: str, pattern: object, escape: object) -> None:
         raise ValueError(f"{operator!r} is not one of {', '.join(HOW)}")
     is_like = operator in ("like", "ilike")
     if not isinstance(pattern, str if is_like else str | bytes):
-        raise TypeError(f"{operator} takes text, not {type(pattern).__name__}")
+        raise TypeError(f"the pattern of {operator} must be text, not {type(pattern).__name__}")
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the pattern has more than {MAX_PATTERN:,} characters")
     if isinstance(pattern, str):
         pattern.encode()  # lone surrogates are not valid text
     if not isinstance(escape, str) or len(escape) != 1 or not (is_like or escape == ESCAPE):
-        raise ValueError("escape is for like and ilike, and a single character")
+        raise ValueError("escape must be a single character, and only like and ilike accept it")
     if is_like:
         like_parts(str(pattern), escape)
 
@@ -55,7 +55,7 @@ def like_parts(pattern: str, escape: str) -> Parts:
         if character == escape:
             after = next(characters, "")
             if after not in ("%", "_", escape):
-                hint = "; write it twice, or name another escape" if escape == ESCAPE else ""
+                hint = "; write it twice, or pass another escape" if escape == ESCAPE else ""
                 raise ValueError(
                     f"pattern {pattern!r}: the escape {escape!r} must precede %, _ or itself{hint}"
                 )

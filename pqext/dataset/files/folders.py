@@ -57,7 +57,7 @@ def alternatives(pattern: str) -> list[str]:
         if left < 0:
             raise LimitError(f"pattern {pattern[:60]!r} has too many braces: name folders instead")
         if len(found) + len(waiting) + max(1, len(cuts) - 1) > _MOST:
-            raise LimitError(f"pattern {pattern[:60]!r} stands for more than {_MOST:,} others: name folders instead")
+            raise LimitError(f"pattern {pattern[:60]!r} expands to more than {_MOST:,} patterns: name folders instead")
         if not cuts:
             found.append(one)
             continue
@@ -156,8 +156,8 @@ class Journal:
             old = tuple(Old(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
-                f"the journal of an interrupted save is damaged ({error}), so it is not known which files count: "
-                "remove its folder, and with it what that save wrote, or move the files in it up",
+                f"the journal of an interrupted save is damaged ({error}), so it is unknown which files belong to the "
+                "data: remove the folder of the journal with the files of that save, or move these files one folder up",
                 path=path,
             ) from None
         return Journal(new, old)

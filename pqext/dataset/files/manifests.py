@@ -34,7 +34,7 @@ def lines_of(path: str) -> Iterator[bytes]:
     with _opened(path) as file:
         while line := file.readline(LINE_BYTES):
             if len(line) == LINE_BYTES:
-                raise LimitError(f"a line of a list has {LINE_BYTES:,} bytes or more", path=path)
+                raise LimitError(f"a line of the manifest has {LINE_BYTES:,} bytes or more", path=path)
             yield line
 
 

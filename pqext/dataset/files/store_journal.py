@@ -67,8 +67,8 @@ class StoreJournal:
             )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise CorruptFileError(
-                f"the record of an unfinished job is damaged ({error}), so it is not known which files count: "
-                "remove it, and what that job has added",
+                f"the record of an unfinished job is damaged ({error}), so it is unknown which files belong to the "
+                "data: remove the record and the files of that job",
                 path=path,
             ) from None
 

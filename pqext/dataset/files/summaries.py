@@ -26,7 +26,7 @@ from pqext.dataset.files.folders import below
 
 _WORTH_BYTES = 16 << 10
 """Size of a summary file that costs less than reading one footer."""
-_NOT_NOTED = "it does not note the sizes and times of its files, as pqext.write_summary does"
+_NOT_NOTED = "it lacks the sizes and times of its files; pqext.write_summary records them"
 
 
 @dataclass(eq=False)
@@ -100,7 +100,7 @@ class Summaries(PickledByFields):
         for path, (used, changed) in [*self._used.items()]:
             others = f", and not {_files(changed)} changed since" if changed else ""
             lines.append(f"plans {_files(used)} from {escape_text(path)}{others}")
-        return lines + [f"leaves {escape_text(path)} aside: {reason}" for path, reason in [*self._refused.items()]]
+        return lines + [f"ignores {escape_text(path)}: {reason}" for path, reason in [*self._refused.items()]]
 
     def _read(self, path: str, folder: str) -> None:
         try:

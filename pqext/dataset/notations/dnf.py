@@ -33,7 +33,7 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
         ValueError: If ``filters`` has any other structure.
     """
     if not isinstance(filters, list | tuple) or not filters:
-        raise ValueError("filters are a non-empty list of tuples, or of lists of tuples")
+        raise ValueError("filters must be a non-empty list of tuples, or of lists of tuples")
     if isinstance(filters, tuple) and len(filters) == 3 and isinstance(filters[1], str):
         return _condition(filters)
     if all(isinstance(item, _CONDITIONS) for item in filters):

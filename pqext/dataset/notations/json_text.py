@@ -237,7 +237,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
     name = tree.pop("op", None)
     operand = _operand(tree)
     if not isinstance(name, str):
-        raise ValueError("a leaf of an expression has an op")
+        raise ValueError("an expression must have an op")
     if name in COMPARE and "other" in tree:
         (other,) = _members(tree, "other")
         return Relation(operand, name, _whole_operand(other))
@@ -291,7 +291,7 @@ def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
         timezone, column = _timezone(field), _column(field)
         path, type = _members(field, "path", "type")
         if not isinstance(path, str) or not isinstance(type, str):
-            raise ValueError("the path and type of a variant field are text")
+            raise ValueError("the path and type of a variant field must be text")
         return VariantField(column, path, type, timezone)
     return _column(tree)
 
@@ -352,7 +352,7 @@ def _geometry(tree: dict[str, Any]) -> Any:
         raise ValueError("a box must be a list of four numbers")
     sides = list(map(_literal, box))
     if not all(isinstance(side, float) for side in sides):
-        raise ValueError("the sides of a box are floats")
+        raise ValueError("the sides of a box must be floats")
     return tuple(sides)
 
 
@@ -372,7 +372,7 @@ def _decimal(text: Any) -> Decimal:
 def _float(text: Any) -> float:
     value = float(_text(text))
     if isfinite(value):
-        raise ValueError("a finite float is written as a number")
+        raise ValueError("a finite float must be written as a number")
     return value
 
 
@@ -404,7 +404,7 @@ def _literal(tree: Any) -> Literal:
             raise ValueError("a literal must be text, a number, a boolean or an object that names its type")
         return canonical(tree)
     if len(tree) != 1:
-        raise ValueError("a literal object has one member, its type")
+        raise ValueError("a literal object must have one member, its type")
     ((name, value),) = tree.items()
     if name not in _LITERALS:
         raise ValueError(f"unknown literal type {name!r}")

@@ -20,7 +20,7 @@ import sqlglot
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
 
 from pqext.core.base.suggestions import excerpt
-from pqext.core.base.text import escape_text
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import (
     Arithmetic,
@@ -147,11 +147,11 @@ class _Reader:
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
             result = self._parser.parse(tokens, self.text)
         except TokenError:
-            raise self._failure(len(self.text), "the text cannot be read: a quote is never closed") from None
+            raise self._failure(len(self.text), "the text cannot be parsed: a quote is not closed") from None
         except ParseError as error:
             raise self._failure(*expected(self.text, error, self._parser)) from None
         if len(result) != 1 or result[0] is None:
-            raise self._failure(0, "a filter is one condition, as in mag >= 5")
+            raise self._failure(0, "a filter must be one condition, as in mag >= 5")
         return result[0]
 
     def _tokens(self, dialect: sqlglot.Dialect) -> list[Token]:
@@ -188,7 +188,7 @@ class _Reader:
         if isinstance(match, _Path):
             raise self._syntax_error(node, f"write the type of {match.path}, as in {match.column}:{match.path}::double")
         if not isinstance(match, Value):
-            raise self._syntax_error(node, "a column is expected here, or what is computed of columns")
+            raise self._syntax_error(node, "expected a column or an expression of columns")
         return match
 
     def _any(self, node: Node) -> Any:
@@ -267,7 +267,7 @@ class _Reader:
             else (node.parts if isinstance(node, exp.Column | exp.Dot) else [])
         )
         if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
-            raise self._syntax_error(node, "a column is expected here")
+            raise self._syntax_error(node, "expected a column")
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
         quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_compared_with(node))
         hint = f"; quote text with single quotes: '{escape_text(path[0])}'" if quoted else ""
@@ -291,7 +291,7 @@ class _Reader:
         if isinstance(result, Value):
             return result.cast(literals.type_of_cast(node.to))
         if result is None or isinstance(result, Expression | Shape):
-            raise self._syntax_error(node, "columns and literals are cast, no conditions and no nulls")
+            raise self._syntax_error(node, "only columns and literals can be cast, not conditions or null")
         return literals.cast_literal(result, node.to)
 
     def _operand(self, node: Node) -> Any:
@@ -300,7 +300,7 @@ class _Reader:
         if result is None:
             raise self._syntax_error(node, NULL_COMPARED)
         if isinstance(result, Expression | Shape):
-            raise self._syntax_error(node, "a column or a literal is expected here")
+            raise self._syntax_error(node, "expected a column or a literal")
         return result
 
     def _compared(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
@@ -313,7 +313,7 @@ class _Reader:
             return relation(item, operator, other) if isinstance(other, Value) else item._compare(operator, other)
         if isinstance(other, Value):
             return other._compare(literals.SWAPPED[operator], item)
-        raise self._syntax_error(node, "two literals are compared: a column belongs to a condition")
+        raise self._syntax_error(node, "a condition must compare a column, not two literals")
 
     def _null_safe(self, node: Node) -> Expression:
         for side, other in ((node.this, node.expression), (node.expression, node.this)):
@@ -346,15 +346,15 @@ class _Reader:
                     else (self._value(node.this))
                 )
                 return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
-        raise self._syntax_error(node, "after is there is null, not null, true or false")
+        raise self._syntax_error(node, "expected null, not null, true or false after is")
 
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
-            raise self._syntax_error(node, "in takes a list of literals, as in kind in ('a', 'b')")
+            raise self._syntax_error(node, "in requires a list of literals, as in kind in ('a', 'b')")
         values = [self._any(expression) for expression in node.expressions]
         for element, value in zip(node.expressions, values, strict=True):
             if isinstance(value, Expression | Shape):
-                raise self._syntax_error(element, "in takes a list of literals")
+                raise self._syntax_error(element, "in requires a list of literals")
             if isinstance(value, Value | _Path):
                 raise self._syntax_error(element, "in requires literals, not columns; quote text with single quotes")
         result = self._operand(node.this)
@@ -364,7 +364,7 @@ class _Reader:
             beside = literals_listed if is_decided else [item for item in literals_listed if type_beside(item) is None]
             result = self._typed(node, result, next(iter(beside), ""))
         if not isinstance(result, Value):
-            raise self._syntax_error(node, "a column is looked for in a list")
+            raise self._syntax_error(node, "in compares a column with a list; expected a column before in")
         return IsIn(result, tuple(values))
 
     def _like(self, node: Node, escape: str) -> Expression:
@@ -375,7 +375,7 @@ class _Reader:
 
     def _text(self, node: Node) -> str:
         if not isinstance(node, exp.Literal) or not node.is_string:
-            raise self._syntax_error(node, "a text in quotes is expected here")
+            raise self._syntax_error(node, "expected text in quotes")
         return str(node.this)
 
     def _arithmetic(self, operator: ArithmeticOperator, node: Node) -> Any:
@@ -407,19 +407,20 @@ class _Reader:
         if name in NAN and len(arguments) == 1:
             return self._value(arguments[0]).is_nan()
         if name in FUNCTIONS:
-            raise self._syntax_error(node, f"{name} takes another number of arguments than {len(arguments)}")
+            raise self._syntax_error(node, f"{name} does not accept {with_noun(len(arguments), 'argument')}")
         raise self._syntax_error(node, no_function(name))
 
     def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
         if len(arguments) != 2 + (name == "st_dwithin"):
-            raise self._syntax_error(node, f"{name} takes another number of arguments than {len(arguments)}")
+            raise self._syntax_error(node, f"{name} does not accept {with_noun(len(arguments), 'argument')}")
         sides = [self._any(argument) for argument in arguments[:2]]
         operation, swapped = SPATIAL[name]
         if isinstance(sides[1], Column):
             operation, sides = swapped, sides[::-1]
         column, shape = sides
         if not isinstance(column, Column) or not isinstance(shape, Shape | str):
-            raise self._syntax_error(node, f"{name} takes a column and a geometry, as in {name}(geom, 'POINT (1 2)')")
+            expected = f"{name} requires a column and a geometry, as in {name}(geom, 'POINT (1 2)')"
+            raise self._syntax_error(node, expected)
         geometry = shape.geometry if isinstance(shape, Shape) else wkt(shape)
         distance = [float(self._operand(argument)) for argument in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))

@@ -14,21 +14,21 @@ from pqext.dataset.notations.sql_literals import offset_told, start_of
 
 _REQUIRED = re.compile(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>")
 _EXPECTING = re.compile(r"Expecting ([^\w\s])")
-_CONDITION = "a filter is one condition, as in mag >= 5"
+_CONDITION = "a filter must be one condition, as in mag >= 5"
 _OF_ROWS = {
-    "count": "pqext count and Scan.count() count rows",
-    "min": "Scan.min(column) finds it",
-    "max": "Scan.max(column) finds it",
+    "count": "use pqext count or Scan.count()",
+    "min": "use Scan.min(column)",
+    "max": "use Scan.max(column)",
 } | dict.fromkeys(("sum", "avg", "mean"), "query Scan.to_dataset() with DuckDB, or Scan.to_polars()")
 """SQL aggregates, and their equivalents in pqext."""
 _INSTEAD = {
-    **dict.fromkeys(("lower", "upper"), "ilike compares in any case of the letters, as in name ilike 'ann'"),
+    **dict.fromkeys(("lower", "upper"), "use ilike to ignore case, as in name ilike 'ann'"),
     **dict.fromkeys(
         ("year", "month", "day", "date_trunc", "date_part", "extract"),
         "compare with dates, as in day >= '2026-01-01' and day < '2027-01-01'",
     ),
-    **dict.fromkeys(("coalesce", "ifnull", "nvl"), "ask for is null, joined by or"),
-    "variant_get": "try_variant_get gives null for a value that does not cast",
+    **dict.fromkeys(("coalesce", "ifnull", "nvl"), "test is null separately, joined by or"),
+    "variant_get": "use try_variant_get, which returns null for a value that does not cast",
     **dict.fromkeys(("now", "current_date", "current_timestamp"), "write the date, as in '2026-05-31'"),
 }
 """Unsupported functions that users often try, and their equivalents."""
@@ -49,13 +49,13 @@ def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
     elif closing is not None:
         what = repr(closing[1])
     elif word == ")":
-        return at, "the text cannot be read: this ) closes nothing"
+        return at, "the text cannot be parsed: unmatched )"
     elif description == "a statement":
         return at, _CONDITION
     else:
         what = "a comparison, and, or or the end"
-    where = "where the text ends" if is_end else f"instead of {_quoted(word)}"
-    return at, f"the text cannot be read: {what} is expected {where}"
+    where = "at the end of the text" if is_end else f"instead of {_quoted(word)}"
+    return at, f"the text cannot be parsed: expected {what} {where}"
 
 
 def unknown_form(node: Any) -> tuple[int, str]:
@@ -64,12 +64,12 @@ def unknown_form(node: Any) -> tuple[int, str]:
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):
         alias = node.args["alias"]
         where = start_of(alias)
-        return at if where is None else where, f"and, or or the end is expected instead of {_quoted(str(alias.this))}"
+        return at if where is None else where, f"expected and, or or the end instead of {_quoted(str(alias.this))}"
     if isinstance(node, exp.Query):
         return 0, f"{_CONDITION}, without select, from and where"
     if isinstance(node, exp.In):
         return at, "in requires a list of literals in parentheses, as in n in ('a', 'b'); for areas use st_intersects"
-    return at, "this form is not understood here"
+    return at, "this syntax is not supported here"
 
 
 def not_understood(node: Any, parser: Any) -> tuple[int, str]:
@@ -79,20 +79,20 @@ def not_understood(node: Any, parser: Any) -> tuple[int, str]:
         return at, "conditions are joined by and and or"
     right = start_of(node.expression) if isinstance(node, exp.Binary) else None
     if right is None:
-        return at, "this is not understood here"
+        return at, "this syntax is not supported here"
     before = [item for item in getattr(parser, "_tokens", ()) if item.start < right and item.text != "("]
     while before and before[-1].text.lower() == "not":
         before.pop()
-    return int(before[-1].start) if before else at, "this operator is not understood here"
+    return int(before[-1].start) if before else at, "this operator is not supported here"
 
 
-NULL_COMPARED = "null compares with nothing: write is null, or is not null"
+NULL_COMPARED = "comparisons with null are never true: write is null or is not null"
 
 
 def no_function(name: str) -> str:
     """Format the error that function ``name`` does not exist, with a suggestion."""
     if name in _OF_ROWS:
-        return f"{name} is of many rows, and a filter or a column is worked out row by row: {_OF_ROWS[name]}"
+        return f"{name} aggregates many rows, but filters and columns are evaluated row by row: {_OF_ROWS[name]}"
     message = f"no function {escape_text(name)!r}"
     return f"{message}; {_INSTEAD[name]}" if name in _INSTEAD else message + did_you_mean(name, FUNCTIONS)
 

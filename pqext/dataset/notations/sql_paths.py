@@ -135,7 +135,7 @@ def _bracket(text: str, at: int) -> tuple[str | int, int]:
     index = _INDEX.match(text, at)
     if index is not None:
         if index[1].startswith("-"):
-            raise PathError(at + 1, "an element index counts from the start here, from 0, as in Spark")
+            raise PathError(at + 1, "element indexes must be 0 or more here, as in Spark")
         return int(index[1]), index.end()
     key = _QUOTED_KEY.match(text, at)
     if key is None:

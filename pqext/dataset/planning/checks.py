@@ -45,19 +45,19 @@ def _check(stage: Stage, file: ParquetFile, computed: Sequence[Computed], *, is_
     tops = None if stage.columns is None else {node.path[0] for node in results if node is not None}
     for name in (*stage.kept, *stage.compared):
         if file.schema.root.position(name) is None if tops is None else name not in tops:
-            raise _other(f"a stage without column {escape_text(name)!r} keeps or compares it")
+            raise _other(f"a stage keeps or compares column {escape_text(name)!r} without reading it")
     for name, _ in stage.leaves:
         if all(column.name != name for column in computed):
-            raise _other(f"it computes a column {escape_text(name)!r}, which is not asked for")
+            raise _other(f"it computes a column {escape_text(name)!r}, which is not requested")
     requested = () if stage.filter is None else operands(stage.filter)
     if any(place >= len(requested) for place, _ in stage.asked):
-        raise _other("a stage asks for more than its filter does")
+        raise _other("a stage reads more for its filter than the filter needs")
     for _, leaf in (*stage.leaves, *stage.asked):
         if leaf >= len(file.schema.leaves):
-            raise _other(f"it reads leaf {leaf}, the file has {len(file.schema.leaves)}")
+            raise _other(f"it reads leaf {leaf}, but the file has {len(file.schema.leaves)}")
     if stage.filter is None and not is_last:
         raise _other("a stage before the last has no filter")
 
 
 def _other(reason: str) -> ValueError:
-    return ValueError(f"the plan is of another file: {reason}")
+    return ValueError(f"the plan belongs to another file: {reason}")

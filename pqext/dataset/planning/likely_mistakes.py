@@ -52,13 +52,13 @@ def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
         xmin, ymin, xmax, ymax = shapely.from_wkb(condition.geometry).bounds
     else:
         xmin, ymin, xmax, ymax = condition.geometry
-    shown = f"{condition.column} is asked about {geometry_text(condition.geometry)}"
+    shown = f"{condition.column} is compared with {geometry_text(condition.geometry)}"
     if xmin > xmax and not kind.geographic:
         return escape_text(f"{shown}, which is empty: xmin is beyond xmax, and only boxes of geographic columns wrap")
     if kind.geographic and xmin <= xmax and (xmin < -180 or xmax > 180) and xmax - xmin < 360:
         west, east = ((x + 180) % 360 - 180 for x in (xmin, xmax))
         box = f"({west:.10g}, {ymin:.10g}, {east:.10g}, {ymax:.10g})"
-        return escape_text(f"{shown}, and longitudes end at -180 and 180: box {box} is that part of the earth")
+        return escape_text(f"{shown}, which is beyond longitudes -180 to 180: the same area is box {box}")
     return ""
 
 
@@ -91,6 +91,6 @@ def _misspelt_path(field: VariantField, node: SchemaNode) -> str:
         member = typed.child(step)
         if member is None:
             near = did_you_mean(step, [child.name for child in typed.children])
-            return near and escape_text(f"{field.column} has no shredded {step!r} where {field.path} asks for it{near}")
+            return near and escape_text(f"{field.column} has no shredded {step!r}, which {field.path} needs{near}")
         node = member
     return ""

@@ -18,7 +18,7 @@ from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.notations.json_text import from_json, to_json
 
 LIMIT = "limit"
-REACHED = "the rows before it are as many as the limit wants"
+REACHED = "the preceding rows fill the limit"
 
 ByteRange = tuple[int, int]
 """(offset, length) in a file."""
@@ -227,7 +227,7 @@ def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
     if prune_reason is None and not stages and not is_outline:
         raise TypeError("a row group is not read in any stage")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
-        raise TypeError("one of several stages that reads all columns")
+        raise TypeError("only a single stage can read all columns")
     evidence = tuple(map(_text, _list(tree["evidence"])))
     retained, pages = (0, 0) if tree["pages"] is None else map(_count, _pair(tree["pages"]))
     result = None if tree["pages"] is None else (retained, pages)

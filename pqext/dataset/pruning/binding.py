@@ -334,7 +334,7 @@ def _compared_type(operand: Operand, schema: Schema) -> ValueType:
             raise TypeError(f"column {operand} is repeated, where a row has no single value")
         hint = "" if node is None else mistakes.ask_for(node, mistakes.notation(operand))
         position = mistakes.position_text(operand)
-        raise TypeError(f"column {operand} does not compare with literals, only with null{hint}{position}")
+        raise TypeError(f"column {operand} can only be compared with null{hint}{position}")
     return kind
 
 

@@ -68,16 +68,16 @@ def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
     if row_group_may_match(bound, row_group):
         return None
     if isinstance(bound, Derived):
-        return Proof(f"{bound.expression} is true of no row, by the bounds of its columns", _STATISTICS)
+        return Proof(f"{bound.expression} is true for no row, by the bounds of its columns", _STATISTICS)
     node = bound.node
     if for_logical(node.logical_name) is not None:
         evidence = "variant leaf" if node.logical_name == "VARIANT" else "box"
-        return Proof(f"{bound.text} is true of no row{_bounds_text(bound, row_group)}", (evidence,))
+        return Proof(f"{bound.text} is true for no row{_bounds_text(bound, row_group)}", (evidence,))
     if not node.is_leaf:
-        return Proof(f"{bound.text} is true of no row", _STATISTICS)
+        return Proof(f"{bound.text} is true for no row", _STATISTICS)
     is_by_filter = bound.compared and _may_match_all(bound, row_group.bounds(node))
     return Proof(
-        f"{bound.text} is true of no row{_bounds_text(bound, row_group)}",
+        f"{bound.text} is true for no row{_bounds_text(bound, row_group)}",
         ("Bloom filter",) if is_by_filter else _STATISTICS,
     )
 

@@ -256,7 +256,8 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
         except ValueError as error:
             raise ValueError(f"partition_types: column {escape_text(name)!r}: {error}") from None
         if pa.types.is_nested(arrow_type):
-            raise ValueError(f"partition_types: column {escape_text(name)!r} takes a type of single values, not {type}")
+            message = f"partition_types: column {escape_text(name)!r} must have a type of single values, not {type}"
+            raise ValueError(message)
         fields.append((name, arrow_type))
     return pa.schema(fields)
 
@@ -377,7 +378,7 @@ def _remaining(
     name = next(path[0] for path in paths(expression) if path[0] in values.schema.names)
     value = values.column(name)[row].as_py()
     shown = "null" if value is None else literal_text(value)
-    return RemainingFilter(None, f"{expression} is true of no row: by its folders {escape_text(name)} is {shown}")
+    return RemainingFilter(None, f"{expression} is true for no row: by its folders {escape_text(name)} is {shown}")
 
 
 def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:

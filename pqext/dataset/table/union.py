@@ -92,7 +92,7 @@ class Union(SchemaStrategy):
         if filter is not None:
             answer = self._answer(normal(filter), file)
             if answer is False:
-                reason = f"{filter} is true of no row: the file lacks {_lacking(filter, file)}"
+                reason = f"{filter} is true for no row: the file lacks {_lacking(filter, file)}"
                 return Conformed((), (), None, self._schema, reason)
             left = answer if isinstance(answer, Expression) else None
             exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(normal(filter))) else None

@@ -56,7 +56,7 @@ def partitions_beside(
     if partition_by and tuple(partitions.schema.names) != partition_by:
         there = ", ".join(partitions.schema.names)
         raise ValueError(
-            f"{target} has {f'folders by {there}' if there else 'no folders of partitions'}, and partition_by names "
+            f"{target} has {f'folders by {there}' if there else 'no partition folders'}, but partition_by names "
             f"{', '.join(partition_by)}; nothing was written: {advice}"
         )
     within = [name for name in partitions.schema.names if name in names]

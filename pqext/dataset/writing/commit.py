@@ -125,8 +125,8 @@ def commit(
             _finish(decided)
         except BaseException as error:
             error.add_note(
-                f"the save is decided, and pqext reads its rows; readers that know no journal see other rows until "
-                f"the next save, or pqext.spark.clean({str(target)!r}), has finished it"
+                f"the save is committed, and pqext reads its rows; readers that do not know the journal see other rows "
+                f"until the next save, or pqext.spark.clean({str(target)!r}), completes it"
             )
             raise
 

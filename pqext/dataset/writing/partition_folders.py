@@ -44,7 +44,7 @@ def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
         raise ValueError(f"partition_by names a column twice: {', '.join(columns)}")
     for name in columns:
         if name not in schema.names:
-            meant = did_you_mean(name, schema.names) or f"; there are {', '.join(schema.names)}"
+            meant = did_you_mean(name, schema.names) or f"; the columns are {', '.join(schema.names)}"
             raise ValueError(f"partition_by: no column {name!r}{meant}")
         if is_hidden(f"{escaped(name)}="):
             raise ValueError(f"partition_by: readers skip folders named after {name!r}; rename the column first")
@@ -95,7 +95,7 @@ def _text(name: str, scalar: pa.Scalar) -> str:
         return NULL
     if value == NULL:
         raise UnsupportedError(
-            f"the text {NULL} names the folder of null, so readers would return null: replace it by another text",
+            f"the value {NULL} is the folder name of null, so readers would return null: replace it with another value",
             feature="the name of null as a partition value", column=name,
         )
     return escaped(str(value).lower() if isinstance(value, bool) else str(value))

@@ -204,13 +204,13 @@ class StoreTarget:
                 is_done = self._finish(journal, version)
             except BaseException as error:
                 error.add_note(
-                    f"the job is decided, and pqext reads its rows; pqext.spark.clean({self.path!r}) finishes it"
+                    f"the job is committed, and pqext reads its rows; pqext.spark.clean({self.path!r}) completes it"
                 )
                 raise
             if is_done:
                 self._give_up()
                 return
-        raise RuntimeError(f"other jobs keep committing to {self.path}: try again")
+        raise RuntimeError(f"other jobs committed to {self.path}: try again")
 
     def _is_there(self, names: Collection[str]) -> bool:
         """Whether files of this job are visible, which means that another process has finished it."""
@@ -292,8 +292,8 @@ class StoreTarget:
                 self._bucket.complete(self._inside + name, Pending(upload, tuple(etags)))
             except FileNotFoundError:
                 raise CorruptFileError(
-                    f"job {journal.job} was decided and cannot be finished, because the store has given up its upload "
-                    f"of {name}: remove this note, and the files that have the job's number in their names",
+                    f"job {journal.job} was committed but cannot be completed, because the store aborted its upload of "
+                    f"{name}: remove this record and the files with the job number in their names",
                     path=self._bucket.url(self._inside + NOTE),
                 ) from None
 

@@ -160,12 +160,12 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
             if not leaves:
                 raise ValueError("the file has no geometry column: create one with pqext convert --geometry lon,lat")
             named = ", ".join(leaf.dotted for leaf in leaves)
-            raise ValueError(f"name a column: the file has these geometries: {named}")
+            raise ValueError(f"name a geometry column; the file has {named}")
         return leaves[0]
     node = file.schema.find(column)
     if node is None:
         named = ", ".join(leaf.dotted for leaf in leaves)
-        raise KeyError(f"no column {column!r}; the geometries are {named or 'none'}")
+        raise KeyError(f"no column {column!r}; the geometry columns are {named or 'none'}")
     if node not in leaves:
         raise ValueError(f"column {column!r} is not a geometry")
     return node

@@ -47,7 +47,7 @@ def zorder_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
 def check_curve(curve: Any) -> Curve:
     """``curve``; raises ValueError unless it is the name of one."""
     if curve not in CURVES:
-        raise ValueError(f"an order is {' or '.join(map(repr, CURVES))}, not {curve!r}")
+        raise ValueError(f"an order must be {' or '.join(map(repr, CURVES))}, not {curve!r}")
     result: Curve = curve
     return result
 
@@ -55,7 +55,7 @@ def check_curve(curve: Any) -> Curve:
 def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.uint64]:
     if not isinstance(bounds, BoundingBox):
         kind = type(bounds).__name__
-        raise TypeError(f"the bounds of a curve are BoundingBox(xmin, xmax, ymin, ymax), not of type {kind}")
+        raise TypeError(f"the bounds of a curve must be a BoundingBox(xmin, xmax, ymin, ymax), not {kind}")
     if not bounds.usable or bounds.wraps:
         raise ValueError("the bounds of a curve must be finite and must not wrap")
     for values in (x, y):

@@ -58,7 +58,7 @@ def densify(
     from pqext.geo.predicates.globe import geod_of
 
     if not tolerance >= FINEST:
-        raise ValueError(f"the tolerance is at least {FINEST} degrees, not {tolerance}")
+        raise ValueError(f"the tolerance must be at least {FINEST} degrees, not {tolerance}")
     if isinstance(geometries, (pa.Array, pa.ChunkedArray)):
         array: GeometryArray = geometries
         type = resolve_type(array, crs, edges)
@@ -88,7 +88,7 @@ def densify(
             for row in np.flatnonzero((west < -180) | (east > 180) | (south < -90) | (north > 90)).tolist():
                 result[row] = _wrap_longitudes(result[row])
     except shapely.errors.ShapelyError as error:
-        raise GeometryError(f"shapely cannot unroll the geometries: {error}") from error
+        raise GeometryError(f"shapely cannot compute with the geometries: {error}") from error
     return result
 
 

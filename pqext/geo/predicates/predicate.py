@@ -256,7 +256,7 @@ def mismatch(query: Any) -> str:
         if (np.abs(np.diff(x))[~at_pole] >= 180).any():
             how = "edges of 180 degrees of longitude or more, which run the shorter way around the globe"
         elif abs(area_below(x, y)) > 2 * np.pi:
-            how = "an outline around more than half of the globe, and the smaller side of it is its inside"
+            how = "an outline around more than half of the globe, whose smaller side is its inside"
         else:
             continue
         sides = ", ".join(f"{side:.10g}" for side in box)

@@ -349,8 +349,8 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, most: int | Non
             break
         if most is not None and len(result.x) + len(at) - len(corners) > most:
             raise TooLong(
-                f"the edges of a geometry are so long that it takes more than {most} points to follow them over the"
-                " globe: read without this filter, or divide the geometry into several"
+                f"the edges of a geometry are so long that following them over the globe needs more than {most} "
+                "points: read without this filter, or divide the geometry into several"
             )
         unrolled = result.unrolled
         middle = (unrolled[at] + unrolled[at - 1]) / 2

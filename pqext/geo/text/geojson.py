@@ -118,7 +118,7 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
     if ids is not None and "id" not in table.column_names:
         table = table.append_column("id", objects(ids, rows, longest).column("id"))
     if geometry in table.column_names:
-        raise ValueError(f"there is a property {geometry!r}: give the geometries another name with geometry=")
+        raise ValueError(f"there is a property {geometry!r}: pass another name of the geometry column as geometry=")
     return table.add_column(0, geometry_field(geometry, _crs(bytes(crs).splitlines())).with_type(wkb.type), wkb)
 
 
@@ -127,11 +127,11 @@ def _crs(members: list[bytes]) -> str | None:
     try:
         results = {_name(json.loads(member)) for member in members}
     except (RecursionError, ValueError) as error:
-        raise GeometryError(f"the crs cannot be read: {error}", rule="geo.geojson.crs") from None
+        raise GeometryError(f"the crs member cannot be read: {error}", rule="geo.geojson.crs") from None
     crs = results.pop() if results else None
     if results or crs_.is_geographic(crs) is None:
-        known = "several systems" if results else f"no system that is known: {excerpt(crs or '')!r}"
-        raise GeometryError(f"the crs names {known}", rule="geo.geojson.crs")
+        fault = "several systems" if results else f"an unknown system: {excerpt(crs or '')!r}"
+        raise GeometryError(f"the crs member names {fault}", rule="geo.geojson.crs")
     return crs
 
 
@@ -210,7 +210,7 @@ def _geometry_column(schema: pa.Schema, name: str | None) -> str:
         return name
     marked = [field.name for field in schema if type_of(field) is not None]
     if len(marked) != 1:
-        raise ValueError(f"{len(marked) or 'no'} columns are marked as geometries: name one with geometry=")
+        raise ValueError(f"{len(marked) or 'no'} columns contain geometries: name one of them with geometry=")
     return str(marked[0])
 
 
@@ -242,7 +242,7 @@ def _check_type(type: pa.DataType, path: str) -> None:
             _check_type(field.type, f"{path}.{field.name}")
     elif pa.types.is_map(type):
         if not any(test(type.key_type) for test in _TEXTS):
-            raise TypeError(f"{path!r}: JSON has no form for a map whose keys are {type.key_type}")
+            raise TypeError(f"{path!r}: JSON cannot represent a map whose keys are {type.key_type}")
         _check_type(type.item_type, path)
     elif hasattr(type, "value_type"):
         _check_type(type.value_type, path)
@@ -284,7 +284,7 @@ def objects(lines: Any, rows: int, longest: int) -> pa.Table:
     cells, names, big = measure(lines, randbits(64), _MAX_PATHS) if rows else (0, 0, [])
     if names >= _MAX_PATHS or cells > max(_LEAST_CELLS, _CELLS_PER_BYTE * len(memoryview(lines))):
         raise LimitError(
-            f"features have {names:,} names of properties, which would make {cells:,.0f} cells, mostly nulls; pass "
+            f"the features have {names:,} property names, which would make {cells:,.0f} cells, mostly nulls; pass "
             "properties= with the name of one column for all of them"
         )
     options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * longest))

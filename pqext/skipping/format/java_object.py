@@ -71,7 +71,7 @@ class _Stream:
             self._wrong("not a serialised Java object", 0)
         own_bytes = self._object(0)
         if own_bytes is None:
-            raise UnsupportedError("no object in the cell writes bytes of its own", feature="Java serialisation")
+            raise UnsupportedError("the object in the cell has no custom serialised data", feature="Java serialisation")
         return own_bytes
     def _wrong(self, message: str, at: int | None = None) -> NoReturn:
         raise CorruptFileError(message, offset=self.at if at is None else at)
@@ -139,7 +139,7 @@ class _Stream:
         self.known.append(None)
         flags, count = self._number(1, "flags"), self._number(2, "the number of fields")
         if not flags & _SERIALISABLE:
-            self._unsupported(f"objects of the class {name!r:.100} write themselves in a form of their own")
+            self._unsupported(f"objects of the class {name!r:.100} use custom serialisation")
         fields = tuple(self._field() for _ in range(count))
         if self._number(1, "the end of a class") != _END:
             self._unsupported("the description of a class contains more than fields")

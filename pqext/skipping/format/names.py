@@ -87,7 +87,7 @@ def dotted(path: Sequence[str]) -> str:
 
 
 def path_of(dotted: str) -> tuple[str, ...]:
-    """Parse a column path of a store. Raises ``ValueError`` for unmatched back quotes.
+    """Parse a column path of a store. Raises ``ValueError`` for unmatched backticks.
 
     >>> path_of("place.city"), path_of("`place.city`")
     (('place', 'city'), ('place.city',))
@@ -96,7 +96,7 @@ def path_of(dotted: str) -> tuple[str, ...]:
         return tuple(dotted.split("."))
     matches = list(_NAMES.finditer(dotted))
     if "".join(match[0] for match in matches) != dotted or not matches or matches[-1][2]:
-        raise ValueError(f"unmatched back quotes in the column name {dotted!r}")
+        raise ValueError(f"unmatched backticks in the column name {dotted!r}")
     return tuple(match[1][1:-1].replace("``", "`") if match[1][:1] == "`" else match[1] for match in matches)
 
 

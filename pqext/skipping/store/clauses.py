@@ -94,7 +94,7 @@ def _exclusions(condition: Expression, evidence: Sequence[Evidence], count: int)
         if entries.index.applies_to(condition):
             objects = entries.excluded(condition, count)
             if objects is not None:
-                result.append(Exclusion(objects, f"{condition} is true of no row, by the index {entries.index}"))
+                result.append(Exclusion(objects, f"{condition} is true for no row, by the index {entries.index}"))
     return result
 
 

@@ -53,7 +53,7 @@ def st_quadkey(geometry: ColumnOrName, zoom: int = 14) -> Column:
 
 def _check_range(name: str, value: Any, maximum: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= maximum:
-        raise ValueError(f"{name} is an integer from 1 to {maximum}, not {value!r}")
+        raise ValueError(f"{name} must be an integer from 1 to {maximum}, not {value!r}")
     return value
 
 

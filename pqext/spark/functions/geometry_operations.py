@@ -111,7 +111,7 @@ def st_transform(
 
 def _count(quad_segs: Any) -> int:
     if isinstance(quad_segs, bool) or not isinstance(quad_segs, int) or not 1 <= quad_segs <= 1000:
-        raise ValueError(f"quad_segs is a number from 1 to 1000, not {quad_segs!r}")
+        raise ValueError(f"quad_segs must be a number from 1 to 1000, not {quad_segs!r}")
     return quad_segs
 
 

@@ -116,7 +116,7 @@ def geometry_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Ma
         counts = (2, 3) if format == "points" else (1,)
         if len(paths) not in counts or not all(isinstance(path, str) for path in paths):
             expected = 'two or three paths, as in ("$.lon", "$.lat")' if format == "points" else "one path"
-            raise ValueError(f"geometry {name!r}: {format} takes {expected}, not {paths!r}")
+            raise ValueError(f"geometry {name!r}: {format} needs {expected}, not {paths!r}")
         for path in paths:
             as_path(path_within(path))
         field = geometry_field(name, choice.get("crs"), choice.get("edges", "planar"))
@@ -132,7 +132,7 @@ def partition_columns(partition_by: Mapping[str, Any] | Sequence[str] | None) ->
     Raises ``ValueError`` or ``TypeError`` for an invalid argument.
     """
     if isinstance(partition_by, str):
-        raise TypeError("partition_by is a list of paths, or maps names to paths")
+        raise TypeError("partition_by must be a list of paths, or map names to paths")
     if isinstance(partition_by, Mapping):
         columns: Mapping[str, Any] = partition_by
     else:

@@ -84,7 +84,7 @@ def spatial_join(
     whole = T.StructType(left.schema.fields) if only_left else joined_schema(left.schema, right.schema, suffix)
     schema = _chosen(whole, columns)
     if strategy == "grid" and how != "inner":
-        raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: omit it")
+        raise ValueError(f"strategy 'grid' supports inner joins only, not {how!r}: omit it")
     right_frame = right
     left, right, names = _select_needed(left, right, on, whole, schema)
     left_side, right_side = sides(left, right, on)
@@ -136,10 +136,10 @@ def knn_join(
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ValueError(f"k must be an integer of at least 1, not {k!r}")
     if max_distance is not None and not (max_distance > 0 and math.isfinite(max_distance)):
-        raise ValueError(f"max_distance is a positive number, not {max_distance!r}")
+        raise ValueError(f"max_distance must be a positive number, not {max_distance!r}")
     left_side, right_side = sides(left, right, on)
     if not left_side.type.planar:
-        raise TypeError("knn_join is for figures in the plane: bring both sides into a projected CRS with st_transform")
+        raise TypeError("knn_join needs planar geometries: transform both sides to a projected CRS with st_transform")
     away = T.StructField(distance_column, T.DoubleType(), True)
     whole = joined_schema(left.schema, right.schema, suffix, away)
     schema = _chosen(whole, columns)
@@ -159,7 +159,7 @@ def _chosen(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType
         if name not in schema.names:
             raise ValueError(f"the join has no column {name!r}{did_you_mean(str(name), schema.names)}")
     if not names or len(set(names)) < len(names):
-        raise ValueError("columns names each column of the result once, and at least one")
+        raise ValueError("columns must name at least one column of the result, and none twice")
     return T.StructType([schema[name] for name in names])
 
 

@@ -55,16 +55,16 @@ class CsvFormat:
             character = choice.get(name, "_")
             is_single = isinstance(character, str) and len(character) == 1 and character.isascii()
             if not is_single or character in "\0\r\n":
-                raise ValueError(f"csv: {name} is one ASCII character except line breaks, not {character!r}")
+                raise ValueError(f"csv: {name} must be one ASCII character except line breaks, not {character!r}")
         if choice.get("delimiter", ",") == choice.get("quote", '"'):
             raise ValueError("csv: delimiter and quote are the same character")
         skip_rows = choice.get("skip_rows", 0)
         if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
-            raise ValueError(f"csv: skip_rows is a number of lines, not {skip_rows!r}")
+            raise ValueError(f"csv: skip_rows must be a number of lines, not {skip_rows!r}")
         encoding = choice.get("encoding")
         if encoding is not None:
             if not isinstance(encoding, str):
-                raise TypeError(f"csv: encoding is a name such as latin-1, not {encoding!r}")
+                raise TypeError(f"csv: encoding must be a name such as latin-1, not {encoding!r}")
             encoding_name(encoding)
         columns = choice.pop("columns", {})
         if not isinstance(columns, Mapping):
@@ -75,13 +75,13 @@ class CsvFormat:
                 raise ValueError(f"csv: column {name!r} cannot be {target}: CSV fields are not nested")
         header = choice.pop("header", None)
         if header is not None and (isinstance(header, str) or not header):
-            raise TypeError(f"csv: header is a list with the name of each column, not {header!r}")
+            raise TypeError(f"csv: header must be a list with the name of each column, not {header!r}")
         words = choice.pop("null_words", ())
         if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-            raise TypeError(f"csv: null_words is a list of strings, not {words!r}")
+            raise TypeError(f"csv: null_words must be a list of strings, not {words!r}")
         for name in (*columns, *(header or ())):
             if not isinstance(name, str):
-                raise TypeError(f"csv: the name of a column is a string, not {name!r}")
+                raise TypeError(f"csv: the name of a column must be a string, not {name!r}")
         duplicate = repeated(header or ())
         if duplicate is not None:
             raise ValueError(f"csv: header has two columns called {duplicate!r}")

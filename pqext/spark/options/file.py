@@ -107,7 +107,7 @@ class FileFilter:
         if not selected:
             times = {"modified_after": self.modified_after, "modified_before": self.modified_before}
             limits = " and ".join(f"{name}={time.isoformat()}" for name, time in times.items() if time is not None)
-            raise FileNotFoundError(errno.ENOENT, f"No file has a time of modification by {limits}", locations)
+            raise FileNotFoundError(errno.ENOENT, f"No file has a modification time that matches {limits}", locations)
         return selected
 
     def _matches_time(self, modified: float) -> bool:

@@ -86,7 +86,7 @@ def save_options(
         parsed["shredding"] = {**choices, **by_option}
     mode = of_save["partition_overwrite"].lower() if "partition_overwrite" in of_save else None
     if mode not in (None, *get_args(PartitionOverwrite)):
-        raise ValueError(f"option partition_overwrite is static or dynamic, not {mode!r}")
+        raise ValueError(f"option partition_overwrite must be static or dynamic, not {mode!r}")
     if mode == "dynamic" and not by and is_by_option:
         raise ValueError("option partition_overwrite=dynamic replaces partitions: name their columns in partition_by")
     division = Division(
@@ -95,7 +95,7 @@ def save_options(
     storage = storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
     merge_schema = of_save.get("merge_schema", "false").lower()
     if merge_schema not in ("true", "false"):
-        raise ValueError(f"option merge_schema is true or false, not {merge_schema!r}")
+        raise ValueError(f"option merge_schema must be true or false, not {merge_schema!r}")
     overwrite = cast("PartitionOverwrite | None", mode if by else "static")
     return SaveOptions(
         parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option
@@ -199,7 +199,7 @@ def _names(value: Any) -> tuple[str, ...]:
             parsed = None
         value = parsed if isinstance(parsed, list) else [name.strip() for name in value.split(",") if name.strip()]
     if not all(isinstance(name, str) and name for name in value):
-        raise ValueError(f"option partition_by is a list of columns, not {value!r}")
+        raise ValueError(f"option partition_by must be a list of columns, not {value!r}")
     return tuple(value)
 
 
@@ -209,7 +209,7 @@ def _number(options: Mapping[str, str], name: str, zero: int | None = 0) -> int 
     try:
         number = int(options[name])
     except ValueError:
-        raise ValueError(f"option {name} is an integer, not {options[name]!r}") from None
+        raise ValueError(f"option {name} must be an integer, not {options[name]!r}") from None
     return number if number else zero  # in Spark, 0 means no limit
 
 

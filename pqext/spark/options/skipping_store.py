@@ -37,7 +37,7 @@ class StoreReference:
         if isinstance(skipping, str | os.PathLike):
             return cls(_absolute(os.fspath(skipping)))
         if not isinstance(skipping, Store):
-            raise TypeError(f"skipping is a data-skipping store or its path, not {type(skipping).__name__}")
+            raise TypeError(f"skipping must be a data-skipping store or its path, not {type(skipping).__name__}")
         if skipping.decryption is not None and not isinstance(skipping.decryption, Mapping):
             raise UnsupportedError(
                 "Spark plans reads in another process, without access to a key retriever: open the store with "
@@ -73,9 +73,9 @@ class StoreReference:
             data = {}
         path, foreign, keys = data.get("path"), data.get("on_foreign", "raise"), data.get("keys", {})
         if not data.keys() <= _NAMES or not isinstance(path, str) or not isinstance(keys, dict):
-            raise ValueError('expected {"path": ..., "on_foreign": "raise" or "ignore", "keys": {label: base 64}}')
+            raise ValueError('expected {"path": ..., "on_foreign": "raise" or "ignore", "keys": {label: base64}}')
         if foreign not in ("raise", "ignore") or not all(isinstance(key, str) for key in keys.values()):
-            raise ValueError('on_foreign is "raise" or "ignore", and keys map labels to base 64')
+            raise ValueError('on_foreign must be "raise" or "ignore", and keys must map labels to base64')
         return cls(_absolute(path), foreign, tuple(sorted(keys.items())))
 
     def open(self, storage_options: Mapping[str, Any] | None) -> Store:

@@ -124,7 +124,7 @@ def variant(df: DataFrame, column: str) -> BoundVariant:
         >>> variant(df, "event").get("$.properties.mag", "double") >= 5  # doctest: +SKIP
     """
     if column not in df.columns:
-        raise ValueError(f"no column {column!r}; there are {', '.join(df.columns)}")
+        raise ValueError(f"no column {column!r}; the columns are {', '.join(df.columns)}")
     return BoundVariant(df, column)
 
 
@@ -290,7 +290,7 @@ def find_field(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType
     """Return a column of ``df`` or a field nested in it, and its type. Raises ``ValueError`` if it does not exist."""
     schema = df.schema
     if path[0] not in schema.names:
-        raise ValueError(f"no column {path[0]!r}; there are {', '.join(schema.names)}")
+        raise ValueError(f"no column {path[0]!r}; the columns are {', '.join(schema.names)}")
     column, type = df[quoted(path[0])], schema[path[0]].dataType
     for depth, name in enumerate(path[1:], 1):
         if not isinstance(type, T.StructType) or name not in type.names:

@@ -168,16 +168,16 @@ def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     Raises ``TypeError`` or ``ValueError`` for others.
     """
     if not isinstance(agg, Mapping) or not agg:
-        raise TypeError("agg is a mapping of names to functions, such as {'rows': 'count', 'total': ('sum', 'price')}")
+        raise TypeError("agg must map names to functions, such as {'rows': 'count', 'total': ('sum', 'price')}")
     for name, asked in agg.items():
         function, column = (asked, None) if isinstance(asked, str) else asked if _is_pair(asked) else (None, None)
         if not isinstance(name, str) or not isinstance(function, str):
-            raise TypeError(f"agg[{name!r}] is 'count', or a pair of a function and a column, not {asked!r}")
+            raise TypeError(f"agg[{name!r}] must be 'count', or a pair of a function and a column, not {asked!r}")
         if function not in FUNCTIONS:
-            meant = did_you_mean(function, FUNCTIONS) or f"; there are {', '.join(FUNCTIONS)}"
+            meant = did_you_mean(function, FUNCTIONS) or f"; the functions are {', '.join(FUNCTIONS)}"
             raise ValueError(f"agg[{name!r}]: unknown function {function!r}{meant}")
         if column is None and function != "count":
-            raise ValueError(f"agg[{name!r}]: {function} is of a column: ('{function}', 'name')")
+            raise ValueError(f"agg[{name!r}]: {function} needs a column, as in ('{function}', 'name')")
         yield name, function, None if isinstance(column, str) and column == "*" else column
 
 

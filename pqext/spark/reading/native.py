@@ -96,7 +96,7 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield "files in stores are read by pqext"
     odd = [file for file in query.files if not remote and _is_odd(file)]
     if odd:
-        yield f"{escape_text(odd[0])} has a name that Spark takes for a pattern or a hidden file"
+        yield f"{escape_text(odd[0])} has a name that Spark treats as a pattern or a hidden file"
     if query.metrics_path is not None:
         yield "metrics_path records reads by tasks of pqext"
     if query.memory_bytes is not None:
@@ -134,5 +134,5 @@ def _folder_obstacles(query: Query) -> Iterator[str]:
             yield f"the folders of {escape_text(file)} are not {'/'.join(f'{name}=...' for name in names)}"
             return
         if "%" in _ASCII_ESCAPE.sub("", "".join(folders)):
-            yield f"the folders of {escape_text(file)} have escapes that Spark does not take for UTF-8"
+            yield f"the folders of {escape_text(file)} have escapes that Spark does not decode as UTF-8"
             return

@@ -219,7 +219,7 @@ def _chunk_obstacle(chunk: Any) -> str | None:
     if chunk.codec not in _CODECS:
         return f"compressed with a codec that Spark does not include, which has {', '.join(_CODECS.values())}"
     if not _ENCODINGS.issuperset(chunk.encodings):
-        return "stored in an encoding that not every Spark reads"
+        return "stored in an encoding that not every version of Spark supports"
     return None
 
 

@@ -222,7 +222,7 @@ class Query:
             }
             missing = [name for name in names if name not in fields]
             if missing:
-                message = in_place_of(missing[0]) or f"there are {', '.join(arrow.names)}"
+                message = in_place_of(missing[0]) or f"the columns are {', '.join(arrow.names)}"
                 raise ValueError(f"no column {missing[0]!r}; {message}")
             arrow = pa.schema([fields[name] for name in names])
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])

@@ -132,8 +132,8 @@ def _check_read_as(store: Store, files: Files) -> None:
             now = files.read_as(type_at(files.row_schema, path_of(item.columns[0])))
             if now != before:
                 raise ValueError(
-                    f"the store at {source_name(store.location)} was built of {before}, not of {now}: give the same "
-                    "format, schema and options, or build another store"
+                    f"the store at {source_name(store.location)} was built from {before}, not from {now}: pass the "
+                    "same format, schema and options, or build another store"
                 )
 
 

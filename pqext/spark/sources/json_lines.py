@@ -71,7 +71,7 @@ class JsonLinesSource(DataSource):
         _check_schema(schema, column, error_column)
         on_error = options.get("on_error", "raise")
         if on_error not in ("raise", "null"):
-            raise ValueError(f"on_error is 'raise' or 'null', not {on_error!r}")
+            raise ValueError(f"on_error must be 'raise' or 'null', not {on_error!r}")
         credentials = options.get("storage_options")
         return JsonLinesReader(
             paths=tuple(option_paths(options, remote=True)),
@@ -106,7 +106,7 @@ class JsonLinesStream(FileStream):
 def _check_options(options: Mapping[str, str]) -> None:
     unknown = {name.lower() for name in options} - _OPTIONS - {"path", "paths"}
     if unknown:
-        meant = did_you_mean(min(unknown), _OPTIONS) or f"; there are {', '.join(sorted(_OPTIONS))}"
+        meant = did_you_mean(min(unknown), _OPTIONS) or f"; the options are {', '.join(sorted(_OPTIONS))}"
         raise ValueError(f"unknown option {min(unknown)!r}{meant}")
 
 
@@ -126,5 +126,5 @@ def _check_schema(schema: T.StructType, column: str, error_column: str | None) -
             expected = ", ".join(f"`{name}` {type.simpleString().upper()}" for name, type in types.items())
             raise ValueError(
                 f"the schema has `{field.name}` {field.dataType.simpleString().upper()}, and data source {FORMAT} "
-                f"reads {expected}: leave schema() out, and take fields of the VARIANT by variant_get"
+                f"reads {expected}: omit schema(), and extract fields of the VARIANT with variant_get"
             )

@@ -68,11 +68,11 @@ def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str,
             others[key] = text
         elif name == "max_files_per_batch":
             if not text.isdecimal() or int(text) < 1:
-                raise ValueError(f"option {key} is a positive number, not {text!r}")
+                raise ValueError(f"option {key} must be a positive number, not {text!r}")
             arguments[name] = int(text)
         else:
             if text.lower() not in ("true", "false"):
-                raise ValueError(f"option {key} is true or false, not {text!r}")
+                raise ValueError(f"option {key} must be true or false, not {text!r}")
             arguments[name] = text.lower() == "true"
     return StreamOptions(**arguments), others
 

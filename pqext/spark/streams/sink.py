@@ -40,7 +40,7 @@ class StreamSink(DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         for name in _OF_SAVES:
             if name in options:
-                raise ValueError(f"option {name} is for saves: a stream appends, or replaces all that is there")
+                raise ValueError(f"option {name} applies to saves only: a stream appends, or replaces all rows")
         self.writer = SaveWriter({key: item for key, item in options.items() if key.lower() not in _OF_SPARK}, schema)
         self.overwrite = overwrite
 

@@ -72,7 +72,7 @@ def shred_variant(
     if not isinstance(schema, Mapping):
         raise TypeError(f"schema must map columns to schemas, as in {{'column': ...}}, not a {type(schema).__name__}")
     if infer not in ("file", "once"):
-        raise ValueError(f"infer is 'file' or 'once', not {infer!r}")
+        raise ValueError(f"infer must be 'file' or 'once', not {infer!r}")
     paths = variant_paths(df.schema)
     choices = {_find_variant(df, path, paths): shredding(spec) for path, spec in schema.items()}
     if storage:
@@ -105,7 +105,7 @@ def unshred_variant(df: DataFrame, columns: Iterable[str] | None = None) -> Data
         columns = [field.name for field in df.schema if is_marked_struct(field.dataType) or has_choice(field)]
     for name in columns:
         if name not in df.columns:
-            raise ValueError(f"no column {name!r}; there are {', '.join(df.columns)}")
+            raise ValueError(f"no column {name!r}; the columns are {', '.join(df.columns)}")
         if has_choice(df.schema[name]):
             df = drop_choices(df, name)
         else:
@@ -165,4 +165,4 @@ def _find_variant(df: DataFrame, path: str, paths: Mapping[str, FieldPath]) -> F
     if path in df.columns:
         raise TypeError(f"column {path!r} is {df.schema[path].dataType.simpleString()}, not VARIANT{hint}")
     nested = [other for other, field_path in paths.items() if field_path.steps]
-    raise ValueError(f"no column {path!r}{hint}; there are {', '.join([*df.columns, *nested])}")
+    raise ValueError(f"no column {path!r}{hint}; the columns are {', '.join([*df.columns, *nested])}")

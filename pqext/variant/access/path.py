@@ -58,10 +58,10 @@ def parse_many(text: str) -> ManyPath:
 
 
 _FROM_END = (
-    "an element index counts from the start here, from 0, as in Spark; pqext.variant.get takes negative indexes, which "
-    "count from the end"
+    "element indexes must be 0 or more here, as in Spark; pqext.variant.get accepts negative indexes, which count from "
+    "the end"
 )
-_MANY = "a wildcard leads to many values: variant.explode follows it"
+_MANY = "a wildcard selects many values; use variant.explode"
 
 
 @lru_cache(maxsize=4096)

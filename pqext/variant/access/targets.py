@@ -90,7 +90,7 @@ def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name == "arrow.uuid":
             return UUID
-        raise ValueError(f"no value of a variant casts to the extension type {type.extension_name}")
+        raise ValueError(f"variant values cannot be cast to extension type {type.extension_name}")
     if describe(type) is not None:
         return type
     if types.is_struct(type):
@@ -99,15 +99,15 @@ def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
         return pa.struct([_field(field, depth) for field in type])
     if types.is_map(type):
         if describe(type.key_type) != describe(pa.string()):
-            raise ValueError(f"the keys of a map are the names of an object's fields: strings, not {type.key_type}")
+            raise ValueError(f"map keys must be strings, the field names of an object, not {type.key_type}")
         return pa.map_(type.key_field, _field(type.item_field, depth), type.keys_sorted)
     if is_list(type):
         return _list_like(type, _field(type.value_field, depth))
     if types.is_dictionary(type):
         if describe(type.value_type) in (None, describe(pa.null())):
-            raise ValueError(f"a dictionary's values are single values, not {type.value_type}")
+            raise ValueError(f"the values of a dictionary type must be single values, not {type.value_type}")
         return type
-    raise ValueError(f"no value of a variant casts to the type {type}{_advice(type)}")
+    raise ValueError(f"variant values cannot be cast to type {type}{_advice(type)}")
 
 
 def _field(field: pa.Field, depth: int) -> pa.Field:
@@ -180,7 +180,7 @@ def _of_name(name: str) -> pa.DataType:
         zone = "UTC" if match[2].upper() == "UTC" else match[2]
         return pa.timestamp(match[1].lower(), zone)
     if re.match(r"(interval|duration|month_)", lower):
-        raise ValueError(f"no value of a variant casts to {name}{_advice(pa.duration('us'))}")
+        raise ValueError(f"variant values cannot be cast to {name}{_advice(pa.duration('us'))}")
     return _of_ddl(parse_ddl(name, "type", maps=True), name)
 
 
@@ -195,7 +195,7 @@ def _of_ddl(parsed: DdlType, text: str) -> pa.DataType:
         if parsed.key is None:
             return pa.list_(item)
         if _of_ddl(parsed.key, text) != pa.string():
-            raise ValueError(f"the keys of a map are strings, the names of an object's fields, in {text!r}")
+            raise ValueError(f"map keys must be strings, the field names of an object, in {text!r}")
         return pa.map_(pa.string(), item)
     if parsed.name == "VARIANT" and not parsed.arguments:
         return variant_type()
@@ -225,7 +225,7 @@ def type_name(type: str | pa.DataType) -> str:
     except KeyError:
         if describe(target) is not None:
             return str(target)
-        raise ValueError(f"{type} has no name: parts of nested types are of types that DDL can name") from None
+        raise ValueError(f"{type} has no name in DDL; nested types can only contain types with a name in DDL") from None
 
 
 def _name(type: pa.DataType) -> str:

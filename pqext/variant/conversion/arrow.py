@@ -66,7 +66,7 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
     ['{"id":1,"tags":["a",null]}', '{"id":2}']
     """
     if nulls not in ("absent", "null"):
-        raise ValueError(f"nulls is 'absent' or 'null', not {nulls!r}")
+        raise ValueError(f"nulls must be 'absent' or 'null', not {nulls!r}")
     keep = nulls == "null"
     data = with_arrow_types(data)
     if isinstance(data, pa.RecordBatch):

@@ -63,7 +63,7 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
         raise TypeError(f"values must be a list or another iterable of objects, not one {kind}: put it into a list")
     if isinstance(values, pa.Array | pa.ChunkedArray):
         kind = type(values).__name__
-        raise TypeError(f"values is an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")
+        raise TypeError(f"values must be an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")
     objects = values if isinstance(values, list) else list(values)
     writer = Writer(encode_scalar, plain)
     return one_array(all_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))

@@ -73,11 +73,11 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
     whole = [unshred(chunk) for chunk in struct_chunks(array)]
     result = how.schema_for(pa.chunked_array(whole, variant_type()))
     if how.schema is not None and not isinstance(result, Object):
-        raise ValueError("columns are the fields of an object; take single values by variant.get(array, '$', type)")
+        raise ValueError("columns are the fields of an object; for single values use variant.get(array, '$', type)")
     chosen = result if isinstance(result, Object) else None
     fields = [] if chosen is None else [_field(name, member) for name, member in chosen.fields]
     if residual in [field.name for field in fields]:
-        raise ValueError(f"a column is named {residual!r} already; choose another name for the residual")
+        raise ValueError(f"a column has the name {residual!r} already; choose another name for the residual")
     table_schema = pa.schema([*fields, variant_field(residual)])
     batches = []
     row = 0

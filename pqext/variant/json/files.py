@@ -259,7 +259,7 @@ def read_json(
     elif not isinstance(source, Sequence) and hasattr(source, "read"):
         sources = [source]
     else:
-        raise TypeError(f"source is a path, a list of paths or a binary file, not {type(source).__name__}")
+        raise TypeError(f"source must be a path, a list of paths or a binary file, not {type(source).__name__}")
     return JsonReader(
         sources, column, how, workers, lambda: _all_pieces(sources, format, batch_bytes, how.max_bytes)
     )

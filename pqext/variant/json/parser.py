@@ -209,4 +209,4 @@ def joined(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
     try:
         return pa.concat_arrays(arrays)
     except pa.ArrowInvalid as error:
-        raise LimitError("the variants exceed 2 GiB: parse less at a time, or a chunked array") from error
+        raise LimitError("the variants exceed 2 GiB: parse fewer rows at a time, or a chunked array") from error

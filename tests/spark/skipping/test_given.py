@@ -36,7 +36,7 @@ def test_paths_resolve_in_the_process_that_passes_them(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("text", ["", "{", '{"path": 1}', '{"path": "p", "on_foreign": ""}', '{"path": "p", "key": 1}'])
 def test_invalid_reference_text_is_rejected(text: str) -> None:
-    with pytest.raises(ValueError, match=r"expected|on_foreign is"):
+    with pytest.raises(ValueError, match=r"expected|on_foreign must be"):
         StoreReference.from_text(text)
 
 

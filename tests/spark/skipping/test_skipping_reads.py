@@ -261,7 +261,7 @@ def test_indexes_of_other_read_options_are_not_used(spark: Any, stations: Path, 
     assert (found.count(), files_read(found)) == (5 + 0, 4)  # 5 to 9, as texts
     swapped = CSV | {"options": {"header": True, "nullValue": "S3"}}
     assert files_read(read_with_skipping(spark, data, col("name") == "S3", store, **swapped)) == 4
-    with pytest.raises(ValueError, match="give the same format, schema and options"):
+    with pytest.raises(ValueError, match="pass the same format, schema and options"):
         refresh_skipping(spark, data, store, **swapped)
     with pytest.raises(TypeError, match="indexed in Parquet files only"):
         build_skipping(spark, data, [MinMax(GUST)], str(tmp_path / "other"), **CSV)

@@ -102,7 +102,7 @@ def parse_store(text: bytes) -> dict[str, str]:
     """The external key material of a file, by reference."""
     fields = _json(text)
     if not all(isinstance(value, str) for value in fields.values()):
-        raise EncryptionError("a file of key material contains unknown data")
+        raise EncryptionError("the key material file must map key references to text")
     return fields
 
 
@@ -110,8 +110,8 @@ def _json(text: str | bytes) -> dict[str, Any]:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
-        raise EncryptionError("the key metadata is not the JSON of key tools: pass the keys themselves, or a "
-                              "key_retriever that understands it") from None
+        raise EncryptionError("the key metadata is not JSON of Parquet key tools: pass the keys themselves, or a "
+                              "key_retriever that understands this key metadata") from None
     if not isinstance(fields, dict):
         raise EncryptionError("the key metadata is JSON, but not key material of key tools")
     return fields
@@ -121,14 +121,14 @@ def _object(text: str | bytes) -> dict[str, Any]:
     fields = _json(text)
     kind = _member(fields, "keyMaterialType", str)
     if kind != MATERIAL_TYPE:
-        raise EncryptionError(f"key material of type {kind!r} is not known, only {MATERIAL_TYPE}")
+        raise EncryptionError(f"key material type {kind!r} is unknown; it must be {MATERIAL_TYPE}")
     return fields
 
 
 def _member(fields: dict[str, Any], name: str, type_: type) -> Any:
     value = fields.get(name)
     if not isinstance(value, type_):
-        raise EncryptionError(f"key material lacks its field {name}")
+        raise EncryptionError(f"the key material lacks field {name}")
     return value
 
 
@@ -151,9 +151,10 @@ class KeyMaterialStore:
         """Read the material. Raises ``EncryptionError`` when it is missing or damaged."""
         info = self._filesystem.get_file_info(self.path)
         if info.type != fs.FileType.File:
-            raise EncryptionError("the keys' material is stored outside the file and is not there", path=self.path)
+            raise EncryptionError("the key material is stored in another file, which is missing", path=self.path)
         if info.size > MATERIAL_BYTES_MAX:
-            raise EncryptionError(f"a file of key material has {info.size} bytes", path=self.path)
+            message = f"the key material file has {info.size} bytes, more than {MATERIAL_BYTES_MAX}"
+            raise EncryptionError(message, path=self.path)
         with self._filesystem.open_input_stream(self.path) as stream:
             data = stream.read()
         try:

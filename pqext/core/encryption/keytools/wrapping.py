@@ -74,7 +74,7 @@ def unwrap_locally(wrapped: str, wrapping_key: bytes, aad: bytes) -> bytes:
     try:
         sealed = base64.b64decode(wrapped, validate=True)
     except (binascii.Error, ValueError):
-        raise EncryptionError("a wrapped key is not in base 64") from None
+        raise EncryptionError("a wrapped key is not valid base64") from None
     module = view(len(sealed).to_bytes(LENGTH_BYTES, "little") + sealed)
     try:
         return AesKey(check_key(wrapping_key, "a wrapping key")).open(module, aad).tobytes()
@@ -230,7 +230,7 @@ class FileKeyUnwrapper:
         try:
             aad = base64.b64decode(material.kek_id, validate=True)
         except (binascii.Error, ValueError):
-            raise EncryptionError("a key encryption key's id is not in base 64") from None
+            raise EncryptionError("the id of a key encryption key is not valid base64") from None
         return _unwrapped(unwrap_locally(material.wrapped_dek, kek, aad))
 
     @property
@@ -272,4 +272,4 @@ def _text(wrapped: Any) -> str:
         return wrapped.decode("ascii")
     if isinstance(wrapped, str):
         return wrapped
-    raise TypeError(f"wrap_key of the KMS client must give text, not {type(wrapped).__name__}")
+    raise TypeError(f"wrap_key of the KMS client must return text, not {type(wrapped).__name__}")

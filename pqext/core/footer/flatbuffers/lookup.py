@@ -103,7 +103,7 @@ class FlatLookup(ColumnWindows):
                 retained += [raw[done:value], lists.pop(id)]
                 done = stop
         if lists:
-            raise CorruptFileError("the FlatBuffers footer takes away its own lists", path=self.path)
+            raise CorruptFileError("the FlatBuffers footer removes the lists that it contains", path=self.path)
         return b"".join([*retained, raw[done:]])
 
     def _group(self, position: int) -> RowGroup:

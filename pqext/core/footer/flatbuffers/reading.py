@@ -83,10 +83,13 @@ class Beside:
         ``CorruptFileError`` for tables that would unpack to far more than tables do.
         """
         if self.codec not in _CODECS:
-            raise UnsupportedError(f"a FlatBuffers footer compressed by codec {self.codec}", feature="footer codec")
+            message = f"the FlatBuffers footer is compressed with unknown codec {self.codec}"
+            raise UnsupportedError(message, feature="footer codec")
         check_limit(self.size, limits)
         if self.size > _MOST_RATIO * len(self.body):
-            raise CorruptFileError(f"{len(self.body)} bytes of a FlatBuffers footer state a size of {self.size}")
+            raise CorruptFileError(
+                f"{len(self.body)} bytes of a FlatBuffers footer cannot decompress to {self.size} bytes"
+            )
         return decompress(self.codec, self.body, self.size).tobytes()
 
 
@@ -147,7 +150,7 @@ def size_of(numbers: bytes, room: int) -> int:
     if crc32(numbers[4:8]) != int.from_bytes(numbers[8:12], "little"):
         raise CorruptFileError("the length of the FlatBuffers footer does not match its checksum")
     if size > room:
-        raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is declared, but there are {room}")
+        raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is declared, but the file has {room}")
     return size
 
 
@@ -183,7 +186,7 @@ def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
     Raises ``ValueError`` if it has another extension, or cannot be represented in FlatBuffers.
     """
     if extensions(metadata) is not None:
-        raise ValueError('footer="thrift+flatbuffers" takes the place of another extension of the footer')
+        raise ValueError("footer='thrift+flatbuffers' uses the same extension as extensions['file']: omit one of them")
     serialised = encode(metadata)
     extension = framed(tables_of(serialised), serialised[:-1])
     return append_readable(serialised, extension, "a FlatBuffers footer")
@@ -239,9 +242,9 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
         return None
     fault = _fault(footer, offset, limits, path) or _damage(footer, held, opened.raw)
     if fault is None:
-        _tell(path, "the Thrift footer and the FlatBuffers footer in it disagree; the Thrift footer is read")
+        _tell(path, "the Thrift footer and its FlatBuffers copy differ; the Thrift footer is used")
         return None
-    _tell(path, f"the Thrift footer is damaged: {fault}; the file is read by its FlatBuffers footer")
+    _tell(path, f"the Thrift footer is damaged: {fault}; the FlatBuffers footer is used")
     return opened
 
 
@@ -253,7 +256,7 @@ def open_after(
         opened = open_beside(footer, offset, limits, path)
     except ParquetError:
         return None
-    _tell(path, f"the Thrift footer is damaged: {error.message}; the file is read by its FlatBuffers footer")
+    _tell(path, f"the Thrift footer is damaged: {error.message}; the FlatBuffers footer is used")
     return opened
 
 
@@ -266,15 +269,15 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
         for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
             rows += group.num_rows
             if len(group.columns) != len(leaves) or group.num_rows < 0:
-                return "a row group is not one of its schema"
+                return "a row group does not match the schema"
             for at, leaf in enumerate(leaves):
                 chunk = peeked(group.columns, at)
                 about = chunk.meta_data
                 if about is None or tuple(about.path_in_schema) != leaf.path or about.type != leaf.physical_type:
-                    return "a column chunk is not one of its column"
+                    return "a column chunk does not match its column"
                 start = start_of(about)
                 if chunk.file_path is None and not 0 <= start <= offset - about.total_compressed_size <= offset:
-                    return "a column chunk lies outside of the file"
+                    return "a column chunk is outside the file"
         return "row groups are missing" if metadata.num_rows > rows else None
     except (CorruptFileError, UnsupportedError) as error:
         return error.message
@@ -288,7 +291,7 @@ def _damage(footer: Bytes, held: Beside, raw: Bytes) -> str | None:
     others = np.flatnonzero(fields != footer[: len(fields)])
     if not len(others) or others[-1] - others[0] >= _ONE_PLACE:
         return None
-    return f"bytes {others[0]} to {others[-1]} of it are not those that it was written with"
+    return f"its bytes {others[0]} to {others[-1]} changed after it was written"
 
 
 def _opened(

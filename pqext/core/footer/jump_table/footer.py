@@ -99,7 +99,7 @@ def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
     try:
         element = lookup.schema_root()
         if element.num_children != lookup.root.tops:
-            raise CorruptFileError("the jump table has other columns than the schema")
+            raise CorruptFileError("the columns of the jump table differ from those of the schema")
     except ParquetError as error:
         elements = from_elements(lookup.complete().schema, limits, path)
         tell(path, error)
@@ -141,7 +141,7 @@ class TopColumns(Group):
         if self._whole is None:
             self._whole = from_elements(self._lookup.complete().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
-                raise CorruptFileError("the jump table has other columns than the schema", path=self._path)
+                raise CorruptFileError("the columns of the jump table differ from those of the schema", path=self._path)
         return self._whole.root
 
     def _make(self, position: int) -> SchemaNode:
@@ -159,7 +159,7 @@ class TopColumns(Group):
         elements = [SchemaElement(name="", num_children=1), *self._lookup.below(position)]
         tree = Tree(elements, self._limits, self._path, first)
         if len(tree.leaf_elements) != last - first:
-            raise CorruptFileError("the jump table has other columns than the schema")
+            raise CorruptFileError("the columns of the jump table differ from those of the schema")
         return tree.node(1, ())
 
     def __iter__(self) -> Iterator[SchemaNode]:

@@ -207,7 +207,7 @@ def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
     Raises ``ValueError`` if it has another extension: readers locate the table from the end of the file.
     """
     if extensions(metadata) is not None:
-        raise ValueError('footer="thrift+index" takes the place of another extension of the footer: omit one')
+        raise ValueError("footer='thrift+index' uses the same extension as extensions['file']: omit one of them")
     serialised = encode(metadata)
     table = build(serialised)
     if table is None:

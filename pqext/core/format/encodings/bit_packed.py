@@ -29,5 +29,5 @@ def decode_levels(data: Bytes, count: int, max_level: int) -> NDArray[np.int16]:
         bits = np.unpackbits(data[start * width // 8 :], count=(stop - start) * width)
         np.matmul(bits.reshape(-1, width), places, out=out[start:stop])
     if count and int(out.max()) > max_level:
-        raise CorruptFileError(f"a level above {max_level}, the highest of its column")
+        raise CorruptFileError(f"a level exceeds {max_level}, the maximum of its column")
     return out

@@ -37,7 +37,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         self._entries: dict[bytes, bytes] = {}
         for uuid, payload in (entries or {}).items():
             if not isinstance(uuid, UUID) or not isinstance(payload, bytes):
-                raise TypeError("a container maps uuid.UUID to bytes")
+                raise TypeError("an extension container must map uuid.UUID to bytes")
             self._entries[uuid.bytes] = payload
 
     def __getitem__(self, uuid: UUID) -> bytes:
@@ -91,7 +91,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         """The container in the payload of its frame."""
         if payload[:1] != bytes([VERSION]):
             if not payload:
-                raise CorruptFileError("an extension container without a version")
+                raise CorruptFileError("an extension container has no version")
             message = f"an extension container of version {payload[0]}, where {VERSION} is known"
             raise UnsupportedError(message, feature="extension container")
         entries: dict[bytes, bytes] = {}
@@ -102,7 +102,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
                 raise CorruptFileError("an extension container ends within an entry")
             size, at = read_uleb(payload, at + 16)
             if size > len(payload) - at:
-                raise CorruptFileError(f"an entry of {size} bytes leaves its extension container")
+                raise CorruptFileError(f"an entry of {size} bytes extends beyond its extension container")
             if uuid in entries:
                 raise CorruptFileError(f"an extension container has {UUID(bytes=uuid)} twice")
             entries[uuid] = payload[at : at + size]

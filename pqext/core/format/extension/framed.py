@@ -53,7 +53,7 @@ def unframe(extension: bytes, uuid: UUID) -> bytes | None:
     size = payload_size(extension[-FRAME_BYTES:], len(extension), uuid)
     if size != len(extension) - FRAME_BYTES:
         raise CorruptFileError(
-            f"extension {uuid} has {len(extension) - FRAME_BYTES} bytes of payload and says {size}"
+            f"extension {uuid} has {len(extension) - FRAME_BYTES} bytes of payload, but declares {size}"
         )
     return checked_payload(extension[:size], extension[size : size + 4], uuid)
 
@@ -68,7 +68,7 @@ def payload_size(end: bytes, available: int, uuid: UUID) -> int:
         raise CorruptFileError(f"the length of extension {uuid} does not match its checksum")
     size = int.from_bytes(end[4:8], "little")
     if size > available - FRAME_BYTES:
-        raise CorruptFileError(f"extension {uuid} says {size} bytes of payload where {available - FRAME_BYTES} exist")
+        raise CorruptFileError(f"extension {uuid} declares {size} bytes of payload, but has {available - FRAME_BYTES}")
     return size
 
 

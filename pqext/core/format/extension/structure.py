@@ -35,7 +35,7 @@ def append_extension(
         raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
     fields, end = scan_fields(serialised, limits=OWN_METADATA)
     if end != len(serialised):
-        raise ValueError(f"{len(serialised) - end} bytes follow the structure's end")
+        raise ValueError(f"{len(serialised) - end} bytes follow the end of the structure")
     parts = []
     follows_gap = False
     for id, wire, start, value, stop in fields:

@@ -153,7 +153,7 @@ def encoding_name(encoding: str | None) -> str:
     try:
         return codecs.lookup(encoding or "utf-8").name
     except LookupError:
-        raise ValueError(f"encoding {encoding!r} is not known; latin-1, cp1252 and utf-16 are") from None
+        raise ValueError(f"encoding {encoding!r} is unknown; use, for example, latin-1, cp1252 or utf-16") from None
 
 
 def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) -> str:

@@ -150,7 +150,7 @@ def list_files(
     """
     location = locate(folder, filesystem, storage_options)
     if not isinstance(location, Location):
-        raise TypeError(f"{folder!r} is not in a store")
+        raise TypeError(f"{folder!r} is not the URL of an object store")
     return location.files()
 
 

@@ -66,7 +66,8 @@ class ObjectStore(Store):
                 meta: Any = result.meta
                 data = view(result.bytes())
                 if len(data) != stop - start:
-                    raise ResponseError(f"the response has {len(data)} bytes", again=len(data) < stop - start)
+                    message = f"the response has {len(data)} bytes instead of {stop - start}"
+                    raise ResponseError(message, again=len(data) < stop - start)
                 return meta, start, data
             except obstore.exceptions.NotModifiedError:
                 assert cached is not None

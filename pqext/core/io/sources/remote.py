@@ -244,7 +244,7 @@ class RemoteSource(Source):
             finally:
                 self.usage.add_fetch(len(data), time.perf_counter() - start)
             if len(data) != length:
-                raise ResponseError(f"the response has {len(data)} bytes", again=len(data) < length)
+                raise ResponseError(f"the response has {len(data)} bytes instead of {length}", again=len(data) < length)
             self._store.link.add_request(length, time.perf_counter() - start)
             return data
 

@@ -147,7 +147,7 @@ def _check_azure_token(filesystem: Any, path: str, name: str, secrets: frozenset
         if "AuthenticationException" in str(error):
             reason = redact_error(str(error).partition("AuthenticationExceptionE: ")[2], secrets)
             advice = "account_key, sas_token and others are storage_options"
-            raise PermissionError(13, f"Azure issues no token: {reason} ({advice})", name) from None
+            raise PermissionError(13, f"Azure did not issue a token: {reason} ({advice})", name) from None
 
 
 def _arrow_uri(uri: str, name: str) -> str:

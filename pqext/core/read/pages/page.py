@@ -131,7 +131,7 @@ def raw_pages(
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         if stored < 0 or size < 0 or stored > chunk.size - start:
             raise CorruptFileError(
-                f"a page of {stored} bytes leaves its column chunk, which has {chunk.size - start} left",
+                f"a page of {stored} bytes extends beyond its column chunk, which has {chunk.size - start} left",
                 offset=chunk.offset + at,
             )
         if size > limits.page_bytes:
@@ -219,7 +219,7 @@ def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> Non
         if not highest and len(levels) and header.encoding in DICTIONARY_ENCODINGS and levels[0] <= _WIDEST:
             is_full = False  # the byte may also be the bit width of the indices
         if length != len(levels) or not is_full:
-            raise CorruptFileError("levels are not as long as the page's header says", offset=page.offset)
+            raise CorruptFileError("levels do not have the length that the page header states", offset=page.offset)
         at += length
 
 
@@ -275,7 +275,7 @@ def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, Pa
         first, second = header.repetition_levels_byte_length, header.definition_levels_byte_length
         size = page.header.uncompressed_page_size - first - second
         if first < 0 or second < 0 or first + second > len(body) or size < 0:
-            raise CorruptFileError("levels leave their page", offset=page.offset)
+            raise CorruptFileError("levels extend beyond their page", offset=page.offset)
         repetition.append(body[:first])
         definition.append(body[first : first + second])
         values.append(body[first + second :])

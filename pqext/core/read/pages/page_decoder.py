@@ -116,7 +116,7 @@ class PageDecoder:
                 return raw
             if raw.header.type == PageType.DICTIONARY_PAGE and raw.header.dictionary_page_header is not None:
                 if not is_first:
-                    raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
+                    raise CorruptFileError("a dictionary page follows another page of its chunk", offset=raw.offset)
                 self._read_dictionary(raw)
             elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
                 # If it were skipped like an unknown type, the following rows would shift.
@@ -208,14 +208,14 @@ class PageDecoder:
     def _check_encoding(self, encoding: int) -> None:
         """Raise ``CorruptFileError`` if the chunk does not list an unknown encoding; a listed one may be new."""
         if decoder(encoding) is None and encoding not in self._metadata.encodings:
-            raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
+            raise CorruptFileError(f"a page declares encoding {encoding}, which its column chunk does not list")
 
     def _check_level_encoding(self, highest: int, encoding: int) -> None:
         """Reject an encoding that the format does not allow for levels."""
         if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
             return
         if decoder(encoding) is not None or encoding not in self._metadata.encodings:
-            raise CorruptFileError(f"a page claims encoding {encoding} for its levels")
+            raise CorruptFileError(f"a page declares encoding {encoding} for its levels")
 
 
 def located(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:

@@ -55,7 +55,7 @@ def check_rows(
         if (rows != expected and (is_indexed or believes_header(raw))) or is_torn:
             source = "the offset index" if is_indexed else "its header"
             kind = OffsetIndexError if is_indexed else CorruptFileError
-            raise kind(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
+            raise kind(f"a page has {rows} rows, but {source} states {expected}", offset=raw.offset)
 
 
 def iter_groups(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:

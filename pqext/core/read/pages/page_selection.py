@@ -168,7 +168,7 @@ class SelectedPages:
                 raise OffsetIndexError("a data page is missing from the offset index", offset=raw.offset)
             rows = len(self._index.rows(number))
             if self._index.is_flat and raw.num_values != rows:
-                message = f"a page holds {raw.num_values} rows where the offset index says {rows}"
+                message = f"a page has {raw.num_values} rows, but the offset index states {rows}"
                 raise OffsetIndexError(message, offset=raw.offset)
             raw.indexed_rows = rows
             yield raw
@@ -183,7 +183,7 @@ class SelectedPages:
         try:
             first = next(pages, None)
         except (CorruptFileError, LimitError) as error:
-            message = f"no page lies where the offset index lists one: {error.message}"
+            message = f"there is no page at an offset that the offset index lists: {error.message}"
             raise OffsetIndexError(message, offset=error.offset) from None
         if first is not None:
             yield first
@@ -196,12 +196,12 @@ class SelectedPages:
             try:
                 for raw in raw_pages(span, limits, decryptor, ordinal=part.first):
                     if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values:
-                        message = "values lie where the offset index has no rows"
+                        message = "the column chunk has values outside the rows of the offset index"
                         raise OffsetIndexError(message, offset=raw.offset)
             except (CorruptFileError, LimitError) as error:
                 # Arbitrary bytes may follow the last page.
                 if part.first < len(self._index) or self._begins_with_values(span, limits, decryptor):
-                    message = f"bytes that the offset index does not list are not a page: {error.message}"
+                    message = f"bytes outside the pages of the offset index are not a page: {error.message}"
                     raise OffsetIndexError(message, offset=error.offset) from None
 
     def _begins_with_values(self, span: Span, limits: Limits, decryptor: ChunkDecryptor | None) -> bool:

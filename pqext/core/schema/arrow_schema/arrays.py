@@ -17,7 +17,7 @@ _MOST_FILLED = 1 << 30
 """Elements of fixed-size lists that stand for null lists, at most; what they take is counted before."""
 _FEW = 1 << 22
 """Elements that are looked up one by one; more are copied run by run."""
-_ADVICE = "; the file's ARROW:schema is wrong of this column, read it with arrow_schema=False"
+_ADVICE = "; the file's ARROW:schema is wrong for this column, so read it with arrow_schema=False"
 
 
 def array_of(array: pa.Array, original: pa.DataType) -> pa.Array:
@@ -84,7 +84,7 @@ def _dictionary(array: pa.Array, target: pa.DataType) -> pa.Array:
             indices = indices.cast(target.index_type)
         except pa.ArrowInvalid:
             raise CorruptFileError(
-                f"a row group has more distinct values than {target.index_type} counts{_ADVICE}"
+                f"a row group has more distinct values than indices of type {target.index_type} can count{_ADVICE}"
             ) from None
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=target.ordered, safe=False)
 
@@ -108,12 +108,13 @@ def _fixed_size(array: pa.Array, target: pa.DataType) -> pa.Array:
     lengths = np.diff(offsets)
     if (lengths[present] != size).any():
         result = lengths[present]
-        raise CorruptFileError(f"a list of {result[result != size][0]} elements in a column of {target}{_ADVICE}")
+        actual = result[result != size][0]
+        raise CorruptFileError(f"a list has {actual} elements, but the column type is {target}{_ADVICE}")
     validity = array.is_valid().buffers()[1] if array.null_count else None
     values = array.values
     if validity is not None or lengths[~present].any():
         if (count - int(present.sum())) * size > _MOST_FILLED:
-            raise LimitError(f"null lists of {size} elements that take too much memory{_ADVICE}")
+            raise LimitError(f"null lists of {size} elements need too much memory{_ADVICE}")
         values = _filled(values, offsets, present, size)
     else:
         first, last = (int(offsets[0]), int(offsets[-1])) if count else (0, 0)

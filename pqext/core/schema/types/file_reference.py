@@ -31,9 +31,9 @@ def find_fault(struct: pa.StructType) -> str | None:
     """Why the struct cannot be annotated as FILE; None if it can."""
     for field in struct:
         if field.name not in FIELDS:
-            return f"which has no field {field.name!r}"
+            return f"but FILE has no field {field.name!r}"
         if not FIELDS[field.name](field.type):
-            return f"whose field {field.name!r} cannot be {field.type}"
+            return f"but its field {field.name!r} cannot be {field.type}"
         if not field.nullable:
-            return f"whose field {field.name!r} must be nullable"
+            return f"but its field {field.name!r} must be nullable"
     return None

@@ -80,7 +80,7 @@ def from_fixed(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, valu
         data = _narrow(arrow, values.view(np.int32))
     elif pa.types.is_time(arrow):
         counts = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
-        _check_range(counts, 0, _DAY[arrow.unit], "a TIME is outside the day")
+        _check_range(counts, 0, _DAY[arrow.unit], "a TIME is not between 00:00 and 24:00")
     elif pa.types.is_interval(arrow):
         data = intervals_to_arrow(values)
     elif leaf.calendar is not None and pa.types.is_date32(arrow):
@@ -298,4 +298,4 @@ def _check_day(array: pa.Array) -> None:
     extremes = pc.min_max(array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()))
     for value in (extremes["min"].as_py(), extremes["max"].as_py()):
         if value is not None and not 0 <= value <= _DAY[array.type.unit]:
-            raise ValueError(f"a time is outside the day: {value} {array.type.unit}")
+            raise ValueError(f"a time is not between 00:00 and 24:00: {value} {array.type.unit}")

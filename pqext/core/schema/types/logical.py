@@ -348,7 +348,7 @@ def _arrow_time(member: str, timed: TimeType | TimestampType) -> pa.DataType:
     unit = _ARROW_UNIT.get(timed.unit.member or "")
     if unit is None:
         raise UnsupportedError(
-            f"{member} in an unknown time unit; a later version of pqext may support it", feature="time unit"
+            f"{member} has an unknown time unit; a later version of pqext may support it", feature="time unit"
         )
     if member == "TIMESTAMP":
         return pa.timestamp(unit, "UTC" if timed.isAdjustedToUTC else None)
