@@ -32,7 +32,7 @@ for _name in (
 
 # Examples are bounded by count, not by the clock: a loaded machine must not fail a test. Every run draws the same ones,
 # so that a red run can be repeated; `pytest --hypothesis-profile=thorough` searches with new ones each time.
-settings.register_profile("default", deadline=None, derandomize=True, print_blob=True, max_examples=20)
+settings.register_profile("default", deadline=None, derandomize=True, print_blob=True, max_examples=15)
 settings.register_profile("sanitized", settings.get_profile("default"), max_examples=6)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=1000)
 # Whether a test fails is all that tests/mutations asks, not by which smallest example.

@@ -112,7 +112,7 @@ def new_york(spark: Any) -> Iterator[None]:
 
 
 @pytest.mark.spec("logical.int96.unit")
-@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize("engine", ["python", pytest.param("native", marks=pytest.mark.slow)])
 def test_int96_conditions_match_spark(
     spark: Any, by_spark: str, new_york: None, engine: Any
 ) -> None:
