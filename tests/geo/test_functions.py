@@ -33,6 +33,12 @@ BOWTIE = "POLYGON ((0 0, 2 2, 2 0, 0 2, 0 0))"
 PLACE = shapely.box(0, 0, 2.5, 2.5)
 WGS84 = Geod(ellps="WGS84")
 
+
+def flat_collections(shapes: Any) -> Any:
+    """Collections without Z, which GEOS gives to some of their parts only."""
+    return np.where(shapely.get_type_id(shapes) == 7, shapely.force_2d(shapes), shapes)
+
+
 CONSTRUCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "envelope": (geo.envelope, shapely.envelope),
     "centroid": (geo.centroid, shapely.centroid),
@@ -49,7 +55,7 @@ CONSTRUCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "orient": (geo.orient, lambda s: shapely.orient_polygons(s)),
     "orient cw": (lambda a: geo.orient(a, exterior_cw=True), lambda s: shapely.orient_polygons(s, exterior_cw=True)),
     "snap_to_grid": (lambda a: geo.snap_to_grid(a, 2), lambda s: shapely.set_precision(s, 2)),
-    "union": (lambda a: geo.union(a, PLACE), lambda s: shapely.union(s, PLACE)),
+    "union": (lambda a: geo.union(a, PLACE), lambda s: flat_collections(shapely.union(s, PLACE))),
     "intersection": (lambda a: geo.intersection(a, (0, 0, 2.5, 2.5)), lambda s: shapely.intersection(s, PLACE)),
 }  # fmt: skip
 
@@ -74,6 +80,7 @@ def test_constructions_are_those_of_shapely(name: str, is_chunked: bool) -> None
     assert geopandas.GeoDataFrame.from_arrow(pa.table({"g": result})).crs.to_epsg() == 3857
     storage = pa.concat_arrays([chunk.storage for chunk in result.chunks]) if is_chunked else result.storage
     assert storage.to_pylist() == shapely.to_wkb(expected(SHAPES), flavor="iso", byte_order=1).tolist()
+    assert len(geo.find_faults(storage)) == 0
     bare = construct(geo.to_iso_wkb(ARRAY))
     assert bare.type == pa.binary()
     assert bare.to_pylist() == storage.to_pylist()
@@ -206,9 +213,9 @@ def test_nan_among_the_coordinates_gives_null() -> None:
 
 def test_geographies_have_no_planar_constructions() -> None:
     globe = geo.as_extension(pa.table([ARRAY.storage], pa.schema([geo.geometry_field("g", None, "spherical")])))["g"]
-    for construct, _ in CONSTRUCTIONS.values():
+    for name in CONSTRUCTIONS.keys() - {"orient"}:
         with pytest.raises(TypeError, match="requires planar geometries, not GEOGRAPHY"):
-            construct(globe)
+            CONSTRUCTIONS[name][0](globe)
     with pytest.raises(TypeError, match="st_isvalid requires planar"):
         geo.is_valid(globe)
     with pytest.raises(TypeError, match="sides of a box are not geodesics"):
@@ -222,8 +229,8 @@ def test_geographies_have_no_planar_constructions() -> None:
         (lambda: geo.buffer(ARRAY, True), TypeError, "distance must be a number"),
         (lambda: geo.buffer(ARRAY, math.nan), ValueError, "distance must be finite"),
         (lambda: geo.buffer(ARRAY, 1e400), ValueError, "distance must be finite"),
-        (lambda: geo.buffer(ARRAY, 1, quad_segs=0), ValueError, "quad_segs is a number from 1 to 1000, not 0"),
-        (lambda: geo.buffer(ARRAY, 1, quad_segs=2.5), ValueError, "quad_segs is a number from 1 to 1000"),
+        (lambda: geo.buffer(ARRAY, 1, quad_segs=0), ValueError, "must be a whole number from 1 to 1000, not 0"),
+        (lambda: geo.buffer(ARRAY, 1, quad_segs=2.5), ValueError, "quad_segs must be a whole number from 1 to 1000"),
         (lambda: geo.simplify(ARRAY, math.inf), ValueError, "tolerance must be finite"),
         (lambda: geo.simplify(ARRAY, 1, preserve_topology=1), TypeError, "preserve_topology must be true or false"),
         (lambda: geo.snap_to_grid(ARRAY, 0), ValueError, "size must be greater than 0, not 0"),
@@ -264,3 +271,14 @@ def test_edges_and_crs_apply_to_both_arrays() -> None:
     assert geo.distance(points, geo.to_iso_wkb(others), edges="spherical").to_pylist() == [metres]
     projected = geo.from_points([0.0], [5.0], crs="EPSG:3857")
     assert geo.distance(projected, geo.from_points([0.0], [2.0]), crs="EPSG:3857").to_pylist() == [3.0]
+
+
+def test_geographies_are_oriented_by_their_smaller_side() -> None:
+    rings = [[(179, 0), (-179, 0), (-179, 1), (179, 1)], [(0, 80), (120, 80), (-120, 80)], [(0, 0), (1, 0), (1, 1)]]
+    shapes = [shapely.Polygon(ring) for ring in rings] + [shapely.Polygon(ring[::-1]) for ring in rings]
+    globe = geo.as_extension(
+        pa.table([geo.to_iso_wkb(geo.from_shapely(shapes))], pa.schema([geo.geometry_field("g", None, "spherical")]))
+    )["g"]
+    oriented = geo.to_shapely(geo.orient(globe))
+    assert all(WGS84.polygon_area_perimeter(*shape.exterior.xy)[0] > 0 for shape in oriented)
+    assert all(shapely.equals(oriented, shapes))

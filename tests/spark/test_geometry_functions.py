@@ -57,7 +57,8 @@ def test_functions_accept_a_column_in_every_representation(frame: Any, wkb: pa.A
     flat = {
         "envelope": P.st_envelope, "centroid": P.st_centroid, "makevalid": P.st_makevalid,
         "buffer": lambda c: P.st_buffer(c, 1.5), "buffered": lambda c: P.st_buffer(c, F.col("id") / 4, quad_segs=2),
-        "simplify": lambda c: P.st_simplify(c, 1),
+        "simplify": lambda c: P.st_simplify(c, 1), "surface": P.st_pointonsurface, "hull": P.st_convexhull,
+        "boundary": P.st_boundary, "ccw": P.st_forcepolygonccw, "cw": P.st_forcepolygoncw,
         "transform": lambda c: P.st_transform(c, 3857, source=4326),
     }  # fmt: skip
     any_kind = {
@@ -66,6 +67,7 @@ def test_functions_accept_a_column_in_every_representation(frame: Any, wkb: pa.A
         "length": P.st_length, "wkt": P.st_aswkt, "json": P.st_asgeojson, "wkb": P.st_aswkb, "hilbert": P.st_hilbert,
         "geohash": P.st_geohash, "quadkey": P.st_quadkey, "valid": P.st_isvalid,
         "within": lambda c: P.st_within(c, PLACE), "near": lambda c: P.st_dwithin(c, PLACE, 2.5),
+        "perimeter": P.st_perimeter, "azimuth": lambda c: P.st_azimuth(c, F.lit(shapely.to_wkb(shapely.Point(2, 1)))),
         "meets": lambda c: P.st_intersects(c, "wkb"), "away": lambda c: P.st_distance(c, "wkb"),
     }  # fmt: skip
     columns = {}
@@ -96,11 +98,18 @@ def test_functions_accept_a_column_in_every_representation(frame: Any, wkb: pa.A
         "within": geo.within(wkb, PLACE).to_pylist(),
         "near": geo.dwithin(wkb, PLACE, 2.5).to_pylist(), "meets": answers(shapely.intersects(shapes, shapes)),
         "away": number(shapely.distance(shapes, shapes)),
+        "azimuth": [
+            math.atan2(2 - s.x, 1 - s.y) % (2 * math.pi) if ok else None for s, ok in zip(shapes, simple, strict=True)
+        ],
+        "perimeter": [None if s is None else s.length if "Polygon" in s.geom_type else 0.0 for s in shapes],
     }  # fmt: skip
     made = {
         "envelope": shapely.envelope(shapes), "centroid": shapely.centroid(shapes),
         "makevalid": shapely.make_valid(shapes),
         "buffer": shapely.buffer(shapes, 1.5, quad_segs=8), "simplify": shapely.simplify(shapes, 1),
+        "surface": shapely.point_on_surface(shapes), "hull": shapely.convex_hull(shapes),
+        "boundary": shapely.boundary(shapes),
+        "ccw": shapely.orient_polygons(shapes), "cw": shapely.orient_polygons(shapes, exterior_cw=True),
         "buffered": shapely.buffer(shapes, np.arange(len(shapes)) / 4, quad_segs=2),
     }  # fmt: skip
     expected |= {name: from_shapely(rows).to_pylist() for name, rows in made.items()}
@@ -115,9 +124,39 @@ def test_functions_accept_a_column_in_every_representation(frame: Any, wkb: pa.A
     assert found["srid"] == [None if gone else 3857 for gone in missing]
 
 
+@pytest.mark.spec("spark.functions.planar")
+def test_overlays_of_valid_geometries_are_those_of_shapely(frame: Any, shapes: Any) -> None:
+    place, size = F.lit(shapely.to_wkb(PLACE)), F.col("id") % 3 + 1
+    columns = {
+        "union": P.st_union("geom", place), "intersection": P.st_intersection(place, "wkb"),
+        "snap": P.st_snaptogrid("geom", size),
+    }  # fmt: skip
+    made = {name: P.st_aswkb(column).alias(name) for name, column in columns.items()}
+    srid = F.st_srid(P.st_union(F.st_setsrid("geom", F.lit(3857)), place)).alias("srid")
+    found = frame.where("id <> 11").select(*made.values(), srid).toArrow().to_pydict()
+    valid, sizes = np.delete(shapes, 11), np.delete(np.arange(len(shapes)) % 3 + 1, 11)
+    unions = shapely.union(valid, PLACE)
+    unions[shapely.get_type_id(unions) == 7] = shapely.force_2d(unions[shapely.get_type_id(unions) == 7])
+    assert found["union"] == from_shapely(unions).to_pylist()
+    assert found["intersection"] == from_shapely(shapely.intersection(PLACE, valid)).to_pylist()
+    assert found["snap"] == from_shapely(shapely.set_precision(valid, sizes)).to_pylist()
+    assert found["srid"] == [None if shape is None else 3857 for shape in valid]
+
+
+def test_sizes_of_grids_are_positive() -> None:
+    from pqext.spark.functions import geometry_operations
+
+    made = geometry_operations.SNAPTOGRID.evaluate(from_points([1.2, 1.7], [0, 0]), pa.array([1.0, None]))
+    assert made.field("wkb").to_pylist()[0] == shapely.to_wkb(shapely.Point(1, 0))
+    assert made.is_valid().to_pylist() == [True, False]
+    for size in (0.0, -1.0):
+        with pytest.raises(ValueError, match="size must be greater than 0"):
+            geometry_operations.SNAPTOGRID.evaluate(from_points([1.2], [0]), pa.array([size]))
+
+
 @pytest.mark.spec("spark.functions.globe")
 def test_geography_functions_are_geodesic(frame: Any, wkb: pa.Array) -> None:
-    names = ("st_xmin", "st_ymax", "st_area", "st_length", "st_npoints", "st_aswkt", "st_geohash")
+    names = ("st_xmin", "st_ymax", "st_area", "st_length", "st_perimeter", "st_npoints", "st_aswkt", "st_geohash")
     columns = {name: getattr(P, name)("geog") for name in names}
     columns["away"] = P.st_distance("geog", F.st_geogfromwkb(P.st_aswkb(P.st_point(F.lit(1), F.lit(3)))))
     columns["near"] = P.st_dwithin("geog", shapely.Point(1, 3), 150_000)
@@ -134,6 +173,9 @@ def test_geography_functions_are_geodesic(frame: Any, wkb: pa.Array) -> None:
     assert found["st_length"][5] == pytest.approx(geod.geometry_length(shapely.from_wkt(WKT[5])))
     shell, hole = (abs(geod.geometry_area_perimeter(shapely.box(*box))[0]) for box in ((0, 0, 6, 6), (1, 1, 2, 2)))
     assert found["st_area"][6] == pytest.approx(shell - hole)
+    outer, inner = (shapely.box(*box).exterior for box in ((0, 0, 6, 6), (1, 1, 2, 2)))
+    assert found["st_perimeter"][6] == pytest.approx(sum(map(geod.geometry_length, (outer, inner))))
+    assert found["st_perimeter"][5] == 0
     assert found["st_npoints"][:6] == [1, 1, 1, 0, None, 3]
 
 

@@ -157,7 +157,10 @@ class SpatialFunctions(Generic[Result]):
         return self._spatial_value("st_makevalid")
 
     def st_forcepolygonccw(self) -> Result:
-        """The planar geometry with counterclockwise shells and clockwise holes."""
+        """The geometry with counterclockwise shells and clockwise holes.
+
+        On the globe a ring encloses the smaller of its sides.
+        """
         return self._spatial_value("st_forcepolygonccw")
 
     def st_forcepolygoncw(self) -> Result:

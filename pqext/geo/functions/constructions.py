@@ -1,8 +1,8 @@
 """Geometries constructed of the geometries in an Arrow array, on the plane by GEOS.
 
 All functions return ISO WKB: an extension array of the same CRS for an extension array, otherwise a binary array. Null
-gives null. GEOGRAPHY raises ``TypeError``: project the coordinates with :func:`pqext.geo.transform`. If GEOS fails, as
-for some invalid polygons and for NaN, ``GeometryError`` names the row.
+gives null. Except for :func:`orient`, GEOGRAPHY raises ``TypeError``: project the coordinates with
+:func:`pqext.geo.transform`. If GEOS fails, as for some invalid polygons and for NaN, ``GeometryError`` names the row.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ def make_valid(array: GeometryArray) -> GeometryArray:
 def orient(array: GeometryArray, *, exterior_cw: bool = False) -> GeometryArray:
     """Return geometries whose polygons have counterclockwise shells and clockwise holes, as GeoParquet recommends.
 
-    ``exterior_cw=True`` turns all rings the other way, as shapefiles have them. Other geometries are unchanged.
+    On the globe a ring encloses the smaller of its sides. ``exterior_cw=True`` turns rings of planar geometries the
+    other way, as shapefiles have them. Other geometries are unchanged.
 
     Example:
         >>> from pqext import geo
@@ -164,7 +165,8 @@ def union(array: GeometryArray, other: Any) -> GeometryArray:
             length.
 
     Returns:
-        ISO WKB, marked as ``array`` is. Null if either geometry is null.
+        ISO WKB, marked as ``array`` is. Null if either geometry is null. A collection whose parts have different
+        dimensions loses Z and M.
 
     Raises:
         GeometryError: With the row, if WKB is invalid or GEOS fails, as for some invalid polygons.

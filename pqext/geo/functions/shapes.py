@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.geo.joins.geometry_column import GeometryColumn, call_shapely
+from pqext.geo.orientation import orient_rings
 from pqext.geo.predicates import metres
 from pqext.geo.predicates.unrolling import explode
 from pqext.geo.summary import bounds
@@ -115,6 +116,16 @@ def shapely_function(name: str) -> Callable[..., Any]:
     return evaluate
 
 
+def union(column: GeometryColumn, other: GeometryColumn) -> Any:
+    """Return the unions of the geometries of each row."""
+    return _with_equal_dimensions(shapely_function("union")(column, other))
+
+
+def intersection(column: GeometryColumn, other: GeometryColumn) -> Any:
+    """Return the points that the geometries of each row share."""
+    return _with_equal_dimensions(shapely_function("intersection")(column, other))
+
+
 def simplify(column: GeometryColumn, tolerance: _Doubles, preserve_topology: bool = True) -> Any:
     """Return geometries with fewer vertices."""
     import shapely
@@ -140,17 +151,21 @@ def bound(column: GeometryColumn, side: str) -> _Doubles:
     return np.array(boxes.field(side).to_numpy(zero_copy_only=False), np.float64)
 
 
-def orient(column: GeometryColumn, exterior_cw: bool) -> Any:
-    """Return geometries whose polygons have their shells in one direction and their holes in the other."""
+def counterclockwise(column: GeometryColumn) -> Any:
+    """Return geometries as WKB whose polygons have counterclockwise shells and clockwise holes."""
+    return orient_rings(column.wkb, column.type)
+
+
+def clockwise(column: GeometryColumn) -> Any:
+    """Return geometries whose polygons have clockwise shells and counterclockwise holes."""
     import shapely
 
     shapes = column.shapes()
     if hasattr(shapely, "orient_polygons"):
-        return _by_row(shapely.orient_polygons, shapes, exterior_cw=exterior_cw)
-    sign = -1.0 if exterior_cw else 1.0
+        return _by_row(shapely.orient_polygons, shapes, exterior_cw=True)
     result = np.empty(len(shapes), dtype=object)
     for row, shape in enumerate(shapes):
-        result[row] = None if shape is None else _oriented_shape(shape, sign)
+        result[row] = None if shape is None else _clockwise_shape(shape)
     return result
 
 
@@ -177,6 +192,18 @@ def _angles(first_points: _Shapes, second_points: _Shapes) -> _Doubles:
     return angles
 
 
+def _with_equal_dimensions(shapes: _Shapes) -> _Shapes:
+    """Remove Z and M from collections of which only some parts have them: WKB cannot encode what GEOS returns."""
+    import shapely
+
+    rows = np.flatnonzero(shapely.get_type_id(shapes) == 7)
+    parts, owners = shapely.get_parts(shapes[rows], return_index=True)
+    dimensions = shapely.get_coordinate_dimension(shapes[rows])
+    mixed = rows[np.unique(owners[shapely.get_coordinate_dimension(parts) != dimensions[owners]])]
+    shapes[mixed] = shapely.force_2d(shapes[mixed])
+    return shapes
+
+
 def _check_extent(shapes: _Shapes) -> None:
     """Raise GeometryError with the row of a finite coordinate beyond ``LARGEST``."""
     import shapely
@@ -188,14 +215,14 @@ def _check_extent(shapes: _Shapes) -> None:
         raise GeometryError(f"coordinates beyond {LARGEST:g} cannot be simplified", row=row)
 
 
-def _oriented_shape(shape: Any, sign: float) -> Any:
+def _clockwise_shape(shape: Any) -> Any:
     """Orient a geometry with shapely before 2.1."""
     from shapely.geometry.polygon import orient
 
     if shape.geom_type == "Polygon":
-        return shape if shape.is_empty else orient(shape, sign)
+        return shape if shape.is_empty else orient(shape, -1.0)
     if hasattr(shape, "geoms") and shape.geom_type in ("MultiPolygon", "GeometryCollection"):
-        return type(shape)([_oriented_shape(part, sign) for part in shape.geoms])
+        return type(shape)([_clockwise_shape(part) for part in shape.geoms])
     return shape
 
 

@@ -55,7 +55,7 @@ class Parameter:
         value = value.item() if isinstance(value, np.generic) else value
         if self.type == "count":
             if value != int(value) or not 1 <= value <= MOST_SEGMENTS:
-                raise ValueError(f"{self.name} is a number from 1 to {MOST_SEGMENTS}, not {value}")
+                raise ValueError(f"{self.name} must be a whole number from 1 to {MOST_SEGMENTS}, not {value}")
             return int(value)
         number = float(value) if abs(value) <= sys.float_info.max else math.inf
         if not math.isfinite(number):
@@ -92,6 +92,9 @@ class GeometryFunction:
         pairs = list(zip(self.parameters, arguments, strict=False))
         columns = [argument for argument in arguments if isinstance(argument, GeometryColumn)]
         self.check_types([column.type for column in columns])
+        for parameter, argument in pairs:
+            if parameter.type == "size" and (np.asarray(argument, np.float64) <= 0).any():
+                raise ValueError(f"{parameter.name} must be greater than 0")
         numbers = [number for number in arguments if isinstance(number, float | np.ndarray)]
         masks = np.broadcast_arrays(*(column.missing for column in columns), *map(np.isnan, numbers))
         missing = np.logical_or.reduce(masks)
@@ -99,6 +102,8 @@ class GeometryFunction:
             *(_without_nan(argument) for parameter, argument in pairs if not parameter.is_optional),
             **{parameter.name: argument for parameter, argument in pairs if parameter.is_optional},
         )
+        if isinstance(values, pa.Array):
+            return values
         if self.result == "geometry":
             made = from_shapely(np.where(missing, None, values))
             return made if isinstance(made, pa.Array) else made.cast(pa.large_binary()).combine_chunks()
@@ -192,10 +197,10 @@ FUNCTIONS: dict[str, GeometryFunction] = {
         GeometryFunction("st_simplify", shapes.simplify, "geometry", _SIMPLIFY, is_planar=True),
         GeometryFunction("st_snaptogrid", shapely_function("set_precision"), "geometry", _GRID, is_planar=True),
         GeometryFunction("st_makevalid", shapely_function("make_valid"), "geometry", is_planar=True),
-        GeometryFunction("st_forcepolygonccw", partial(shapes.orient, exterior_cw=False), "geometry", is_planar=True),
-        GeometryFunction("st_forcepolygoncw", partial(shapes.orient, exterior_cw=True), "geometry", is_planar=True),
-        GeometryFunction("st_union", shapely_function("union"), "geometry", _PAIR, is_planar=True),
-        GeometryFunction("st_intersection", shapely_function("intersection"), "geometry", _PAIR, is_planar=True),
+        GeometryFunction("st_forcepolygonccw", shapes.counterclockwise, "geometry"),
+        GeometryFunction("st_forcepolygoncw", shapes.clockwise, "geometry", is_planar=True),
+        GeometryFunction("st_union", shapes.union, "geometry", _PAIR, is_planar=True),
+        GeometryFunction("st_intersection", shapes.intersection, "geometry", _PAIR, is_planar=True),
     )
 }
 """The functions by their names in SQL."""

@@ -9,20 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.geo.joins.geometry_column import call_shapely
-from pqext.spark.functions.geometry_arrays import Geometries, geometry_pair, nullable_doubles
+from pqext.spark.functions.geometry_arrays import geometry_pair
 from pqext.spark.functions.geometry_predicates import relate_constant
-from pqext.spark.functions.udf import FLAT, GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, number
-
-_TYPE_NAMES = (
-    "Point", "LineString", "LinearRing", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon",
-    "GeometryCollection",
-)  # fmt: skip
-_ST_NAMES = pa.array([f"ST_{name}" for name in _TYPE_NAMES])
+from pqext.spark.functions.geometry_table import table_function
+from pqext.spark.functions.udf import GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, number
 
 
 def st_x(geometry: ColumnOrName) -> Column:
@@ -89,97 +82,6 @@ def st_isvalid(geometry: ColumnOrName) -> Column:
     return ISVALID(geometry)
 
 
-def _ordinate(name: str, array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array)
-    shapes = column.shapes()
-    points = (shapely.get_type_id(shapes) == 0) & ~shapely.is_empty(shapes)
-    ordinates = np.full(len(shapes), np.nan)
-    ordinates[points] = getattr(shapely, f"get_{name}")(shapes[points])
-    return nullable_doubles(ordinates, column.missing)
-
-
-def _x(array: pa.Array) -> pa.Array:
-    return _ordinate("x", array)
-
-
-def _y(array: pa.Array) -> pa.Array:
-    return _ordinate("y", array)
-
-
-def _z(array: pa.Array) -> pa.Array:
-    return _ordinate("z", array)
-
-
-def _m(array: pa.Array) -> pa.Array:
-    import shapely
-
-    from pqext import geo
-
-    column = Geometries.from_arrow(array)  # shapely reads M from version 2.1 only
-    ordinates = np.array(geo.bounds(column.wkb).field("mmin").to_numpy(zero_copy_only=False), np.float64)
-    ordinates[shapely.get_type_id(column.shapes()) != 0] = np.nan
-    return nullable_doubles(ordinates, column.missing)
-
-
-def bounding_boxes(column: Geometries) -> pa.StructArray:
-    """Return the bounding box of each row, on the globe for GEOGRAPHY."""
-    from pqext import geo
-
-    return geo.bounds(column.wkb, column.type.edges, column.type.crs)
-
-
-def _side(name: str, array: pa.Array) -> pa.Array:
-    column = Geometries.from_arrow(array)
-    side = bounding_boxes(column).field(name)
-    return nullable_doubles(side.fill_null(np.nan).to_numpy(zero_copy_only=False), column.missing)
-
-
-def _xmin(array: pa.Array) -> pa.Array:
-    return _side("xmin", array)
-
-
-def _xmax(array: pa.Array) -> pa.Array:
-    return _side("xmax", array)
-
-
-def _ymin(array: pa.Array) -> pa.Array:
-    return _side("ymin", array)
-
-
-def _ymax(array: pa.Array) -> pa.Array:
-    return _side("ymax", array)
-
-
-def _type(array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array)
-    return _ST_NAMES.take(pa.array(shapely.get_type_id(column.shapes()), pa.int32(), mask=column.missing))
-
-
-def _npoints(array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array)
-    return pa.array(shapely.get_num_coordinates(column.shapes()).astype(np.int64), mask=column.missing)
-
-
-def _isempty(array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array)
-    return pa.array(shapely.is_empty(column.shapes()), mask=column.missing)
-
-
-def _isvalid(array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array).flat("st_isvalid")
-    return pa.array(shapely.is_valid(column.shapes()), mask=column.missing)
-
-
 def st_area(geometry: ColumnOrName) -> Column:
     """Return the area, in square units of the CRS, or in square metres on the ellipsoid for GEOGRAPHY. Null for null.
 
@@ -191,6 +93,19 @@ def st_area(geometry: ColumnOrName) -> Column:
 def st_length(geometry: ColumnOrName) -> Column:
     """Return the length of lines and of polygon boundaries, in units of the CRS or in metres. Null for null."""
     return LENGTH(geometry)
+
+
+def st_perimeter(geometry: ColumnOrName) -> Column:
+    """Return the length of polygon boundaries, in units of the CRS or in metres; 0 for other geometries."""
+    return PERIMETER(geometry)
+
+
+def st_azimuth(geometry: ColumnOrName, other: ColumnOrName) -> Column:
+    """Return the direction from a point to another, in radians clockwise from north.
+
+    For GEOGRAPHY it is the direction of the geodesic at its start. Null for equal points and for other geometries.
+    """
+    return AZIMUTH(geometry, other)
 
 
 def st_distance(geometry: ColumnOrName, other: ColumnOrName) -> Column:
@@ -213,62 +128,28 @@ def st_dwithin(geometry: ColumnOrName, other: Any, distance: float | ColumnOrNam
     return relate_constant("st_dwithin", "dwithin", geometry, other, distance)
 
 
-def _area(array: pa.Array) -> pa.Array:
-    import shapely
-
-    from pqext.geo.predicates import metres
-
-    column = Geometries.from_arrow(array)
-    shapes = column.shapes()
-    areas = shapely.area(shapes) if column.type.planar else metres.areas(shapes, column.type)
-    return nullable_doubles(areas, column.missing)
-
-
-def _length(array: pa.Array) -> pa.Array:
-    import shapely
-
-    from pqext.geo.predicates import metres
-
-    column = Geometries.from_arrow(array)
-    shapes = column.shapes()
-    lengths = shapely.length(shapes) if column.type.planar else metres.lengths(shapes, column.type)
-    return nullable_doubles(lengths, column.missing)
-
-
-def _distances(function: str, array: pa.Array, other: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    import shapely
-
-    from pqext.geo.predicates import metres
-
-    left, right, planar = geometry_pair(function, array, other)
-    shapes = left.shapes(), right.shapes()
-    distances = call_shapely(shapely.distance, *shapes) if planar else metres.distances(*shapes, left.type)
-    return distances, left.missing | right.missing
-
-
-def _distance(array: pa.Array, other: pa.Array) -> pa.Array:
-    return nullable_doubles(*_distances("st_distance", array, other))
-
-
 def _dwithin(array: pa.Array, other: pa.Array, distance: pa.Array) -> pa.Array:
-    distances, missing = _distances("st_dwithin", array, other)
+    left, right, _ = geometry_pair("st_dwithin", array, other)
+    distances = DISTANCE.evaluate(array, other).fill_null(np.nan).to_numpy()  # NaN, of empty geometries, is not near
     maximum = distance.fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return pa.array(distances <= maximum, mask=missing | np.isnan(maximum))
+    return pa.array(distances <= maximum, mask=left.missing | right.missing | np.isnan(maximum))
 
 
-X = ArrowFunction("st_x", (GEOMETRIES,), T.DoubleType(), _x)
-Y = ArrowFunction("st_y", (GEOMETRIES,), T.DoubleType(), _y)
-Z = ArrowFunction("st_z", (GEOMETRIES,), T.DoubleType(), _z)
-M = ArrowFunction("st_m", (GEOMETRIES,), T.DoubleType(), _m)
-XMIN = ArrowFunction("st_xmin", (GEOMETRIES,), T.DoubleType(), _xmin)
-XMAX = ArrowFunction("st_xmax", (GEOMETRIES,), T.DoubleType(), _xmax)
-YMIN = ArrowFunction("st_ymin", (GEOMETRIES,), T.DoubleType(), _ymin)
-YMAX = ArrowFunction("st_ymax", (GEOMETRIES,), T.DoubleType(), _ymax)
-GEOMETRYTYPE = ArrowFunction("st_geometrytype", (GEOMETRIES,), T.StringType(), _type)
-NPOINTS = ArrowFunction("st_npoints", (GEOMETRIES,), T.LongType(), _npoints)
-ISEMPTY = ArrowFunction("st_isempty", (GEOMETRIES,), T.BooleanType(), _isempty)
-ISVALID = ArrowFunction("st_isvalid", (FLAT,), T.BooleanType(), _isvalid)
-AREA = ArrowFunction("st_area", (GEOMETRIES,), T.DoubleType(), _area)
-LENGTH = ArrowFunction("st_length", (GEOMETRIES,), T.DoubleType(), _length)
-DISTANCE = ArrowFunction("st_distance", (GEOMETRIES, GEOMETRIES), T.DoubleType(), _distance)
+X = table_function("st_x")
+Y = table_function("st_y")
+Z = table_function("st_z")
+M = table_function("st_m")
+XMIN = table_function("st_xmin")
+XMAX = table_function("st_xmax")
+YMIN = table_function("st_ymin")
+YMAX = table_function("st_ymax")
+GEOMETRYTYPE = table_function("st_geometrytype")
+NPOINTS = table_function("st_npoints")
+ISEMPTY = table_function("st_isempty")
+ISVALID = table_function("st_isvalid")
+AREA = table_function("st_area")
+LENGTH = table_function("st_length")
+PERIMETER = table_function("st_perimeter")
+DISTANCE = table_function("st_distance")
+AZIMUTH = table_function("st_azimuth")
 DWITHIN = ArrowFunction("st_dwithin", (GEOMETRIES, GEOMETRIES, NUMBER), T.BooleanType(), _dwithin)

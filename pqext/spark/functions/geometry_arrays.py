@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import types as T
 
 from pqext.geo.joins.geometry_column import GeometryColumn
@@ -63,12 +61,6 @@ def from_shapes(shapes: Any, srid: pa.Array | int | None) -> pa.Array:
     from pqext.geo.wkb import from_shapely
 
     return geometry_array(from_shapely(shapes), srid)
-
-
-def nullable_doubles(values: Any, missing: NDArray[np.bool_]) -> pa.Array:
-    """Convert doubles to an array with nulls for ``missing`` rows and for NaN, shapely's result without a value."""
-    numbers = np.asarray(values, np.float64)
-    return pa.array(numbers, pa.float64(), mask=missing | np.isnan(numbers))
 
 
 def geometry_pair(function: str, array: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_accessors import bounding_boxes
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName
 
@@ -58,8 +57,9 @@ def _check_range(name: str, value: Any, maximum: int) -> int:
 
 
 def _centres(column: Geometries) -> tuple[_Doubles, _Doubles]:
-    boxes = Geometries(column.wkb, type(column.type)())  # planar bounds of the vertices
-    sides = bounding_boxes(boxes)
+    from pqext import geo
+
+    sides = geo.bounds(column.wkb)  # planar bounds of the vertices
     x, y = (
         (sides.field(low).to_numpy(zero_copy_only=False) + sides.field(high).to_numpy(zero_copy_only=False)) / 2
         for low, high in (("xmin", "xmax"), ("ymin", "ymax"))

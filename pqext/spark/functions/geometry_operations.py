@@ -10,14 +10,15 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from pqext.geo.functions.table import FUNCTIONS
 from pqext.geo.joins.geometry_column import call_shapely
 from pqext.spark.base.types import crs_of_srid, srid_of_crs
 from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometry_array
+from pqext.spark.functions.geometry_table import table_function
 from pqext.spark.functions.udf import (
     ANYTHING,
     FLAT,
     GEOMETRIES,
-    NUMBER,
     ArrowFunction,
     ColumnOrName,
     array_function,
@@ -30,6 +31,7 @@ from pqext.spark.functions.udf import (
 
 _TYPED = (0, 3857, 4326)
 """The SRIDs for which PySpark has types."""
+_QUAD_SEGS = FUNCTIONS["st_buffer"].parameters[2]
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _BOX = T.StructType([*(T.StructField(name, T.DoubleType()) for name in _SIDES), T.StructField("srid", T.IntegerType())])
 
@@ -48,13 +50,28 @@ def st_centroid(geometry: ColumnOrName) -> Column:
     return CENTROID(geometry)
 
 
+def st_pointonsurface(geometry: ColumnOrName) -> Column:
+    """Return a point that lies on each planar geometry, an empty point for empty geometries. Null for null."""
+    return POINTONSURFACE(geometry)
+
+
+def st_convexhull(geometry: ColumnOrName) -> Column:
+    """Return the smallest convex geometry around each planar geometry. Null for null."""
+    return CONVEXHULL(geometry)
+
+
+def st_boundary(geometry: ColumnOrName) -> Column:
+    """Return the rings of planar polygons and the ends of lines. Null for null and for collections."""
+    return BOUNDARY(geometry)
+
+
 def st_buffer(geometry: ColumnOrName, distance: float | ColumnOrName, quad_segs: int = 8) -> Column:
     """Return the area within ``distance`` of each geometry, in units of the CRS. Null for null.
 
     A negative distance shrinks areas. ``quad_segs`` segments approximate a quarter of a circle. Project coordinates in
     degrees with :func:`st_transform` first.
     """
-    return BUFFER(geometry, number(distance, "distance"), quad_segs=_count(quad_segs))
+    return BUFFER(geometry, number(distance, "distance"), quad_segs=_QUAD_SEGS.check(quad_segs))
 
 
 def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserve_topology: bool = True) -> Column:
@@ -68,6 +85,43 @@ def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserv
 def st_makevalid(geometry: ColumnOrName) -> Column:
     """Repair invalid geometries without changing the covered points. Null for null."""
     return MAKEVALID(geometry)
+
+
+def st_snaptogrid(geometry: ColumnOrName, size: float | ColumnOrName) -> Column:
+    """Round coordinates to multiples of ``size``, in units of the CRS, to valid geometries. Null for null.
+
+    Lines and rings that collapse are removed. Invalid polygons and a size of 0 or less fail the query.
+    """
+    return SNAPTOGRID(geometry, number(size, "size"))
+
+
+def st_forcepolygonccw(geometry: ColumnOrName) -> Column:
+    """Turn shells of polygons counterclockwise and their holes clockwise. Null for null.
+
+    For GEOGRAPHY a ring encloses the smaller of its sides. The result is GEOMETRY(ANY).
+    """
+    return FORCEPOLYGONCCW(geometry)
+
+
+def st_forcepolygoncw(geometry: ColumnOrName) -> Column:
+    """Turn shells of planar polygons clockwise and their holes counterclockwise. Null for null."""
+    return FORCEPOLYGONCW(geometry)
+
+
+def st_union(geometry: ColumnOrName, other: ColumnOrName) -> Column:
+    """Return the union of two planar columns, with the SRID of the first. Null if either is null.
+
+    A constant is a column of WKB: ``F.lit(shapely.to_wkb(area))``. :func:`st_union_agg` unites the rows of a group.
+    """
+    return UNION(geometry, other)
+
+
+def st_intersection(geometry: ColumnOrName, other: ColumnOrName) -> Column:
+    """Return the points that two planar columns share, with the SRID of the first. Null if either is null.
+
+    A constant is a column of WKB, as in :func:`st_union`.
+    """
+    return INTERSECTION(geometry, other)
 
 
 def st_transform(
@@ -109,64 +163,8 @@ def st_transform(
     )
 
 
-def _count(quad_segs: Any) -> int:
-    if isinstance(quad_segs, bool) or not isinstance(quad_segs, int) or not 1 <= quad_segs <= 1000:
-        raise ValueError(f"quad_segs must be a number from 1 to 1000, not {quad_segs!r}")
-    return quad_segs
-
-
 def _srid(crs: int | str) -> int:
     return crs if isinstance(crs, int) else srid_of_crs(crs) or 0
-
-
-def _envelope(array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array).flat("st_envelope")
-    return from_shapes(call_shapely(shapely.envelope, column.shapes()), column.srid)
-
-
-def _centroid(array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array).flat("st_centroid")
-    return from_shapes(call_shapely(shapely.centroid, column.shapes()), column.srid)
-
-
-def _numbers(array: pa.Array) -> Any:
-    return array.fill_null(np.nan).to_numpy(zero_copy_only=False)
-
-
-def _with_nulls(shapes: Any, numbers: Any) -> Any:
-    """``shapes`` with None for rows whose number is NaN."""
-    return np.where(np.isnan(numbers), None, shapes)
-
-
-def _buffer(array: pa.Array, distances: pa.Array, quad_segs: int = 8) -> pa.Array:
-    import shapely
-
-    column, amounts = Geometries.from_arrow(array).flat("st_buffer"), _numbers(distances)
-    shapes = _with_nulls(column.shapes(), amounts)
-    buffered = call_shapely(shapely.buffer, shapes, np.nan_to_num(amounts), quad_segs=quad_segs)
-    return from_shapes(buffered, column.srid)
-
-
-def _simplify(array: pa.Array, tolerances: pa.Array, preserve_topology: bool = True) -> pa.Array:
-    import shapely
-
-    column, amounts = Geometries.from_arrow(array).flat("st_simplify"), _numbers(tolerances)
-    shapes = _with_nulls(column.shapes(), amounts)
-    simplified = call_shapely(
-        shapely.simplify, shapes, np.nan_to_num(amounts), preserve_topology=preserve_topology
-    )
-    return from_shapes(simplified, column.srid)
-
-
-def _makevalid(array: pa.Array) -> pa.Array:
-    import shapely
-
-    column = Geometries.from_arrow(array).flat("st_makevalid")
-    return from_shapes(call_shapely(shapely.make_valid, column.shapes()), column.srid)
 
 
 def _transform(array: pa.Array, target: int | str, source: int | str | None = None) -> pa.Array:
@@ -271,11 +269,19 @@ def union_all(array: pa.Array) -> Any:
     return from_shapes([call_shapely(shapely.union_all, shapely.force_2d(shapes))], srid)[0].as_py()
 
 
-ENVELOPE = ArrowFunction("st_envelope", (FLAT,), GEOMETRY, _envelope)
-CENTROID = ArrowFunction("st_centroid", (FLAT,), GEOMETRY, _centroid)
-BUFFER = ArrowFunction("st_buffer", (FLAT, NUMBER), GEOMETRY, _buffer)
-SIMPLIFY = ArrowFunction("st_simplify", (FLAT, NUMBER), GEOMETRY, _simplify)
-MAKEVALID = ArrowFunction("st_makevalid", (FLAT,), GEOMETRY, _makevalid)
+ENVELOPE = table_function("st_envelope")
+CENTROID = table_function("st_centroid")
+POINTONSURFACE = table_function("st_pointonsurface")
+CONVEXHULL = table_function("st_convexhull")
+BOUNDARY = table_function("st_boundary")
+BUFFER = table_function("st_buffer")
+SIMPLIFY = table_function("st_simplify")
+SNAPTOGRID = table_function("st_snaptogrid")
+MAKEVALID = table_function("st_makevalid")
+FORCEPOLYGONCCW = table_function("st_forcepolygonccw")
+FORCEPOLYGONCW = table_function("st_forcepolygoncw")
+UNION = table_function("st_union")
+INTERSECTION = table_function("st_intersection")
 TRANSFORM_ROWS = ArrowFunction("st_transform", (GEOMETRIES, ANYTHING, ANYTHING), GEOMETRY, transform_rows)
 TRANSFORM = ArrowFunction("st_transform", (GEOMETRIES,), GEOMETRY, _transform)
 BOX = ArrowFunction("st_envelope_agg", (FLAT,), _BOX, _boxes)
