@@ -93,7 +93,7 @@ def cases(root: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def judged(root: Path, name: str) -> Verdict:
+def compare(root: Path, name: str) -> Verdict:
     """Read the file and ask every judge. Raises our own error where we cannot read it."""
     if name in cases(root):
         return _judged_case(root, name)
@@ -110,7 +110,7 @@ def judged(root: Path, name: str) -> Verdict:
                 raise
             fail.append(judge)
             continue
-        (agree if _same(ours, theirs) else differ).append(judge)
+        (agree if _equal_columns(ours, theirs) else differ).append(judge)
     return Verdict(name, exercises(name), tuple(agree), tuple(differ), tuple(fail))
 
 
@@ -148,7 +148,7 @@ def _judges(path: Path, name: str) -> Iterator[tuple[str, Callable[[], Columns]]
         yield "its description", lambda: DESCRIBED[name]
 
 
-def _same(ours: Columns, theirs: Columns) -> bool:
+def _equal_columns(ours: Columns, theirs: Columns) -> bool:
     """The same columns in the same order; names too, where they are said."""
     return [column for _, column in ours] == [column for _, column in theirs] and all(
         name in (other, "") for (other, _), (name, _) in zip(ours, theirs, strict=True)

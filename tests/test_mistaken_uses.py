@@ -75,24 +75,24 @@ def test_command_errors_name_command_line_options(
 ) -> None:
     (tmp_path / "notes.json").write_text(json.dumps({"a": ["some words"] * 9}))
 
-    def told(*arguments: str) -> str:
+    def command_error(*arguments: str) -> str:
         monkeypatch.setattr("sys.argv", ["pqext", *arguments])
         with pytest.raises(SystemExit):
             main()
         return " ".join(capsys.readouterr().err.split())
 
-    assert "--on-invalid skip skips it" in told("count", str(tmp_path))
+    assert "--on-invalid skip skips it" in command_error("count", str(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr("warnings.filters", [])
-        warned = told("count", str(tmp_path), "--on-invalid", "skip")
+        warned = command_error("count", str(tmp_path), "--on-invalid", "skip")
         assert warned.startswith("pqext: 1 file is not Parquet and was skipped")
     for command in ("count", "head", "query"):
         with pytest.warns(pqext.CorruptDataWarning, match="not Parquet and was skipped"):
             assert "1" in run(command, str(tmp_path), "--on-invalid", "skip").output
-    assert "use '--rows'" in told("head", events, "--limit", "3")
+    assert "use '--rows'" in command_error("head", events, "--limit", "3")
     source = tmp_path / "places.csv"
     source.write_text("lat,lon\n1,170\n")
-    message = told("convert", str(source), str(tmp_path / "out.parquet"), "--geometry", "lat,lon")
+    message = command_error("convert", str(source), str(tmp_path / "out.parquet"), "--geometry", "lat,lon")
     assert "--check-range clamp" in message
     assert "check_range" not in message
     for text in (json.dumps(["some words"] * 9), "[1]\n"):
@@ -113,20 +113,20 @@ def test_boxes_that_look_like_a_mistake_are_reported(tmp_path: Path, crs: str | 
     nested = pa.table({"at": geo.from_points(lons, [-10.0, -10.0, -10.0])})
     pqext.write_table(nested, path, geometry=option)
 
-    def doubts(box: Any) -> list[str]:
+    def box_warnings(box: Any) -> list[str]:
         return list(json.loads(pqext.scan(path, filter=col("at").intersects(box)).explain("json"))["warnings"])
 
     is_geographic = crs != "EPSG:3857"
-    beyond = doubts((170, -60, 190, 0))
-    wrapping = doubts((170, -60, -170, 0))
+    beyond = box_warnings((170, -60, 190, 0))
+    wrapping = box_warnings((170, -60, -170, 0))
     assert len(beyond) == is_geographic
     assert len(wrapping) == (not is_geographic)
-    assert not doubts((170, -60, 180, 0))
-    assert not doubts((-400, -90, 400, 90))  # the whole earth
+    assert not box_warnings((170, -60, 180, 0))
+    assert not box_warnings((-400, -90, 400, 90))  # the whole earth
     if is_geographic:
         assert "the same area is box (170, -60, -170, 0)" in beyond[0]
         assert pqext.scan(path, filter=col("at").intersects((170, -60, -170, 0))).count() == 2
-        assert len(doubts(__import__("shapely").box(170, -60, 190, 0))) == 1
+        assert len(box_warnings(__import__("shapely").box(170, -60, 190, 0))) == 1
     else:
         assert "only boxes of geographic columns wrap" in wrapping[0]
     assert math.isclose(lons[0], 175)

@@ -109,13 +109,13 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """``os.replace`` refuses a file that this process has open, as it does there, and files have no locks."""
     replace = os.replace
 
-    def refusing(old: Any, new: Any) -> None:
+    def deny(old: Any, new: Any) -> None:
         held = {os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")}
         if {os.path.realpath(old), os.path.realpath(new)} & held:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(new))
         replace(old, new)
 
-    monkeypatch.setattr(os, "replace", refusing)
+    monkeypatch.setattr(os, "replace", deny)
     monkeypatch.setattr("pqext.core.io.local_writers.lock_module", lambda: None)
 
 
@@ -157,14 +157,14 @@ def test_journal_paths_reject_drives_and_backslashes(monkeypatch: pytest.MonkeyP
 
 
 def test_paths_on_different_drives_have_no_common_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(paths: Any) -> str:
+    def deny(paths: Any) -> str:
         raise ValueError("Paths don't have the same drive")
 
     parts = [tmp_path / name / "k=1" / "t.parquet" for name in ("a", "b")]
     for part in parts:
         part.parent.mkdir(parents=True)
         pq.write_table(pa.table({"i": [1]}), part)
-    monkeypatch.setattr(sources.os.path, "commonpath", refusing)
+    monkeypatch.setattr(sources.os.path, "commonpath", deny)
     assert sources.common_root(sources.located(parts)) is None
     assert pqext.read_table(parts, partitioning=None)["i"].to_pylist() == [1, 1]
     assert len(pqext.read_table(parts)) == 2
@@ -179,14 +179,14 @@ def test_saves_need_neither_locks_nor_folder_sync(tmp_path: Path, monkeypatch: p
             raise ImportError(name)
         return importing(name, *rest)
 
-    def refusing(path: Any, flags: int, *rest: Any) -> int:
+    def deny(path: Any, flags: int, *rest: Any) -> int:
         if os.path.isdir(path):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return opening(path, flags, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "__import__", absent)
-        patch.setattr(os, "open", refusing)
+        patch.setattr(os, "open", deny)
         patch.setattr(local_paths, "ON_WINDOWS", True)
         patch.delattr(os, "O_DIRECTORY", raising=False)
         for job in ("1", "2"):

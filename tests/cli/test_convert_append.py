@@ -31,7 +31,7 @@ def added(path: Path, dest: Path, *options: str) -> str:
     return result.output
 
 
-def refused(path: Path, dest: object, *options: str) -> str:
+def reject(path: Path, dest: object, *options: str) -> str:
     before = Path(str(dest)).read_bytes() if Path(str(dest)).exists() else None
     result = run(path, dest, "--append", *options, force=False)
     assert result.exit_code == 2
@@ -56,14 +56,14 @@ def test_documents_are_appended_to_the_only_variant_column(inputs: tuple[Path, P
     run(inputs[0], dest, "--variant", "event", force=False)
     added(inputs[1], dest)
     assert documents(dest, "event") == EXPECTED
-    assert "column 'event' is missing; column 'v' is not in the file" in refused(inputs[1], dest, "--variant", "v")
+    assert "column 'event' is missing; column 'v' is not in the file" in reject(inputs[1], dest, "--variant", "v")
 
 
 def test_different_shredding_is_rejected(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     run(inputs[0], dest, "--shredding", "a INT", force=False)
     for schema in ("a BIGINT", "none", "value=b STRING"):
-        assert "is shredded as STRUCT<a: INT> in the file" in refused(inputs[1], dest, "--shredding", schema)
+        assert "is shredded as STRUCT<a: INT> in the file" in reject(inputs[1], dest, "--shredding", schema)
 
 
 def test_variants_of_parquet_files_are_shredded_like_the_file(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_variants_of_parquet_files_are_shredded_like_the_file(tmp_path: Path) ->
     added(tmp_path / "in.parquet", dest)
     assert pq.read_schema(dest) == before
     assert documents(dest) == EXPECTED
-    assert "column 'value' is shredded as" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
+    assert "column 'value' is shredded as" in reject(tmp_path / "in.parquet", dest, "--shredding", "none")
 
 
 def test_csv_numbers_use_the_types_of_the_file(tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_geometries_use_the_crs_of_the_file(inputs: tuple[Path, Path], tmp_path:
     added(inputs[1], dest, "--geometry", "g=x,y")
     points = [None if one is None else shapely.from_wkb(one) for one in pq.read_table(dest)["g"].to_pylist()]
     assert points == [shapely.Point(1, 2), shapely.Point(4, 5), None]
-    told = refused(inputs[1], dest, "--geometry", "g=x,y", "--crs", "EPSG:3857")
+    told = reject(inputs[1], dest, "--geometry", "g=x,y", "--crs", "EPSG:3857")
     assert "states crs EPSG:3857 for column 'g', but the file has EPSG:4326" in told
 
 
 @pytest.mark.parametrize("dest", ["s3://no-such-bucket/a.parquet", "https://host.invalid/a.parquet", "gs://b/a.parquet"])
 def test_files_in_object_stores_are_rejected_immediately(inputs: tuple[Path, Path], dest: str) -> None:
-    told = refused(inputs[0], dest)
+    told = reject(inputs[0], dest)
     assert "append needs a local file, since stores replace complete files: write the rows to another file" in told

@@ -173,10 +173,10 @@ def test_folder_without_a_parquet_file_is_an_error(
 def test_nested_argument_error_prints_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(**settings: object) -> None:
+    def fail(**settings: object) -> None:
         raise error
 
-    monkeypatch.setattr(app, "main", refuse)
+    monkeypatch.setattr(app, "main", fail)
     assert fails([], monkeypatch, capsys) == (1, "pqext: no such thing\n")
 
 

@@ -16,7 +16,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def said(result: Result) -> str:
+def output_text(result: Result) -> str:
     """What it prints, on lines of any width."""
     return " ".join(result.output.replace("│", " ").split())
 
@@ -31,7 +31,7 @@ def test_truncated_file_is_recovered_with_ddl_and_a_sibling(tmp_path: Path) -> N
     text.write_text("id,name\n1,a\n", "utf-8")
     refused = run("recover", cut, "-o", out, "--schema", text)
     assert refused.exit_code == 2
-    assert "not valid DDL" in said(refused)
+    assert "not valid DDL" in output_text(refused)
     for schema in ("id BIGINT, name STRING", ddl, whole):
         result = run("recover", cut, "-o", out, "--schema", schema, "--force")
         assert result.exit_code == 0, result.output
@@ -57,7 +57,7 @@ def test_reports_and_errors_name_command_options(tmp_path: Path) -> None:
     for schema in ("no such file <", "BIGINT"):
         result = run("recover", cut, "-o", out, "--schema", schema)
         assert result.exit_code == 2
-        assert "--schema " in said(result)
+        assert "--schema " in output_text(result)
 
 
 def test_lost_chunks_become_nulls_on_request(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_lost_chunks_become_nulls_on_request(tmp_path: Path) -> None:
     assert pqext.read_table(out)["name"].to_pylist() == [None] * 50 + ["some text"] * 50
     result = run("recover", damaged, "-o", out, "--null-columns", "--drop-columns", "--force")
     assert result.exit_code == 2
-    assert "mutually exclusive" in said(result)
+    assert "mutually exclusive" in output_text(result)
 
 
 def test_nothing_to_recover_exits_with_status_1_and_no_file(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def append(path: Path, table: pa.Table, **options: Any) -> None:
     assert pqext.verify(path).ok
 
 
-def refuse(path: Path, table: pa.Table, message: str, **options: Any) -> None:
+def reject(path: Path, table: pa.Table, message: str, **options: Any) -> None:
     before = path.read_bytes()
     with pytest.raises((ValueError, TypeError), match=message):
         pqext.ParquetWriter(path, table.schema, append=True, **options)
@@ -73,7 +73,7 @@ def test_decimals_use_the_physical_type_of_the_file(write: Callable[[Path], None
     expected = [*DECIMALS["d"].to_pylist() * 2, D("7.50")]
     assert pq.read_table(path)["d"].to_pylist() == expected
     assert [row["d"] for row in by_duckdb(path)] == expected
-    refuse(path, pa.table({"d": [D("7.125")]}), r"'d' has type decimal128\(4, 3\) instead of decimal128\(12, 2\)")
+    reject(path, pa.table({"d": [D("7.125")]}), r"'d' has type decimal128\(4, 3\) instead of decimal128\(12, 2\)")
 
 
 TIMES = {
@@ -121,7 +121,7 @@ def test_zones_follow_the_file_but_local_times_do_not_become_instants(tmp_path: 
     assert found.type.tz == "Europe/Berlin"
     assert found.to_pylist() == [zoned, zoned]
     local = pa.table({"t": pa.array([NOON], pa.timestamp("us"))})
-    refuse(path, local, r"'t' has type timestamp\[us\] instead of timestamp\[us, tz=UTC\]")
+    reject(path, local, r"'t' has type timestamp\[us\] instead of timestamp\[us, tz=UTC\]")
 
 
 @pytest.mark.spec("recovery.append.layout")
@@ -145,7 +145,7 @@ def test_duckdb_types_are_accepted(tmp_path: Path) -> None:
     table = duckdb.sql(f"select u::varchar u, j, t, x, y, d, m, l from '{path}'").to_arrow_table()
     raw = pa.array([bytes.fromhex(rows[0]["u"].replace("-", "")), None], pa.binary(16))
     table = table.set_column(0, "u", raw)
-    refuse(path, table, r"column 'j' has type STRING instead of JSON: cast it to pyarrow\.json_\(\)")
+    reject(path, table, r"column 'j' has type STRING instead of JSON: cast it to pyarrow\.json_\(\)")
     documents = pa.ExtensionArray.from_storage(pa.json_(), table["j"].combine_chunks())
     append(path, table.set_column(table.schema.get_field_index("j"), "j", documents))
     assert by_duckdb(path) == rows * 2
@@ -184,7 +184,7 @@ def test_columns_are_matched_by_name_and_nulls_fit_any_type(tmp_path: Path) -> N
     assert pq.read_table(path).to_pylist() == expected
     assert by_duckdb(path) == expected
     told = "column 'b' is missing; column 'd' is not in the file; column 'c' has type string instead of double$"
-    refuse(path, pa.table({"c": ["x"], "a": [1], "d": [1]}), told)
+    reject(path, pa.table({"c": ["x"], "a": [1], "d": [1]}), told)
 
 
 @pytest.mark.spec("recovery.append.layout")
@@ -195,7 +195,7 @@ def test_duplicate_column_names_are_matched_by_position(tmp_path: Path) -> None:
     append(path, pa.table([[2], [D("2.5")]], names))
     assert [column.to_pylist() for column in pq.ParquetFile(path).read().columns] == [[1, 2], [D("1.5"), D("2.5")]]
     for other in ([[1], [1]], [[D("1.5")], [1]], [["x"], [D("1.5")]]):
-        refuse(path, pa.table(other, names), "column 'a' has type")
+        reject(path, pa.table(other, names), "column 'a' has type")
 
 
 @pytest.mark.spec("recovery.append.layout")
@@ -261,7 +261,7 @@ def test_variants_are_shredded_like_the_file(by: str, tmp_path: Path) -> None:
         assert len({tuple(tuple(c.meta_data.path_in_schema) for c in group.columns) for group in groups}) == 1
     if by == "pqext":
         told = r"'shredding': column 'v' is shredded as STRUCT<a: TINYINT, b:"
-        refuse(path, variants(), told, shredding={"v": "a INT"})
+        reject(path, variants(), told, shredding={"v": "a INT"})
         typed = pq.ParquetFile(path).read_row_group(1)["v"].combine_chunks().field("typed_value")
         assert typed.field("a").field("typed_value").to_pylist()[:3] == [1, None, None]
 
@@ -300,9 +300,9 @@ def test_geometries_use_type_crs_and_edges_of_the_file(choice: Any, tmp_path: Pa
     assert points_of(path) == POINTS * 5
     assert len({str(group.column(0).geo_statistics.to_dict()) for group in _groups(path)}) == 1
     assert pqext.read_table(path, filter=pqext.col("g").intersects((0, 0, 1.5, 3))).num_rows == 5
-    refuse(path, WKB, "option 'geometry' states crs EPSG:2154 for column 'g', but", geometry={"g": "EPSG:2154"})
+    reject(path, WKB, "option 'geometry' states crs EPSG:2154 for column 'g', but", geometry={"g": "EPSG:2154"})
     marked = pa.table({"g": WKB["g"]}, pa.schema([geo.geometry_field("g", 2154)]))
-    refuse(path, marked, "the table states crs EPSG:2154 for column 'g', but the file has")
+    reject(path, marked, "the table states crs EPSG:2154 for column 'g', but the file has")
 
 
 def _groups(path: Path) -> list[Any]:
@@ -315,7 +315,7 @@ def test_edges_that_contradict_the_file_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(WKB, path, geometry={"g": {"edges": "spherical"}})
     told = "option 'geometry' states edges planar for column 'g', but the file has spherical"
-    refuse(path, WKB, told, geometry={"g": {"edges": "planar"}})
+    reject(path, WKB, told, geometry={"g": {"edges": "planar"}})
 
 
 @pytest.mark.spec("recovery.append.layout")
@@ -330,7 +330,7 @@ def test_geometries_declared_by_geoparquet_alone_use_its_crs(tmp_path: Path) -> 
     assert found["k"].tolist() == [1, 2, 3, 4]
     assert not [one for group in _groups(path) for one in (group.column(1).geo_statistics,) if one is not None]
     marked = pa.schema([pa.field("k", pa.int64()), geo.geometry_field("geometry", 4326)])
-    refuse(path, pa.table({"k": [3, 4], "geometry": WKB["g"]}, marked), "states crs EPSG:4326 for column 'geometry'")
+    reject(path, pa.table({"k": [3, 4], "geometry": WKB["g"]}, marked), "states crs EPSG:4326 for column 'geometry'")
 
 
 @pytest.mark.spec("recovery.append.layout")
@@ -350,10 +350,10 @@ def test_categories_beyond_the_index_type_of_the_file_are_readable(tmp_path: Pat
 def test_values_out_of_range_of_the_file_column_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(pa.table({"n": pa.nulls(3)}), path)
-    refuse(path, pa.table({"n": pa.array([1], pa.int32())}), "'n' has type int32 instead of null")
+    reject(path, pa.table({"n": pa.array([1], pa.int32())}), "'n' has type int32 instead of null")
     append(path, pa.table({"n": pa.nulls(2)}))
     pq.write_table(pa.table({"t": pa.array([0], pa.timestamp("ns"))}), path, use_deprecated_int96_timestamps=True)
-    refuse(path, pa.table({"t": pa.array([b"x" * 12], pa.binary(12))}), "'t', .* is stored as FIXED_LEN_BYTE_ARRAY")
+    reject(path, pa.table({"t": pa.array([b"x" * 12], pa.binary(12))}), "'t', .* is stored as FIXED_LEN_BYTE_ARRAY")
     before = path.read_bytes()
     far = pa.array([dt.datetime(3000, 1, 1)], pa.timestamp("us"))  # nanoseconds do not reach so far
     with pytest.raises(ValueError, match=r"(?i)out of bounds|range"):
@@ -366,6 +366,6 @@ def test_text_without_json_annotation_is_not_stored_as_json(tmp_path: Path) -> N
     path = tmp_path / "a.parquet"
     documents = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}']))})
     pqext.write_table(documents, path)
-    refuse(path, pa.table({"j": ["no document"]}), "'j' has type STRING instead of JSON")
+    reject(path, pa.table({"j": ["no document"]}), "'j' has type STRING instead of JSON")
     append(path, documents)
     assert by_duckdb(path) == [{"j": '{"a": 1}'}] * 2

@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "t.parquet"
 
 
-def told(path: Path, row_group: int) -> dict[str, tuple[Any, ...]]:
+def chunk_options(path: Path, row_group: int) -> dict[str, tuple[Any, ...]]:
     """Of each column codec, encodings, and whether there are a dictionary, statistics, page indexes and a filter."""
     with pq.ParquetFile(path) as file:
         columns = [file.metadata.row_group(row_group).column(at) for at in range(3)]
@@ -47,17 +47,17 @@ def appended(path: Path, *options: pqext.WriteOptions, **keywords: Any) -> dict[
     with found:
         last = len(found.row_groups) - 1
     assert pq.read_table(path).equals(pa.concat_tables([ROWS] * (last + 1)))
-    return told(path, last)
+    return chunk_options(path, last)
 
 
 def test_appended_row_groups_use_the_options_of_the_first_row_group(path: Path) -> None:
-    assert appended(path) == told(path, 0)
+    assert appended(path) == chunk_options(path, 0)
 
 
 def test_page_indexes_filters_and_page_version_are_preserved(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(ROWS, path, bloom_filters={"s": True}, page_version=2)
-    first = told(path, 0)
+    first = chunk_options(path, 0)
     assert [one[-2:] for one in first.values()] == [(True, False), (True, True), (True, False)]
     assert appended(path) == first
     with pqext.open(path) as file:
@@ -66,7 +66,7 @@ def test_page_indexes_filters_and_page_version_are_preserved(tmp_path: Path) -> 
 
 
 def test_explicit_options_override_those_of_the_file(path: Path) -> None:
-    first = told(path, 0)
+    first = chunk_options(path, 0)
     asked = appended(path, compression="snappy", encodings={"a": "plain"}, bloom_filters={"s": True})
     assert [one[0] for one in asked.values()] == ["SNAPPY"] * 3
     assert asked["a"][1] == {"RLE", "PLAIN"}
@@ -121,7 +121,7 @@ def test_compression_level_applies_to_the_codec_of_the_file(tmp_path: Path) -> N
 def test_dictionaries_and_encodings_are_overridden_together(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(ROWS, path)
-    assert told(path, 0)["s"][2]
+    assert chunk_options(path, 0)["s"][2]
     assert appended(path, encodings={"s": "delta_byte_array"})["s"][1:3] == ({"DELTA_BYTE_ARRAY", "RLE"}, False)
     assert appended(path, dictionary=False)["s"][1:3] == ({"PLAIN", "RLE"}, False)
 

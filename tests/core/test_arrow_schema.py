@@ -45,7 +45,7 @@ def by_pyarrow(table: pa.Table, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def theirs(data: bytes) -> pa.Table:
+def read_by_pyarrow(data: bytes) -> pa.Table:
     return pq.read_table(io.BytesIO(data))
 
 
@@ -71,7 +71,7 @@ def test_arrow_type_round_trips_here_and_in_pyarrow(name: str) -> None:
         assert found.schema.types == [comes_back(array.type)]
         assert values.plain(found["c"]) == values.plain(part)
         if name != "intervals":
-            check_same(found, theirs(data))
+            check_same(found, read_by_pyarrow(data))
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -80,7 +80,7 @@ def test_pyarrow_file_is_read_like_pyarrow_does(name: str) -> None:
     for part in (COLUMNS[name], COLUMNS[name][: name == "opaque_dictionary"]):
         table = pa.table({"c": part, "again": part})
         data = by_pyarrow(table)
-        check_same(read(data), theirs(data))
+        check_same(read(data), read_by_pyarrow(data))
         check_same(read(data, columns=["again"]), pq.read_table(io.BytesIO(data), columns=["again"]))
 
 
@@ -98,7 +98,7 @@ def test_arbitrary_types_round_trip_here_and_in_pyarrow(data: st.DataObject) -> 
         schema = pq.read_schema(io.BytesIO(file))
         assert schema == found.schema
         try:
-            other = theirs(file)
+            other = read_by_pyarrow(file)
         except pa.ArrowNotImplementedError:  # some nested dictionaries in several chunks
             return
         except pa.ArrowInvalid as error:  # it does not read its own required fixed-size lists in null structs either
@@ -113,7 +113,7 @@ def test_arbitrary_types_round_trip_here_and_in_pyarrow(data: st.DataObject) -> 
 def test_arbitrary_pyarrow_file_is_read_like_pyarrow_does(table: pa.Table) -> None:
     try:
         data = by_pyarrow(table)
-        expected = theirs(data)
+        expected = read_by_pyarrow(data)
     except (pa.ArrowException, OSError):  # what it does not write or read itself
         return
     check_same(read(data), expected)
@@ -126,8 +126,8 @@ def test_extension_types_round_trip_at_any_depth(arrays: list[pa.Array]) -> None
         ours, other = written(table), by_pyarrow(table)
         assert read(ours).schema.types == [array.type]
         assert values.columns(read(ours)) == values.columns(table)
-        check_same(read(ours), theirs(ours))
-        check_same(read(other), theirs(other))
+        check_same(read(ours), read_by_pyarrow(ours))
+        check_same(read(other), read_by_pyarrow(other))
 
 
 def test_field_and_schema_metadata_round_trips() -> None:
@@ -141,12 +141,12 @@ def test_field_and_schema_metadata_round_trips() -> None:
     schema = pa.schema(fields, {"pandas": "{}", "é": "ü"})
     for data in (written(schema.empty_table()), by_pyarrow(schema.empty_table())):
         found = read(data).schema
-        assert found.metadata == {b"pandas": b"{}", "é".encode(): "ü".encode()} == theirs(data).schema.metadata
+        assert found.metadata == {b"pandas": b"{}", "é".encode(): "ü".encode()} == read_by_pyarrow(data).schema.metadata
         assert found.field("a").metadata == {b"k": b"v"}
         assert found.field("s").type.field("x").metadata == {b"unit": b"m"}
         assert found.field("l").type.value_field.metadata == {b"of": b"list"}
         assert found.field("odd").metadata == {b"ARROW:extension:name": b"nobody.knows"}
-        assert found.equals(theirs(data).schema, check_metadata=True)
+        assert found.equals(read_by_pyarrow(data).schema, check_metadata=True)
 
 
 def frame() -> pd.DataFrame:
@@ -167,7 +167,7 @@ def test_pandas_data_frame_round_trips() -> None:
     table = pa.Table.from_pandas(frame())
     for data in (written(table), by_pyarrow(table)):
         pd.testing.assert_frame_equal(read(data).to_pandas(), frame())
-        pd.testing.assert_frame_equal(theirs(data).to_pandas(), frame())
+        pd.testing.assert_frame_equal(read_by_pyarrow(data).to_pandas(), frame())
 
 
 @pytest.mark.parametrize("options", [{}, {"row_group_rows": 2}, {"page_rows": 1}, {"encodings": "auto"}], ids=str)
@@ -177,7 +177,7 @@ def test_categories_preserve_order_and_unused_entries(options: dict[str, Any]) -
     indices = pa.array([2, 1, None, 1, 0], pa.int8())
     table = pa.table({k: pa.DictionaryArray.from_arrays(indices, entries, ordered=o) for k, o in kinds.items()})
     data = written(table, **options)
-    for found in (read(data), theirs(data)):
+    for found in (read(data), read_by_pyarrow(data)):
         assert found["ordered"].type.ordered
         for name in kinds:
             assert {str(chunk.dictionary) for chunk in found[name].chunks} == {str(entries)}
@@ -193,10 +193,10 @@ def test_categories_preserve_order_and_unused_entries(options: dict[str, Any]) -
 def test_dictionary_column_in_an_unusual_encoding_is_read_as_values(encoding: str) -> None:
     table = pa.table({"c": pa.array(["a", "b", "a"]).dictionary_encode(), "s": pa.array([["x"]] * 3)})
     data = written(table, encodings={"c": encoding})
-    check_same(read(data), theirs(data))
+    check_same(read(data), read_by_pyarrow(data))
     assert read(data)["c"].type == pa.string()
     auto = written(table, encodings="auto")
-    check_same(read(auto), theirs(auto))
+    check_same(read(auto), read_by_pyarrow(auto))
     assert read(auto)["c"].type == table["c"].type
 
 
@@ -250,13 +250,13 @@ def test_marks_and_types_round_trip_independently() -> None:
     for field, array in ((marked, storage), (pa.field("u", pa.uuid()), pa.uuid().wrap_array(storage))):
         data = written(pa.table([array], pa.schema([field])))
         assert read(data).schema.field("u").type == field.type
-        assert theirs(data).schema.field("u").type == pa.uuid()
+        assert read_by_pyarrow(data).schema.field("u").type == pa.uuid()
 
 
 # What the note says may be wrong.
 
 
-def noted(data: bytes, text: str | bytes) -> bytes:
+def relabel(data: bytes, text: str | bytes) -> bytes:
     """The file with another note."""
     out = io.BytesIO()
 
@@ -269,11 +269,11 @@ def noted(data: bytes, text: str | bytes) -> bytes:
     return out.getvalue()
 
 
-def note_of(schema: pa.Schema) -> str:
+def encode_schema(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize().to_pybytes()).decode()
 
 
-def read_whatever(data: bytes) -> pa.Table:
+def read_plain(data: bytes) -> pa.Table:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AnnotationWarning)
         return read(data)
@@ -285,13 +285,13 @@ def test_arrow_schema_of_other_types_never_changes_values(data: st.DataObject) -
     table = data.draw(strategies.tables(width=(1, 2)))
     lie = data.draw(strategies.tables(width=(1, 2), max_rows=0)).schema
     file = written(table, row_group_rows=1000)
-    wrong = noted(file, note_of(lie))
+    wrong = relabel(file, encode_schema(lie))
     found = None
     with suppress(ParquetError):
-        found = read_whatever(wrong)
+        found = read_plain(wrong)
     if found is None:
         with pytest.raises(ParquetError, match="arrow_schema=False"):
-            read_whatever(wrong)
+            read_plain(wrong)
         return
     plain = read(file, arrow_schema=False)
     assert found.schema.names == plain.schema.names
@@ -309,13 +309,13 @@ def test_corrupt_arrow_schema_returns_a_table_or_warns(data: st.DataObject) -> N
     message = bytearray(schema.serialize().to_pybytes())
     for _ in range(data.draw(st.integers(1, 4))):
         message[data.draw(st.integers(0, len(message) - 1))] = data.draw(st.integers(0, 255))
-    found = read_whatever(noted(file, base64.b64encode(bytes(message)).decode()))
+    found = read_plain(relabel(file, base64.b64encode(bytes(message)).decode()))
     assert found.schema.names == names
 
 
 @pytest.mark.parametrize("text", ["", "!", "é", "AAAA", "/////w==", "A" * 40, "\udcff"], ids=ascii)
 def test_invalid_arrow_schema_is_ignored_with_a_warning(text: str) -> None:
-    data = noted(written(pa.table({"d": pa.array([1], pa.duration("s"))})), text)
+    data = relabel(written(pa.table({"d": pa.array([1], pa.duration("s"))})), text)
     with pytest.warns(AnnotationWarning, match="ARROW:schema is ignored"):
         assert read(data)["d"].to_pylist() == [1]
     assert read(data, arrow_schema=False)["d"].to_pylist() == [1]
@@ -333,14 +333,14 @@ def test_arrow_schema_that_pyarrow_does_not_read_is_ignored_for_any_single_colum
             except (pa.ArrowException, OSError):
                 rejected += 1
                 with pytest.warns(AnnotationWarning, match="ARROW:schema is ignored"):
-                    found = read(noted(data, base64.b64encode(wrong).decode()), columns=["b"])
+                    found = read(relabel(data, base64.b64encode(wrong).decode()), columns=["b"])
                 assert found.schema.types == [pa.int64()]
     assert rejected > 50
 
 
 def test_column_that_does_not_fit_the_arrow_schema_warns_and_reads_plainly() -> None:
     data = written(pa.table({"a": ["x"], "b": pa.array([1], pa.duration("s"))}))
-    wrong = noted(data, note_of(pa.schema([("a", pa.duration("s")), ("b", pa.duration("s"))])))
+    wrong = relabel(data, encode_schema(pa.schema([("a", pa.duration("s")), ("b", pa.duration("s"))])))
     with pytest.warns(AnnotationWarning, match="column 'a' .*ignored: 'a' holds bytes"):
         found = read(wrong)
     assert found.schema.types == [pa.string(), pa.duration("s")]
@@ -354,16 +354,16 @@ def test_values_out_of_range_of_the_arrow_schema_are_an_error_with_remedy() -> N
         (many, pa.dictionary(pa.int8(), pa.string())),
     )
     for data, kind in cases:
-        wrong = noted(data, note_of(pa.schema([("c", kind)])))
+        wrong = relabel(data, encode_schema(pa.schema([("c", kind)])))
         with pytest.raises(ParquetError, match=r"arrow_schema=False.*column c"):
             read(wrong)
         assert len(read(wrong, arrow_schema=False))
 
 
 def test_null_lists_of_a_huge_declared_size_allocate_no_memory() -> None:
-    wrong = noted(
+    wrong = relabel(
         written(pa.table({"c": pa.nulls(1000, pa.list_(pa.int8()))})),
-        note_of(pa.schema([("c", pa.list_(pa.int8(), 2**31 - 1))])),
+        encode_schema(pa.schema([("c", pa.list_(pa.int8(), 2**31 - 1))])),
     )
     with pytest.raises(pqext.LimitError, match="memory_bytes"):
         read(wrong)
@@ -371,7 +371,7 @@ def test_null_lists_of_a_huge_declared_size_allocate_no_memory() -> None:
 
 def test_unknown_time_zone_is_read_as_utc() -> None:
     data = written(pa.table({"t": pa.array([1], pa.timestamp("us", "UTC"))}))
-    found = read(noted(data, note_of(pa.schema([("t", pa.timestamp("us", "Mars/Olympus"))]))))
+    found = read(relabel(data, encode_schema(pa.schema([("t", pa.timestamp("us", "Mars/Olympus"))]))))
     assert found.schema.field("t").type == pa.timestamp("us", "UTC")
 
 
@@ -385,7 +385,7 @@ def test_arrow_schema_with_repeated_references_is_rejected_early() -> None:
     for place in range(at + 4, at + 4 + 4 * count, 4):
         message[place : place + 4] = (target - place).to_bytes(4, "little")
     assert pa.ipc.read_schema(pa.py_buffer(bytes(message))).names[-1] == long.name  # 90 MB from 200 KB
-    data = noted(written(pa.table({"d": [1]})), base64.b64encode(bytes(message)).decode())
+    data = relabel(written(pa.table({"d": [1]})), base64.b64encode(bytes(message)).decode())
     with pytest.warns(AnnotationWarning, match="again and again"):
         read(data)
 
@@ -467,10 +467,11 @@ def test_concatenated_files_preserve_types_that_all_declare() -> None:
     same = [written(made(pa.duration("s"), "p")), by_pyarrow(made(pa.duration("s"), "q"))]
     found = joined(same)
     assert read(found).schema.types == [pa.duration("s")]
-    assert read(found).schema.metadata == theirs(found).schema.metadata == {b"pandas": b"p", b"p": b"x", b"q": b"x"}
+    expected = {b"pandas": b"p", b"p": b"x", b"q": b"x"}
+    assert read(found).schema.metadata == read_by_pyarrow(found).schema.metadata == expected
     for other in (pa.duration("ms"), pa.int64()):
         mixed = [same[0], written(made(other, "q"))]
-        assert read(joined(mixed)).schema.types == theirs(joined(mixed)).schema.types == [pa.int64()]
+        assert read(joined(mixed)).schema.types == read_by_pyarrow(joined(mixed)).schema.types == [pa.int64()]
         assert read(joined(mixed, key_value_metadata="first")).schema.types == [pa.duration("s")]
 
 

@@ -370,7 +370,7 @@ def test_checkpoint_that_decompresses_to_too_much_is_ignored() -> None:
         assert list(find_checkpoints(source, DEFAULT_LIMITS)) == []
 
 
-def left_in(folder: Path) -> list[Path]:
+def temporary_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name.startswith(".pqext-"))
 
 
@@ -388,7 +388,7 @@ def test_exception_leaves_rows_of_the_last_checkpoint_and_names_the_file(tmp_pat
     path.write_bytes(b"what was there before")
     with pytest.raises(KeyError) as raised:
         fail(pqext.ParquetWriter(path, TABLE.schema, checkpoint=3, row_group_rows=ROWS), 8)
-    (left,) = left_in(tmp_path)
+    (left,) = temporary_files(tmp_path)
     assert str(left) in raised.value.__notes__[0]
     assert path.read_bytes() == b"what was there before"
     with pytest.warns(pqext.RecoveredFileWarning), pqext.open(left, recover=True) as file:
@@ -402,7 +402,7 @@ def test_value_that_cannot_be_stored_loses_no_checkpoint(tmp_path: Path) -> None
     writer.write_table(pa.table({"a": [1, 2]}))
     with pytest.raises(ValueError, match="not nullable") as raised:
         writer.write_table(pa.table({"a": pa.array([3, None])}))
-    (left,) = left_in(tmp_path)
+    (left,) = temporary_files(tmp_path)
     assert str(left) in raised.value.__notes__[0]
     with pytest.warns(pqext.RecoveredFileWarning):
         assert pqext.read_table(left, recover=True)["a"].to_pylist() == [1, 2]
@@ -414,7 +414,7 @@ def test_script_that_exits_early_leaves_its_checkpoints(tmp_path: Path) -> None:
     script = f"import sys, pqext, pyarrow as pa; t = pa.table({{'a': [1, 2]}}); {writing}"
     died = subprocess.run([sys.executable, "-c", script, tmp_path / "a.parquet"], check=False, capture_output=True)
     assert b"ZeroDivisionError" in died.stderr
-    (left,) = left_in(tmp_path)
+    (left,) = temporary_files(tmp_path)
     with pytest.warns(pqext.RecoveredFileWarning):
         assert pqext.read_table(left, recover=True)["a"].to_pylist() == [1, 2]
 
@@ -428,7 +428,7 @@ def test_abort_or_no_checkpoint_leaves_no_file(tmp_path: Path) -> None:
         assert not hasattr(raised.value, "__notes__")
     writer = pqext.ParquetWriter(path, TABLE.schema, row_group_rows=ROWS, checkpoint=1)
     writer.write_table(TABLE)
-    assert len(left_in(tmp_path)) == 1
+    assert len(temporary_files(tmp_path)) == 1
     writer.abort()
     pqext.write_table(TABLE, path, row_group_rows=ROWS, checkpoint=1)
     assert list(tmp_path.iterdir()) == [path]
@@ -440,10 +440,10 @@ def test_file_that_cannot_be_renamed_stays_if_it_has_a_checkpoint(
 ) -> None:
     path = tmp_path / "t.parquet"
 
-    def refused(*_: object) -> None:
+    def deny(*_: object) -> None:
         raise PermissionError(13, "not today")
 
-    monkeypatch.setattr(os, "replace", refused)
+    monkeypatch.setattr(os, "replace", deny)
     with pytest.raises(PermissionError) as caught:
         pqext.write_table(TABLE, path, checkpoint=3, row_group_rows=ROWS)
     (left,) = tmp_path.iterdir()

@@ -245,7 +245,7 @@ def test_logical_type_of_a_later_version_is_concatenated() -> None:
 
 
 def test_row_groups_with_empty_chunks_are_concatenated() -> None:
-    def hollow(metadata: FileMetaData) -> None:
+    def clear_columns(metadata: FileMetaData) -> None:
         group = metadata.row_groups[0]
         group.num_rows = group.total_byte_size = metadata.num_rows = 0
         for chunk in group.columns:
@@ -255,7 +255,7 @@ def test_row_groups_with_empty_chunks_are_concatenated() -> None:
             about.dictionary_page_offset = about.statistics = None
 
     data = by_pyarrow(pa.table({"a": [1, 2, 3]}))
-    empty = edited(data, hollow)
+    empty = edited(data, clear_columns)
     assert pq.read_table(io.BytesIO(empty)).num_rows == 0
     whole = joined(data, empty, data)
     assert pq.ParquetFile(io.BytesIO(whole)).metadata.num_row_groups == 3
@@ -267,17 +267,17 @@ def test_failed_concatenation_leaves_no_file(tmp_path: Path) -> None:
     dest = tmp_path / "joined.parquet"
     good = by_pqext(numbers(0))
 
-    def behind(metadata: FileMetaData) -> None:
+    def move_offset(metadata: FileMetaData) -> None:
         metadata.row_groups[0].columns[0].meta_data.data_page_offset = 1 << 40
 
-    def elsewhere(metadata: FileMetaData) -> None:
+    def move_to_other_file(metadata: FileMetaData) -> None:
         metadata.row_groups[0].columns[0].file_path = "other.parquet"
 
     for bad, message in (
         (b"nothing", "not a Parquet file"),
         (good[:-20], "truncated"),
-        (edited(good, behind), "outside the data of its file"),
-        (edited(good, elsewhere), "is in another file"),
+        (edited(good, move_offset), "outside the data of its file"),
+        (edited(good, move_to_other_file), "is in another file"),
     ):
         with pytest.raises(pqext.ParquetError, match=message):
             pqext.concatenate([good, bad], dest)
@@ -386,15 +386,15 @@ def test_encrypted_files_are_neither_concatenated_nor_rewritten(parquet_testing:
 def test_offset_beyond_its_file_does_not_point_into_another_file(name: str) -> None:
     data = by_pqext(numbers(0))
 
-    def lie(offset: int) -> bytes:
+    def with_offset(offset: int) -> bytes:
         return edited(data, lambda metadata: setattr(metadata.row_groups[0].columns[0].meta_data, name, offset))
 
     for offset in (len(data), 1 << 40, (1 << 63) - 1):
         with pytest.raises(pqext.CorruptFileError, match=r"outside the data"):
-            joined(data, lie(offset))
+            joined(data, with_offset(offset))
     if name != "dictionary_page_offset":
         groups = len(pqext.open(data).row_groups)
-        again = joined(data, lie(-1), data)
+        again = joined(data, with_offset(-1), data)
         assert getattr(pqext.open(again).metadata.row_groups[groups].columns[0].meta_data, name) == -1
 
 

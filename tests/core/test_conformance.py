@@ -76,17 +76,17 @@ def test_comparison_distinguishes_values() -> None:
     def columns(*found: pa.Array) -> conformance.Columns:
         return conformance.values.columns(pa.table(list(found), [f"c{at}" for at in range(len(found))]))
 
-    def same(first: pa.Array, second: pa.Array) -> bool:
+    def equal(first: pa.Array, second: pa.Array) -> bool:
         return conformance._same(columns(first), columns(second))
 
-    assert same(pa.array(["a", None]), pa.array([b"a", None], pa.large_binary()))
-    assert same(pa.array([1_000, None], pa.timestamp("ms")), pa.array([1_000_000, None], pa.timestamp("us", "UTC")))
-    assert same(pa.array([float("nan")], pa.float32()), pa.array([-float("nan")]))
-    assert same(pa.array(["x", None, "x"]).dictionary_encode(), pa.array(["x", None, "x"]))
-    assert same(pa.array([[1], None, []]), pa.array([[1], None, []], pa.large_list(pa.int8())).slice(0))
-    assert same(pa.array([[0], [1], None], pa.list_(pa.int64())).slice(1), pa.array([[1], None]))
-    assert not same(pa.array([0.0]), pa.array([-0.0]))
-    assert not same(pa.array([1, None]), pa.array([1, 0]))
-    assert not same(pa.array([[None]], pa.list_(pa.int8())), pa.array([None], pa.list_(pa.int8())))
-    assert not same(pa.array([{"a": None}]), pa.array([None], pa.struct([("a", pa.null())])))
+    assert equal(pa.array(["a", None]), pa.array([b"a", None], pa.large_binary()))
+    assert equal(pa.array([1_000, None], pa.timestamp("ms")), pa.array([1_000_000, None], pa.timestamp("us", "UTC")))
+    assert equal(pa.array([float("nan")], pa.float32()), pa.array([-float("nan")]))
+    assert equal(pa.array(["x", None, "x"]).dictionary_encode(), pa.array(["x", None, "x"]))
+    assert equal(pa.array([[1], None, []]), pa.array([[1], None, []], pa.large_list(pa.int8())).slice(0))
+    assert equal(pa.array([[0], [1], None], pa.list_(pa.int64())).slice(1), pa.array([[1], None]))
+    assert not equal(pa.array([0.0]), pa.array([-0.0]))
+    assert not equal(pa.array([1, None]), pa.array([1, 0]))
+    assert not equal(pa.array([[None]], pa.list_(pa.int8())), pa.array([None], pa.list_(pa.int8())))
+    assert not equal(pa.array([{"a": None}]), pa.array([None], pa.struct([("a", pa.null())])))
     assert not conformance._same(columns(pa.array([1])), columns(pa.array([1]), pa.array([1])))

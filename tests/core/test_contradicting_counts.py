@@ -46,7 +46,7 @@ def leaf(footer: metadata.FileMetaData, column: int) -> metadata.ColumnMetaData:
     return found
 
 
-def claim(column: int, number: int, footer: metadata.FileMetaData) -> None:
+def set_count(column: int, number: int, footer: metadata.FileMetaData) -> None:
     leaf(footer, column).num_values = number
 
 
@@ -77,7 +77,7 @@ def test_row_group_with_inconsistent_row_counts_is_never_pruned(rows: int) -> No
 @pytest.mark.parametrize("number", [0, -1, 7])
 def test_chunk_with_a_wrong_value_count_is_not_pruned(number: int) -> None:
     for column, conditions in ((0, FILTERS[:4]), (1, FILTERS[4:])):
-        data = altered(partial(claim, column, number))
+        data = altered(partial(set_count, column, number))
         with pytest.raises(CorruptFileError):
             pqext.read_table(data)
         for condition in conditions:
@@ -132,10 +132,10 @@ def test_empty_bloom_filter_does_not_prune_rows() -> None:
 
 
 def test_footer_with_more_rows_than_its_row_groups_is_rejected() -> None:
-    def lose(footer: metadata.FileMetaData) -> None:
+    def drop_row_groups(footer: metadata.FileMetaData) -> None:
         footer.row_groups = list(footer.row_groups)[:1]
 
-    data = altered(lose)
+    data = altered(drop_row_groups)
     for ask in (lambda: pqext.open(data).read(), lambda: list(pqext.open(data).iter_batches()),
                 lambda: pqext.read_table(data), lambda: pqext.scan(data).count()):  # fmt: skip
         with pytest.raises(CorruptFileError, match=r"row groups (have|hold) 10"):

@@ -183,7 +183,7 @@ def test_corruption_of_unselected_columns_loses_no_rows() -> None:
         assert file.damage == []
 
 
-def everywhere(data: bytes, step: int) -> Iterator[bytes]:
+def with_flipped_bytes(data: bytes, step: int) -> Iterator[bytes]:
     for at in some(range(4, len(data) - 8, step), 3):
         yield flipped(data, at)
 
@@ -194,7 +194,7 @@ def test_rows_returned_from_a_corrupt_file_are_rows_of_the_table() -> None:
     read = 0
     with pqext.open(data) as file:
         end = file.footer.offset
-    for damaged in everywhere(data[:end], 97):
+    for damaged in with_flipped_bytes(data[:end], 97):
         table, _ = skipped(damaged + data[end:])
         assert table.equals(TABLE.filter(pa.array(np.isin(numbers, np.array(table["n"])))))
         read += len(table)
@@ -252,15 +252,15 @@ def test_values_that_do_not_fill_their_page_are_corrupt(column: pa.Array, option
 
 @pytest.mark.spec("encoding.plain.whole")
 def test_boolean_pages_may_be_zero_padded() -> None:
-    def behind(page: bytes, count: int) -> int:
+    def excess_bytes(page: bytes, count: int) -> int:
         account = Account(Budget(DEFAULT_LIMITS, len(page)))
         return plain.bytes_behind(np.frombuffer(page, np.uint8), count, Type.BOOLEAN, None, account)
 
-    assert behind(b"\x05\x02" + bytes(6), 10) == 0
-    assert behind(b"\x05\x02", 10) == 0
-    assert behind(b"\x05\x02" + bytes(5), 10) == 5
-    assert behind(b"\x05\x02" + bytes(5) + b"\x01", 10) == 6
-    assert behind(b"\x05\x02" + bytes(14), 10) == 14
+    assert excess_bytes(b"\x05\x02" + bytes(6), 10) == 0
+    assert excess_bytes(b"\x05\x02", 10) == 0
+    assert excess_bytes(b"\x05\x02" + bytes(5), 10) == 5
+    assert excess_bytes(b"\x05\x02" + bytes(5) + b"\x01", 10) == 6
+    assert excess_bytes(b"\x05\x02" + bytes(14), 10) == 14
 
 
 @pytest.mark.spec("layout.damage-limit")

@@ -33,7 +33,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
     return made.getvalue()
 
 
-def left(data: bytes) -> list[pa.Table]:
+def remaining_tables(data: bytes) -> list[pa.Table]:
     """What passing over damage, repair and recovery make of a file; those that refuse it make nothing."""
     found = [pqext.read_table(data, on_corrupt="skip")]
     for write in (pqext.repair, pqext.recover):
@@ -59,7 +59,7 @@ def test_corrupt_value_count_shifts_no_rows(page: int, count: int, version: int)
     at = [at for at in range(len(data)) if data.startswith(about, at)][page] + 1
     data[at] = 2 * count
     assert not pqext.verify(bytes(data)).ok
-    tables = left(bytes(data))
+    tables = remaining_tables(bytes(data))
     assert len(tables) == 3
     for table in tables:
         assert {row["v"] - row["id"] for row in table.to_pylist()} == {1000}
@@ -77,7 +77,7 @@ def test_level_padding_adds_no_rows(index: bool) -> None:
     data[at] = 14
     faults = pqext.verify(bytes(data)).faults
     assert "the pages contain 39 values, the column chunk states 37" in {fault.message for fault in faults}
-    for found in left(bytes(data)):
+    for found in remaining_tables(bytes(data)):
         assert all(row["v"] - row["id"] == 1000 for row in found.to_pylist())
 
 
@@ -87,7 +87,7 @@ def test_data_page_marked_as_dictionary_shifts_no_rows() -> None:
     data = bytearray(written(PAIRS))
     assert data[4:6] == b"\x15\x00"
     data[5] = 4
-    for table in left(bytes(data)):
+    for table in remaining_tables(bytes(data)):
         assert table.num_rows == 0
 
 
@@ -103,13 +103,13 @@ def longer_definition(header: DataPageHeaderV2) -> None:
     header.definition_levels_byte_length += 4
 
 
-def all_but_a_byte(header: DataPageHeaderV2) -> None:
+def shorten_values(header: DataPageHeaderV2) -> None:
     """Of ten indices, four bits each, the padding is left, which reads as a bit width of 0: all are the first value."""
     header.definition_levels_byte_length += 9
 
 
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
-@pytest.mark.parametrize("change", [longer_repetition, shorter_definition, longer_definition, all_but_a_byte])
+@pytest.mark.parametrize("change", [longer_repetition, shorter_definition, longer_definition, shorten_values])
 @pytest.mark.parametrize("checksums", [False, True])
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_levels_of_a_wrong_length_return_no_values(
     data = with_header(written(table, page_version=2, checksums=checksums, dictionary=dictionary), change, 1, 3)
     assert "page.v2.levels" in {fault.rule for fault in pqext.verify(data).faults}
     rows = table.to_pylist()
-    tables = left(data)
+    tables = remaining_tables(data)
     assert [found.num_rows for found in tables] == [90] * 3
     for found in tables:
         assert all(row in rows for row in found.to_pylist())
@@ -212,7 +212,7 @@ def test_index_bit_width_is_not_mistaken_for_levels(name: str) -> None:
     flipped = with_header(data, change, 0, 3)
     assert "page.v2.levels" in {fault.rule for fault in pqext.verify(flipped).faults}
     kept = [*values[:6], *values[8:]]
-    assert [found["v"].to_pylist() for found in left(flipped)] == [kept] * 3
+    assert [found["v"].to_pylist() for found in remaining_tables(flipped)] == [kept] * 3
 
 
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")

@@ -96,10 +96,10 @@ def test_values_are_compressed_if_the_header_has_no_flag(monkeypatch: pytest.Mon
     def silent(**fields: Any) -> DataPageHeaderV2:
         return DataPageHeaderV2(**(fields | {"is_compressed": None}))
 
-    def one_by_one(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
+    def write_singly(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
         return PageWriter(CompressionCodec.ZSTD, True, version).all(cuts, levels, values, dictionary)
 
-    monkeypatch.setattr(chunk_writer, "encode_pages", one_by_one)
+    monkeypatch.setattr(chunk_writer, "encode_pages", write_singly)
     monkeypatch.setattr(chunk_writer, "DataPageHeaderV2", silent)
     data = written(pa.table({"a": [7] * 10_000}), page_version=2, compression="zstd")
     assert 7 not in detail(header_of(data)[0])
@@ -221,7 +221,7 @@ def test_arrow_types_are_stored_in_eight_physical_types() -> None:
     assert {Type[name] for name in found} == set(Type)
 
 
-def glued(files: list[bytes]) -> bytes:
+def join_pages(files: list[bytes]) -> bytes:
     """The pages of the only column of several files in one chunk, all of which must use the same codec."""
     whole = pqext.open(files[0]).metadata
     data, rows, size = b"PAR1", 0, 0
@@ -262,7 +262,7 @@ def test_pages_of_different_versions_may_alternate(codec: str) -> None:
         written(pa.table({"a": pa.array(values, pa.int64())}), compression=codec, **options)
         for values, options in parts
     ]
-    data = glued(files)
+    data = join_pages(files)
     expected = [value for values, _ in parts for value in values]
     assert pqext.open(data).read()["a"].to_pylist() == expected
     assert pq.read_table(pa.BufferReader(data))["a"].to_pylist() == expected

@@ -30,7 +30,7 @@ DECRYPTION = pqext.encryption.FileDecryption(KEY, KEYS)
 TABLE = pa.table({"a": pa.array([1, 2, 2, None] * 6, pa.int32()), "b": ["x", "y", "x", "z"] * 6})
 
 
-def ours(**choices: Any) -> bytes:
+def encrypt(**choices: Any) -> bytes:
     out = io.BytesIO()
     encryption = pqext.encryption.FileEncryption(KEY, column_keys={"a": COLUMN_KEY, "b": None}, **choices)
     pqext.write_table(
@@ -63,9 +63,9 @@ def read_everything(data: bytes) -> pa.Table:
 
 
 FILES = {
-    "encrypted footer": ours(),
-    "signed footer": ours(plaintext_footer=True),
-    "prefix": ours(aad_prefix="part0"),
+    "encrypted footer": encrypt(),
+    "signed footer": encrypt(plaintext_footer=True),
+    "prefix": encrypt(aad_prefix="part0"),
     "pyarrow": with_indexes(),
 }
 
@@ -127,7 +127,7 @@ def test_swapped_modules_are_detected(name: str) -> None:
 
 @pytest.mark.spec("encryption.gcm.swaps")
 def test_module_of_another_file_with_equal_keys_is_detected() -> None:
-    data, other = FILES["encrypted footer"], ours()
+    data, other = FILES["encrypted footer"], encrypt()
     mine, theirs = stored("encrypted footer"), list(reference.modules(other, KEY, KEYS))
     for one, two in zip(mine, [one for one in theirs if one.offset >= 0], strict=True):
         assert (one.kind, one.length, one.offset) == (two.kind, two.length, two.offset)

@@ -59,7 +59,7 @@ def with_footer(file: bytes, footer: bytes) -> bytes:
     return file[: len(file) - 8 - len(footer_of(file))] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
-def said(payload: bytes) -> FileMetaData:
+def decode_payload(payload: bytes) -> FileMetaData:
     return everything(FlatLookup(payload, DEFAULT_LIMITS, None).complete())
 
 
@@ -94,7 +94,7 @@ def footers(draw: st.DrawFn) -> FileMetaData:
 def test_arbitrary_footer_is_equal_in_both_formats(footer: FileMetaData) -> None:
     serialised = encode(footer)
     payload = tables_of(serialised)
-    assert said(payload) == thrift(serialised)
+    assert decode_payload(payload) == thrift(serialised)
     assert slowly.read(payload) == slowly.plain(Reader(serialised).struct())
 
 
@@ -185,7 +185,7 @@ def test_flatbuffers_bounds_contain_all_values_of_exact_bounds(type: int, data: 
     assert found.max_value is None or found.max_value >= high
     assert found.min_value is None or found.is_min_value_exact == (found.min_value == low)
     assert found.max_value is None or found.is_max_value_exact == (found.max_value == high)
-    assert said(payload) == thrift(serialised)
+    assert decode_payload(payload) == thrift(serialised)
 
 
 @pytest.mark.spec("extension.flatbuffers.bounds")
@@ -198,7 +198,7 @@ def test_text_bounds_are_valid_text(low: str, high: str) -> None:
         assert bound is None or bound.decode()
     assert found.min_value is None or found.min_value <= least
     assert found.max_value is None or found.max_value >= most
-    assert said(payload) == thrift(serialised)
+    assert decode_payload(payload) == thrift(serialised)
 
 
 @pytest.mark.spec("extension.flatbuffers.bounds")
@@ -209,10 +209,10 @@ def test_bounds_of_unknown_exactness_are_not_marked_exact() -> None:
         found = in_the_tables(payload)
         assert (found.min_value, found.max_value) == (b"a", b"b")
         assert (found.is_min_value_exact, found.is_max_value_exact) == (False, False)
-        assert said(payload) == thrift(serialised)
+        assert decode_payload(payload) == thrift(serialised)
     serialised, payload = stated(1, b"1234", b"5678", **unknown)  # numbers are never cut
     assert in_the_tables(payload).is_max_value_exact is True
-    assert said(payload) == thrift(serialised)
+    assert decode_payload(payload) == thrift(serialised)
 
 
 @pytest.mark.spec("extension.flatbuffers.bounds")
@@ -324,7 +324,7 @@ def test_bounds_of_other_writers_are_used_if_values_sort_by_bytes(logical: int, 
         0: ("Int32", 1), 1: ("tables", [{3: ("string", "r"), 4: ("Int32", 1)}, leaf]),
         3: ("tables", [{0: ("tables", [column]), 2: ("Int64", 1)}]),
     })
-    statistics = said(payload).row_groups[0].columns[0].meta_data.statistics  # type: ignore[union-attr]
+    statistics = decode_payload(payload).row_groups[0].columns[0].meta_data.statistics  # type: ignore[union-attr]
     assert statistics is not None
     assert (statistics.min_value is not None) == believed
     assert slowly.read(payload) == slowly.plain(Reader(bytes(FlatLookup(payload, DEFAULT_LIMITS, None).raw())).struct())

@@ -24,7 +24,7 @@ def outcome(ask: Callable[[], Any]) -> Any:
         return type(error)
 
 
-def glanced(path: Any) -> Iterator[tuple[RowGroup, Any]]:
+def open_row_groups(path: Any) -> Iterator[tuple[RowGroup, Any]]:
     """The row groups of a file, each with its leaves, of a file that is opened for each of these."""
     with pqext.open(path) as file:
         places = [(at, leaf) for at in range(len(file.metadata.row_groups)) for leaf in range(len(file.schema.leaves))]
@@ -36,7 +36,7 @@ def glanced(path: Any) -> Iterator[tuple[RowGroup, Any]]:
 def check(path: Any) -> int:
     """Compare both ways for all column chunks; how many were glanced at."""
     count = 0
-    for group, leaf in glanced(path):
+    for group, leaf in open_row_groups(path):
         bounds = outcome(lambda: group.bounds(leaf))  # noqa: B023
         size = outcome(lambda: group.stored_bytes([leaf]))  # noqa: B023
         count += not group.known

@@ -31,7 +31,7 @@ def file_of(table: pa.Table = TABLE, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def lying() -> bytes:
+def false_file() -> bytes:
     def change(metadata: FileMetaData) -> None:
         for chunk in metadata.row_groups[0].columns:
             about = chunk.meta_data
@@ -82,8 +82,8 @@ TEXTS: dict[str, Callable[[], str]] = {
     "explain, in a group": lambda: pqext.scan(file_of(), filter=col(["g", EVIL]) == 77).explain(),
     "expression": lambda: str(col([EVIL]) == EVIL) + repr(col([EVIL]).isin([EVIL])),
     "inspect": lambda: str(pqext.inspect(file_of(key_value_metadata={EVIL: EVIL}))),
-    "verify": lambda: str(verify(lying())),
-    "verify's faults": lambda: "\n".join(map(str, verify(lying()).faults)),
+    "verify": lambda: str(verify(false_file())),
+    "verify's faults": lambda: "\n".join(map(str, verify(false_file()).faults)),
     "fault": lambda: str(Fault("rule", EVIL, column=EVIL)),
     "error of a damaged page": lambda: caught(lambda: pqext.read_table(damaged())),
     "error of a missing column": lambda: caught(lambda: pqext.read_table(file_of(), ["b" + EVIL])),

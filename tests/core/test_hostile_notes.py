@@ -19,7 +19,7 @@ NESTED = {
 }
 
 
-def noted(table: pa.Table, schema: pa.Schema) -> bytes:
+def with_schema(table: pa.Table, schema: pa.Schema) -> bytes:
     """A file of ``table`` that stores another schema."""
     text = base64.b64encode(schema.serialize().to_pybytes()).decode()
     out = io.BytesIO()
@@ -34,4 +34,4 @@ def test_nested_dictionary_and_run_end_types_are_ignored(name: str) -> None:
 
     table = pa.table({name: pa.array([None], held) for name, held in NESTED.items()})
     lie = {name: wrap(held) for name, held in NESTED.items()} | {"lists": pa.list_(wrap(pa.list_(PAIR)))}
-    assert pqext.read_table(noted(table, pa.schema(lie))).equals(table)
+    assert pqext.read_table(with_schema(table, pa.schema(lie))).equals(table)

@@ -100,7 +100,7 @@ def rows(first: int, last: int | None, by: int) -> Change:
     return change
 
 
-def place(page: int, offset: Any = None, size: Any = None, *, moved: int = 0, grown: int = 0) -> Change:
+def move(page: int, offset: Any = None, size: Any = None, *, moved: int = 0, grown: int = 0) -> Change:
     def change(indexes: Indexes) -> None:
         location = indexes.pages[page]
         location.offset = (location.offset if offset is None else offset) + moved
@@ -132,7 +132,7 @@ def put(name: str, page: int, value: Any) -> Change:
     return lambda indexes: indexes.put(name, page, value)
 
 
-def claimed(count: int) -> Change:
+def with_count(count: int) -> Change:
     """A list that says that it has so many pages."""
 
     def change(indexes: Indexes) -> None:
@@ -215,15 +215,15 @@ CHANGES: dict[str, Change] = {
     "page left out": lambda indexes: indexes.drop(3), "page left out, rows moved": lambda i: i.drop(3, PAGE),
     "last left out": lambda indexes: indexes.drop(7), "all a page on": point_one_on,
     "page twice": lambda indexes: indexes.pages.insert(3, indexes.pages[3]), "pages merged": merge,
-    "page twice for two": lambda i: place(3, i.pages[2].offset, i.pages[2].compressed_page_size)(i),
-    "border moved": both(place(2, grown=-3), place(3, moved=-3, grown=3)), "page and dictionary": swallow_dictionary,
+    "page twice for two": lambda i: move(3, i.pages[2].offset, i.pages[2].compressed_page_size)(i),
+    "border moved": both(move(2, grown=-3), move(3, moved=-3, grown=3)), "page and dictionary": swallow_dictionary,
     "all pages one": all_in_one, "no pages": lambda i: setattr(i, "offsets", OffsetIndex(page_locations=[])),
     "one page of many": lambda i: setattr(i, "offsets", OffsetIndex(page_locations=i.pages[:1])), "cut": cut,
-    **{f"{count} pages": claimed(count) for count in (15, 1 << 20, (1 << 31) - 1, 1 << 31, 1 << 62)},
-    **{f"size {by:+}": place(3, grown=by) for by in (-20, -1, 1)}, "last too long": place(7, grown=1),
-    "last too short": place(7, grown=-1), **{f"size {n}": place(3, size=n) for n in (0, -1, 1, 2**31 - 1, -(2**31))},
-    **{f"offset {n}": place(3, n) for n in (0, -1, 4, 1 << 62, (1 << 63) - 1)},
-    "offset of the end": lambda indexes: place(7, indexes.size - 8)(indexes),
+    **{f"{count} pages": with_count(count) for count in (15, 1 << 20, (1 << 31) - 1, 1 << 31, 1 << 62)},
+    **{f"size {by:+}": move(3, grown=by) for by in (-20, -1, 1)}, "last too long": move(7, grown=1),
+    "last too short": move(7, grown=-1), **{f"size {n}": move(3, size=n) for n in (0, -1, 1, 2**31 - 1, -(2**31))},
+    **{f"offset {n}": move(3, n) for n in (0, -1, 4, 1 << 62, (1 << 63) - 1)},
+    "offset of the end": lambda indexes: move(7, indexes.size - 8)(indexes),
     "no column index": lambda indexes: setattr(indexes, "columns", None),
     "entries missing": lambda i: [setattr(i.columns, n, getattr(i.columns, n)[:-1]) for n in LISTS[:4]],
     "entries more": repeat_last(LISTS), "minima more": repeat_last(("min_values",)),

@@ -348,7 +348,7 @@ def with_table(file: bytes, sections: bytes, **about: int) -> bytes:
     return with_footer(file, append_extension(thrift + b"\0", frame(sections + listed + told, JUMP_TABLE)))
 
 
-def lying(file: bytes) -> bytes:
+def swap_names(file: bytes) -> bytes:
     """A file whose table names the first two columns the wrong way round, with checksums that fit."""
     root, _, sections, _ = slowly.split(footer_of(file))
     numbers = np.frombuffer(sections, "<u4").copy()
@@ -398,7 +398,7 @@ def test_jump_table_of_too_few_row_groups_is_ignored_with_a_warning() -> None:
 def test_verify_reports_an_incorrect_jump_table() -> None:
     file = written(SMALL)
     assert pqext.verify(file).ok
-    wrong = lying(file)
+    wrong = swap_names(file)
     assert pqext.open(wrong).schema.root.child("text") is None  # it is looked up, and not there
     report = pqext.verify(wrong, columns=["text"])
     assert [fault.rule for fault in report.faults] == ["extension.jump-table.verified"]

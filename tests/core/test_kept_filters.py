@@ -45,7 +45,7 @@ def data() -> bytes:
     return sink.getvalue()
 
 
-def places(data: bytes) -> list[range]:
+def filter_ranges(data: bytes) -> list[range]:
     """Where the filters stand."""
     with pqext.open(data) as file:
         found = []
@@ -69,7 +69,7 @@ def test_repeated_query_on_an_open_file_reads_nothing(data: bytes) -> None:
         for group, value in asked[::3]:
             assert not group.chunk("n").may_match(Comparison("==", value))
         once = file.source.bytes_read - before
-        assert once >= sum(map(len, places(data)[::2]))
+        assert once >= sum(map(len, filter_ranges(data)[::2]))
         for group, value in asked:
             assert not group.chunk("n").may_match(Comparison("==", value))
             assert not group.chunk(0).may_contain(IsIn((value, value + 2)))
@@ -91,9 +91,9 @@ def test_one_scan_reads_each_filter_only_once(filter: Expression, data: bytes) -
     for run in (lambda query: query.count(), lambda query: query.to_table(), lambda query: query.explain()):
         stream = Counting(data)
         run(scan(stream, None, filter))
-        for number, place in enumerate(places(data)):
+        for number, place in enumerate(filter_ranges(data)):
             assert times_read(stream, place) <= 1, number
-        assert sum(times_read(stream, place) for place in places(data)) >= 3
+        assert sum(times_read(stream, place) for place in filter_ranges(data)) >= 3
     with pqext.open(Counting(data)) as file:
         bound = bind(filter, file.schema)
         for group in file.row_groups:

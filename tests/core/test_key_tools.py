@@ -68,7 +68,7 @@ def factory(masters: dict[str, bytes] = MASTERS) -> CryptoFactory:
     return CryptoFactory(lambda config: OurClient(config, masters))
 
 
-def their_factory(masters: dict[str, bytes] = MASTERS) -> pe.CryptoFactory:
+def pyarrow_factory(masters: dict[str, bytes] = MASTERS) -> pe.CryptoFactory:
     return pe.CryptoFactory(lambda config: TheirClient(config, masters))
 
 
@@ -100,7 +100,7 @@ def test_pyarrow_reads_files_encrypted_by_our_factory(choices: dict[str, Any]) -
     config = EncryptionConfiguration("kf", **choices)
     out = io.BytesIO()
     pqext.write_table(TABLE, out, encryption=factory().file_encryption_properties(CONNECTION, config))
-    properties = their_factory().file_decryption_properties(pe.KmsConnectionConfig())
+    properties = pyarrow_factory().file_decryption_properties(pe.KmsConnectionConfig())
     assert pq.ParquetFile(io.BytesIO(out.getvalue()), decryption_properties=properties).read().equals(TABLE)
     assert read(out.getvalue()).equals(TABLE)
 
@@ -110,7 +110,7 @@ def test_pyarrow_reads_files_encrypted_by_our_factory(choices: dict[str, Any]) -
 def test_files_encrypted_by_pyarrow_factory_are_read(choices: dict[str, Any]) -> None:
     config = pe.EncryptionConfiguration("kf", **choices)
     out = io.BytesIO()
-    properties = their_factory().file_encryption_properties(pe.KmsConnectionConfig(), config)
+    properties = pyarrow_factory().file_encryption_properties(pe.KmsConnectionConfig(), config)
     pq.write_table(TABLE, out, encryption_properties=properties)
     assert read(out.getvalue()).equals(TABLE)
     if "column_keys" in choices:
@@ -133,12 +133,12 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
     assert read(ours).equals(TABLE)
     assert b'"keyReference":"footerKey"' in ours.read_bytes()
     assert b"wrappedDEK" not in ours.read_bytes()
-    properties = their_factory().file_decryption_properties(
+    properties = pyarrow_factory().file_decryption_properties(
         pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(ours)
     )
     assert pq.ParquetFile(ours, decryption_properties=properties).read().equals(TABLE)
     config = pe.EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
-    properties = their_factory().file_encryption_properties(pe.KmsConnectionConfig(), config, str(theirs))
+    properties = pyarrow_factory().file_encryption_properties(pe.KmsConnectionConfig(), config, str(theirs))
     pq.write_table(TABLE, theirs, encryption_properties=properties)
     material = (tmp_path / "_KEY_MATERIAL_FOR_theirs.parquet.json").read_text()
     assert sorted(json.loads(material)) == ["columnKey0", "columnKey1", "footerKey"]
@@ -165,7 +165,7 @@ def test_external_material_of_parquet_java_is_read(parquet_testing: Path) -> Non
     path = parquet_testing / "data" / "external_key_material_java.parquet.encrypted"
     table = read(path)
     assert table.num_rows > 0
-    properties = their_factory().file_decryption_properties(
+    properties = pyarrow_factory().file_decryption_properties(
         pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(path)
     )
     assert table.equals(pq.ParquetFile(path, decryption_properties=properties).read())
@@ -286,7 +286,7 @@ def test_factory_never_wraps_for_one_kms_with_keys_of_another(
     for connection, masters in (*zip(connections, (MASTERS, FOREIGN), strict=True), (connections[0], MASTERS)):
         out = io.BytesIO()
         pqext.write_table(TABLE, out, encryption=shared.file_encryption_properties(connection, config))
-        properties = their_factory(masters).file_decryption_properties(pe.KmsConnectionConfig())
+        properties = pyarrow_factory(masters).file_decryption_properties(pe.KmsConnectionConfig())
         assert pq.ParquetFile(io.BytesIO(out.getvalue()), decryption_properties=properties).read().equals(TABLE)
         decryption = shared.file_decryption_properties(connection)
         with pqext.open(out.getvalue(), pqext.ReadOptions(decryption=decryption)) as file:
@@ -365,7 +365,7 @@ def test_caches_belong_to_one_token_and_expire(monkeypatch: pytest.MonkeyPatch) 
 def test_key_material_is_the_json_of_other_implementations() -> None:
     seen: list[str] = []
     out = io.BytesIO()
-    properties = their_factory().file_encryption_properties(
+    properties = pyarrow_factory().file_encryption_properties(
         pe.KmsConnectionConfig(), pe.EncryptionConfiguration("kf", column_keys=COLUMNS)
     )
     pq.write_table(TABLE, out, encryption_properties=properties)

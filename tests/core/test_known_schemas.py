@@ -18,7 +18,7 @@ from pqext.core.schema.arrow_schema.serialization import KEY
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema_cache, "_recent", [])
 
 

@@ -20,7 +20,7 @@ from pqext.core.read import leaf_column
 from pqext.core.read.leaf_column import LeafColumn
 
 
-def hollow(size: int) -> pa.Array:
+def zeros_array(size: int) -> pa.Array:
     """One value of so many zeros, for which the system keeps no memory until they are looked at."""
     offsets = pa.py_buffer(np.array([0, size], np.int32))
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(np.zeros(size, np.uint8))])
@@ -28,7 +28,7 @@ def hollow(size: int) -> pa.Array:
 
 def test_batch_over_two_gibibytes_is_an_error_with_remedy() -> None:
     levels = np.zeros(1, np.int16)
-    piece = LeafColumn(levels, levels, hollow((1 << 30) + 5))
+    piece = LeafColumn(levels, levels, zeros_array((1 << 30) + 5))
     with pytest.raises(ArrayLimitError, match="read fewer rows at a time"):
         leaf_column.join([piece, piece])
 
@@ -126,8 +126,8 @@ def test_row_that_exceeds_an_array_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 10 GB of memory")
 def test_row_group_over_two_gibibytes_is_read_in_chunks(tmp_path: Path) -> None:
     size = 900 << 20
-    chunks = [pa.chunked_array([hollow(size)] * 3)]
-    chunks.append(pa.chunked_array([pa.ListArray.from_arrays([0, 1], hollow(size))] * 3))
+    chunks = [pa.chunked_array([zeros_array(size)] * 3)]
+    chunks.append(pa.chunked_array([pa.ListArray.from_arrays([0, 1], zeros_array(size))] * 3))
     pq.write_table(
         pa.table(chunks, ["flat", "lists"]), tmp_path / "large.parquet", row_group_size=3, use_dictionary=False,
         compression="snappy", write_statistics=False,

@@ -187,14 +187,14 @@ def test_dictionary_page_is_first_and_unique() -> None:
 def test_page_header_states_the_encoding_and_chunk_states_the_codec() -> None:
     out = io.BytesIO()
 
-    def lie(metadata: FileMetaData) -> None:
+    def change_metadata(metadata: FileMetaData) -> None:
         for group in metadata.row_groups:
             for chunk in group.columns:
                 assert chunk.meta_data is not None
                 chunk.meta_data.encodings = [Encoding.DELTA_BYTE_ARRAY]
                 chunk.meta_data.encoding_stats = None
 
-    pqext.rewrite_footer(written(), lie, out)
+    pqext.rewrite_footer(written(), change_metadata, out)
     assert pqext.open(out.getvalue()).read() == TABLE
     for codec in ("uncompressed", "snappy", "zstd"):
         data = written(compression={"s": codec, "i": "snappy"})
@@ -212,14 +212,14 @@ def test_encoding_is_read_from_the_header_even_if_lengths_match(nested: bool) ->
     sink, out = OnePass(), io.BytesIO()
     pqext.write_table(table, sink, encodings={"f.list.element" if nested else "f": "byte_stream_split"})
 
-    def lie(metadata: FileMetaData) -> None:
+    def change_metadata(metadata: FileMetaData) -> None:
         about = metadata.row_groups[0].columns[0].meta_data
         assert about is not None
         assert Encoding.BYTE_STREAM_SPLIT in about.encodings
         about.encodings = [Encoding.PLAIN, Encoding.RLE]
         about.encoding_stats = None
 
-    pqext.rewrite_footer(sink.data, lie, out)
+    pqext.rewrite_footer(sink.data, change_metadata, out)
     assert pqext.open(out.getvalue()).read() == table
 
 

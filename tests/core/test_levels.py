@@ -59,7 +59,7 @@ def columns(draw: st.DrawFn) -> tuple[dremel.Type, list[Any]]:
     return kind, draw(st.lists(values(kind), max_size=8))
 
 
-def taken_apart(kind: dremel.Type, rows: list[Any]) -> tuple[pa.Array, shape.Shape, list[DenseColumn]]:
+def split_rows(kind: dremel.Type, rows: list[Any]) -> tuple[pa.Array, shape.Shape, list[DenseColumn]]:
     field = pa.field("c", arrow_type(kind), kind[0])
     # A slice, so that every array has an offset.
     array = pa.array([*rows[:1], *rows], field.type).slice(len(rows[:1]))
@@ -76,7 +76,7 @@ def levels(level: int | np.ndarray[Any, Any], entries: int) -> list[int]:
 @given(columns())
 def test_levels_and_values_match_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
     kind, rows = case
-    _, _, leaves = taken_apart(kind, rows)
+    _, _, leaves = split_rows(kind, rows)
     expected = dremel.shred(kind, rows)
     for column, path in zip(leaves, dremel.leaf_paths(kind), strict=True):
         assert levels(column.repetition, column.entries) == [entry[0] for entry in expected[path]]
@@ -97,7 +97,7 @@ def from_entries(leaf: LeafShape, entries: list[dremel.Entry]) -> LeafColumn:
 @given(columns())
 def test_arrays_are_assembled_from_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
     kind, rows = case
-    array, top, _ = taken_apart(kind, rows)
+    array, top, _ = split_rows(kind, rows)
     expected = dremel.shred(kind, rows)
     leaves = {
         leaf.node.leaf_start: from_entries(leaf, expected[path])
@@ -110,7 +110,7 @@ def test_arrays_are_assembled_from_record_shredding(case: tuple[dremel.Type, lis
 
 def test_inconsistent_struct_columns_are_rejected() -> None:
     kind = (True, ("struct", {"a": (True, ("leaf",)), "b": (True, ("leaf",))}))
-    _, top, _ = taken_apart(kind, [])
+    _, top, _ = split_rows(kind, [])
     first, second = top.leaves()
     leaves = {0: from_entries(first, [(0, 2, 5)]), 1: from_entries(second, [(0, 2, 5), (0, 2, 6)])}
     with pytest.raises(CorruptFileError, match="disagree"):
@@ -118,7 +118,7 @@ def test_inconsistent_struct_columns_are_rejected() -> None:
 
 
 def test_element_before_any_list_is_rejected() -> None:
-    _, top, _ = taken_apart((True, ("list", (True, ("leaf",)))), [])
+    _, top, _ = split_rows((True, ("list", (True, ("leaf",)))), [])
     (leaf,) = top.leaves()
     with pytest.raises(CorruptFileError, match="before any list"):
         assemble(top, {0: from_entries(leaf, [(1, 3, 5)])}, ReadOptions())

@@ -56,7 +56,7 @@ def read_batches() -> None:
         pass
 
 
-def leave_early() -> None:
+def stop_early() -> None:
     next(pqext.open(FILE).iter_batches(3000))
 
 
@@ -76,7 +76,7 @@ def scan() -> None:
     pqext.scan(FILE, filter=pqext.col("number") < 15_000).to_table()
 
 
-def look_at_indexes() -> None:
+def open_indexes() -> None:
     for group in pqext.open(FILE).row_groups:
         for chunk in group.chunks():
             chunk.page_bounds()
@@ -89,7 +89,7 @@ def write() -> None:
 
 @pytest.mark.parametrize(
     "act",
-    [read_all, read_batches, leave_early, read_some_rows, read_leniently, read_encrypted, scan, look_at_indexes, write],
+    [read_all, read_batches, stop_early, read_some_rows, read_leniently, read_encrypted, scan, open_indexes, write],
 )
 def test_reading_leaves_no_garbage_cycles(act: Callable[[], None]) -> None:
     act()  # what is made once, such as classes, may be circular

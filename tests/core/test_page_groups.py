@@ -45,7 +45,7 @@ class File:
     at: list[int]
 
 
-def lay(
+def build_file(
     elements: list[SchemaElement], pages: list[tuple[PageHeader, bytes]], rows: int, entries: int, codec: int = 0
 ) -> File:
     """A file of one column chunk that has these pages."""
@@ -107,13 +107,13 @@ def lists(repetition: list[int], *values: int, rows: int | None = None) -> tuple
     )
 
 
-def refused(file: File) -> CorruptFileError:
+def read_error(file: File) -> CorruptFileError:
     with pytest.raises(CorruptFileError) as caught:
         pqext.open(file.data).read()
     return caught.value
 
 
-def left(file: File, how: str = "whole") -> tuple[list[Any], list[tuple[int, int]]]:
+def remaining_rows(file: File, how: str = "whole") -> tuple[list[Any], list[tuple[int, int]]]:
     """What passing over damage leaves, and the rows that are reported."""
     opened = pqext.open(file.data, on_corrupt="skip")
     with pytest.warns(CorruptDataWarning):
@@ -125,20 +125,20 @@ def left(file: File, how: str = "whole") -> tuple[list[Any], list[tuple[int, int
 @KINDS
 def test_list_that_begins_mid_row_is_detected_after_an_empty_page(how: str) -> None:
     empty = first_form(0, levels([]) * 2)
-    file = lay(LIST, [empty, lists([1, 0, 0], 1, 2, 3), lists([0, 0], 4, 5)], rows=4, entries=5)
-    error = refused(file)
+    file = build_file(LIST, [empty, lists([1, 0, 0], 1, 2, 3), lists([0, 0], 4, 5)], rows=4, entries=5)
+    error = read_error(file)
     assert "begins within a row" in error.message
     assert (error.offset, error.column) == (file.at[1], "a.list.element")
-    assert left(file, how) == ([[4], [5]], [(0, 2)])
+    assert remaining_rows(file, how) == ([[4], [5]], [(0, 2)])
 
 
 def test_first_corrupt_page_is_reported_with_its_own_error() -> None:
-    within = lay(LIST, [lists([1, 0], 1, 2), lists([0], 3), lists([0], 4)], rows=3, entries=4)
-    assert refused(within).offset == within.at[0]
+    within = build_file(LIST, [lists([1, 0], 1, 2), lists([0], 3), lists([0], 4)], rows=3, entries=4)
+    assert read_error(within).offset == within.at[0]
     # Both are opened before either is decoded: the second cannot be, the first holds a level that is too high.
     high = first_form(2, levels([3, 3]) + numbers(1, 2))
     short = first_form(2, b"\xff\0\0\0" + numbers(3, 4))
-    error = refused(both := lay(FLAT, [flat(0), high, short], rows=5, entries=5))
+    error = read_error(both := build_file(FLAT, [flat(0), high, short], rows=5, entries=5))
     assert error.offset == both.at[1]
     assert "outside the range" in error.message
 
@@ -153,20 +153,20 @@ def test_data_page_without_its_type_header_loses_the_rest_of_its_chunk(form: str
         header.dictionary_page_header = DictionaryPageHeader(num_values=0, encoding=Encoding.PLAIN)
     if form == "other":
         header.data_page_header_v2 = lists([0, 0, 0], 3, 4, 5)[0].data_page_header_v2
-    file = lay(FLAT, pages, rows=9, entries=9)
-    error = refused(file)
+    file = build_file(FLAT, pages, rows=9, entries=9)
+    error = read_error(file)
     assert error.message.startswith("a data page lacks its header")
     assert error.offset == file.at[1]
     with pytest.raises(CorruptFileError, match="lacks its header"):
         pqext.open(file.data).read(rows={0: [range(7, 8)]})
-    assert left(file, how) == ([0, 1, 2], [(3, 9)])
+    assert remaining_rows(file, how) == ([0, 1, 2], [(3, 9)])
 
 
 def test_page_with_several_headers_uses_the_header_of_its_type() -> None:
     pages = [flat(0, 1, 2), flat(3, 4, 5)]
     pages[0][0].data_page_header_v2 = lists([0], 3)[0].data_page_header_v2
     pages[1][0].dictionary_page_header = DictionaryPageHeader(num_values=-9, encoding=Encoding.PLAIN)
-    file = lay(FLAT, pages, rows=6, entries=6)
+    file = build_file(FLAT, pages, rows=6, entries=6)
     assert pqext.open(file.data).read()["a"].to_pylist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -177,9 +177,9 @@ def test_dictionary_with_a_negative_count_is_corrupt() -> None:
         data_page_header=flat()[0].data_page_header,
         dictionary_page_header=DictionaryPageHeader(num_values=-5, encoding=Encoding.PLAIN),
     )
-    file = lay(FLAT, [(header, body), flat(1, 2)], rows=2, entries=2)
-    assert "a page declares -5 values" in refused(file).message
-    assert left(file) == ([], [(0, 2)])
+    file = build_file(FLAT, [(header, body), flat(1, 2)], rows=2, entries=2)
+    assert "a page declares -5 values" in read_error(file).message
+    assert remaining_rows(file) == ([], [(0, 2)])
     assert not pqext.verify(file.data).ok
 
 
@@ -187,24 +187,24 @@ def test_dictionary_with_a_negative_count_is_corrupt() -> None:
 @pytest.mark.parametrize("number", [0, 1, 30, -3])
 def test_levels_in_an_invalid_encoding_lose_their_page(number: int, how: str) -> None:
     pages = [flat(0, 1), flat(2, 3, definition_level_encoding=number), flat(4, 5)]
-    file = lay(FLAT, pages, rows=6, entries=6)
-    error = refused(file)
+    file = build_file(FLAT, pages, rows=6, entries=6)
+    error = read_error(file)
     assert (error.offset, f"encoding {number} for its levels" in error.message) == (file.at[1], True)
-    assert left(file, how) == ([0, 1, 4, 5], [(2, 4)])
+    assert remaining_rows(file, how) == ([0, 1, 4, 5], [(2, 4)])
 
 
 @KINDS
 def test_page_with_a_wrong_row_count_loses_its_rows(how: str) -> None:
     """A page of version 2 says how many rows it has; one of more would move all rows behind it."""
     pages = [lists([0, 1], 0, 1), lists([0, 0], 2, 3, rows=1), lists([0, 1], 4, 5)]
-    file = lay(LIST, pages, rows=3, entries=6)
-    assert "more rows than its row group" in refused(file).message
-    assert left(file, how) == ([[0, 1], [4, 5]], [(1, 2)])
+    file = build_file(LIST, pages, rows=3, entries=6)
+    assert "more rows than its row group" in read_error(file).message
+    assert remaining_rows(file, how) == ([[0, 1], [4, 5]], [(1, 2)])
 
 
 def test_rows_that_continue_in_the_next_page_are_preserved() -> None:
     """Pages of version 2 must not do so; old writers let them."""
-    file = lay(LIST, [lists([0, 0], 0, 1), lists([1, 0], 2, 3)], rows=3, entries=4)
+    file = build_file(LIST, [lists([0, 0], 0, 1), lists([1, 0], 2, 3)], rows=3, entries=4)
     for options in ({}, {"on_corrupt": "skip"}):
         assert pqext.open(file.data, **options).read()["a"].to_pylist() == [[0], [1, 2], [3]]
 
@@ -213,17 +213,17 @@ def test_chunk_with_excess_rows_is_lost_if_no_page_is_to_blame() -> None:
     def page(repetition: list[int], *values: int) -> tuple[PageHeader, bytes]:
         return first_form(len(values), levels(repetition) + levels([3] * len(values)) + numbers(*values))
 
-    file = lay(LIST, [page([0, 1], 0, 1), page([0, 0], 2, 3), page([0, 1], 4, 5)], rows=3, entries=6)
-    assert "more rows than its row group" in refused(file).message
-    assert left(file) == ([], [(0, 3)])
+    file = build_file(LIST, [page([0, 1], 0, 1), page([0, 0], 2, 3), page([0, 1], 4, 5)], rows=3, entries=6)
+    assert "more rows than its row group" in read_error(file).message
+    assert remaining_rows(file) == ([], [(0, 3)])
 
 
 def test_uncompressed_pages_are_read_without_the_codec() -> None:
     definition = levels([1, 1])[4:]
     pages = [second_form(2, 2, b"", definition, numbers(1, 2)), second_form(2, 2, b"", levels([0, 0])[4:], b"")]
-    file = lay(FLAT, pages, rows=4, entries=4, codec=77)
+    file = build_file(FLAT, pages, rows=4, entries=4, codec=77)
     assert pqext.open(file.data).read()["a"].to_pylist() == [1, 2, None, None]
-    packed = lay(FLAT, [second_form(2, 2, b"", definition, numbers(1, 2), is_compressed=True)], 2, 2, codec=77)
+    packed = build_file(FLAT, [second_form(2, 2, b"", definition, numbers(1, 2), is_compressed=True)], 2, 2, codec=77)
     with pytest.raises(UnsupportedError, match="codec 77") as caught:
         pqext.open(packed.data).read()
     assert caught.value.offset == packed.at[0]
@@ -237,7 +237,7 @@ def test_loss_after_a_corrupt_page_is_reported_once() -> None:
 
     pages = [page(0, 3), page(3, 3), page(6, 3)]
     pages[1] = (pages[1][0], b"\xff" * len(pages[1][1]))
-    file = lay(LIST, pages, rows=9, entries=9)
-    rows, damage = left(file)
+    file = build_file(LIST, pages, rows=9, entries=9)
+    rows, damage = remaining_rows(file)
     assert rows == [[0], [1]]
     assert damage == [(2, 9)]

@@ -47,7 +47,7 @@ def written(table: pa.Table, **options: Any) -> pqext.ParquetFile:
     return pqext.open(out.getvalue())
 
 
-def only(values: Any, **options: Any) -> Any:
+def single_chunk(values: Any, **options: Any) -> Any:
     """The one chunk of a column of ``values`` cut into pages of two rows."""
     array = values if isinstance(values, pa.Array) else pa.array(values)
     return written(pa.table({"c": array}), page_rows=2, **options).row_groups[0].chunk(0)
@@ -195,7 +195,7 @@ def test_level_histograms_match_pyarrow() -> None:
 @pytest.mark.spec("page-index.histograms")
 def test_page_value_count_sums_its_levels_even_if_a_level_is_absent() -> None:
     rows = [[1], [2, 3], [], None, [4], [5]]
-    ours = only(pa.array(rows, pa.list_(pa.int32())))
+    ours = single_chunk(pa.array(rows, pa.list_(pa.int32())))
     sink = io.BytesIO()
     pq.write_table(pa.table({"c": pa.array(rows, pa.list_(pa.int32()))}), sink)
     assert [bounds.num_values for bounds in ours.page_bounds()] == [3, 2, 2]
@@ -207,16 +207,16 @@ def test_page_value_count_sums_its_levels_even_if_a_level_is_absent() -> None:
     ("values", "counts"), [([1, 2, 3, 4], [0, 0]), ([1, None, 3, 4], [1, 0]), ([None] * 4, [2, 2])]
 )
 def test_nulls_are_counted_for_each_page_including_zero(values: list[int | None], counts: list[int]) -> None:
-    assert only(pa.array(values, pa.int64())).column_index.null_counts == counts
+    assert single_chunk(pa.array(values, pa.int64())).column_index.null_counts == counts
 
 
 @pytest.mark.spec("statistics.sizes")
 def test_byte_arrays_are_counted_without_length_prefix() -> None:
     values = ["a", "bcd", None, "", "\u00e9\u00e9", "x" * 100]
-    chunk = only(values, dictionary=False)
+    chunk = single_chunk(values, dictionary=False)
     assert chunk.metadata.size_statistics.unencoded_byte_array_data_bytes == 1 + 3 + 4 + 100
     assert chunk.offset_index.unencoded_byte_array_data_bytes == [4, 0, 104]
-    assert only(range(4)).metadata.size_statistics.unencoded_byte_array_data_bytes is None
+    assert single_chunk(range(4)).metadata.size_statistics.unencoded_byte_array_data_bytes is None
 
 
 @pytest.mark.spec("page-index.boundary-order")
@@ -236,14 +236,14 @@ def test_byte_arrays_are_counted_without_length_prefix() -> None:
     ],
 )
 def test_boundary_order_follows_the_column_order(values: Any, order: BoundaryOrder) -> None:
-    index = only(values).column_index
+    index = single_chunk(values).column_index
     assert index is not None
     assert index.boundary_order == order
 
 
 @pytest.mark.spec("page-index.truncation")
 def test_long_bounds_are_truncated_but_remain_bounds() -> None:
-    index = only(["a" * 500, "b" * 500], bound_bytes=10).column_index
+    index = single_chunk(["a" * 500, "b" * 500], bound_bytes=10).column_index
     assert index is not None
     assert (index.min_values, index.max_values) == ([b"a" * 10], [b"b" * 9 + b"c"])
 
@@ -251,16 +251,16 @@ def test_long_bounds_are_truncated_but_remain_bounds() -> None:
 @pytest.mark.spec("page-index.nan", "statistics.nan-count")
 def test_page_of_nan_omits_the_column_index_unless_floats_are_ordered() -> None:
     values = [1.0, 2.0, math.nan, math.nan]
-    assert only(values).column_index is None
-    assert only(values).offset_index is not None
-    assert [b.minimum for b in only(values).page_bounds()] == [None, None]
-    chunk = only(values, float_order="ieee754")
+    assert single_chunk(values).column_index is None
+    assert single_chunk(values).offset_index is not None
+    assert [b.minimum for b in single_chunk(values).page_bounds()] == [None, None]
+    chunk = single_chunk(values, float_order="ieee754")
     index = chunk.column_index
     assert index is not None
     assert index.nan_counts == [0, 2]
     assert all(math.isnan(struct.unpack("<d", bounds[1])[0]) for bounds in (index.min_values, index.max_values))
     assert chunk.page_bounds()[1] == Bounds(num_values=2, null_count=0, has_nan=True)
-    mixed = only([1.0, math.nan, -0.0, 0.0]).column_index
+    mixed = single_chunk([1.0, math.nan, -0.0, 0.0]).column_index
     assert mixed is not None
     assert mixed.nan_counts == [1, 0]
     assert mixed.min_values == [struct.pack("<d", 1.0), struct.pack("<d", -0.0)]

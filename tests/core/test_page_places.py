@@ -22,7 +22,7 @@ INDEX = st.builds(
 )
 
 
-def the_long_way(raw: bytes, chunk: tuple[int, int], rows: int) -> PageLocations | None:
+def generic_locations(raw: bytes, chunk: tuple[int, int], rows: int) -> PageLocations | None:
     try:
         index, _ = decode(OffsetIndex, raw)
         check_offset_index(index, chunk, rows)
@@ -32,7 +32,7 @@ def the_long_way(raw: bytes, chunk: tuple[int, int], rows: int) -> PageLocations
 
 
 @st.composite
-def sound(draw: st.DrawFn) -> OffsetIndex:
+def valid_index(draw: st.DrawFn) -> OffsetIndex:
     """Pages that follow one another from offset 4 on."""
     sizes = draw(st.lists(st.integers(1, 90), min_size=1, max_size=20))
     steps = draw(st.lists(st.integers(0, 70), min_size=len(sizes), max_size=len(sizes)))
@@ -46,14 +46,14 @@ def sound(draw: st.DrawFn) -> OffsetIndex:
 
 
 @settings(max_examples=share(1))
-@given(sound())
+@given(valid_index())
 def test_valid_indexes_use_the_fast_path(index: OffsetIndex) -> None:
     raw, end = encode(index), index.page_locations[-1]
     chunk = (4, end.offset + end.compressed_page_size - 4)
     rows = end.first_row_index + 1
     found = PageLocations.read(raw, chunk, rows)
     assert found is not None
-    assert found == the_long_way(raw, chunk, rows)
+    assert found == generic_locations(raw, chunk, rows)
     assert PageLocations.read(raw, (4, chunk[1] - 1), rows) is None
     assert PageLocations.read(raw, (5, chunk[1] - 1), rows) is None
     assert PageLocations.read(raw, chunk, rows - 1) is None
@@ -70,4 +70,4 @@ def test_fast_path_matches_the_generic_path(
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
         del raw[data.draw(st.integers(0, len(raw))) :]
     found = PageLocations.read(bytes(raw), (start, length), rows)
-    assert found is None or found == the_long_way(bytes(raw), (start, length), rows)
+    assert found is None or found == generic_locations(bytes(raw), (start, length), rows)

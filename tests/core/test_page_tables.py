@@ -104,11 +104,11 @@ def test_small_offsets_match_the_structures(write: Any) -> None:
         asked = [(leaf.leaf_start, kind, path) for leaf, kind, path in zip(leaves, kinds, paths, strict=True)]
         size = len(out.getvalue())
 
-        def places(asked: Any = asked, values: int = len(TABLE), *limits: int) -> Any:
+        def spans(asked: Any = asked, values: int = len(TABLE), *limits: int) -> Any:
             ranges = small_chunk_ranges(index, asked, values, *(limits or (1 << 40, 1 << 40, size)))
             return list(zip(*ranges, strict=True))
 
-        found = {position: (codec, *where) for position, codec, where in places()}
+        found = {position: (codec, *where) for position, codec, where in spans()}
         flat = {}
         for position, chunk in enumerate(columns):
             meta = chunk.meta_data
@@ -121,10 +121,10 @@ def test_small_offsets_match_the_structures(write: Any) -> None:
                 ((wide, stored, start + stored), True), ((wide - 1, stored, start + stored), False),
                 ((wide, stored - 1, start + stored), False), ((wide, stored, start + stored - 1), False),
             ):
-                assert [*map(bool, places(asked[position : position + 1], meta.num_values, *limits))] == [True] * known
+                assert [*map(bool, spans(asked[position : position + 1], meta.num_values, *limits))] == [True] * known
         assert found == flat
-        assert not places(values=len(TABLE) + 1)
-        assert not places([(place, physical + 1, path) for place, physical, path in asked])
-        assert not places([(place, physical, path + b"\1\0\0\0x") for place, physical, path in asked])
+        assert not spans(values=len(TABLE) + 1)
+        assert not spans([(place, physical + 1, path) for place, physical, path in asked])
+        assert not spans([(place, physical, path + b"\1\0\0\0x") for place, physical, path in asked])
         with pytest.raises(IndexError):
-            places([(len(leaves), 1, paths[0])])
+            spans([(len(leaves), 1, paths[0])])

@@ -24,7 +24,7 @@ def written(table: pa.Table = TABLE, **options: Any) -> bytes:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[pa.Schema]:
+def prepared_schemas(monkeypatch: pytest.MonkeyPatch) -> list[pa.Schema]:
     """The schemas that are prepared anew from now on."""
     seen: list[pa.Schema] = []
     real = write_plan.prepare
@@ -38,10 +38,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[pa.Schema]:
     return seen
 
 
-def test_second_file_reuses_the_plan_and_has_equal_bytes(made: list[pa.Schema]) -> None:
+def test_second_file_reuses_the_plan_and_has_equal_bytes(prepared_schemas: list[pa.Schema]) -> None:
     assert written() == written() == written(pa.table(TABLE.to_pydict(), schema=TABLE.schema))
     assert written(compression="zstd") == written(compression="zstd") != written()
-    assert len(made) == 2
+    assert len(prepared_schemas) == 2
 
 
 @pytest.mark.parametrize(
@@ -53,32 +53,32 @@ def test_second_file_reuses_the_plan_and_has_equal_bytes(made: list[pa.Schema]) 
         TABLE.rename_columns(["a", "c"]),
     ],
 )
-def test_different_schema_is_planned_separately(made: list[pa.Schema], other: pa.Table) -> None:
+def test_different_schema_is_planned_separately(prepared_schemas: list[pa.Schema], other: pa.Table) -> None:
     before = written()
     assert pq.read_schema(io.BytesIO(written(other))).equals(other.schema, check_metadata=False)
     assert written() == before
-    assert len(made) == 2
+    assert len(prepared_schemas) == 2
 
 
 @pytest.mark.parametrize("options", [{"encodings": {"a": "delta_binary_packed"}}, {"key_value_metadata": {"k": "v"}}])
-def test_column_options_are_evaluated_each_time(made: list[pa.Schema], options: dict[str, Any]) -> None:
+def test_column_options_are_evaluated_each_time(prepared_schemas: list[pa.Schema], options: dict[str, Any]) -> None:
     assert written(**options) == written(**options)
-    assert len(made) == 2
+    assert len(prepared_schemas) == 2
 
 
-def test_empty_column_mappings_differ_from_false(made: list[pa.Schema]) -> None:
-    def told(data: bytes) -> tuple[bool, bool]:
+def test_empty_column_mappings_differ_from_false(prepared_schemas: list[pa.Schema]) -> None:
+    def index_flags(data: bytes) -> tuple[bool, bool]:
         chunk = pq.read_metadata(io.BytesIO(data)).row_group(0).column(0)
         return chunk.is_stats_set, chunk.has_column_index
 
-    assert told(written(statistics={}, page_index=False)) == (True, False)
-    assert told(written(statistics=False, page_index={})) == (False, False)
-    assert len(made) == 2
+    assert index_flags(written(statistics={}, page_index=False)) == (True, False)
+    assert index_flags(written(statistics=False, page_index={})) == (False, False)
+    assert len(prepared_schemas) == 2
 
 
-def test_later_registration_takes_effect(made: list[pa.Schema], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_registration_takes_effect(prepared_schemas: list[pa.Schema], monkeypatch: pytest.MonkeyPatch) -> None:
     written()
     monkeypatch.setattr(annotations, "_REGISTRY", dict(annotations._REGISTRY))
     annotations.register(Annotation("NEW", "nowhere:HANDLER", frozenset({"new"})))
     written()
-    assert len(made) == 2
+    assert len(prepared_schemas) == 2

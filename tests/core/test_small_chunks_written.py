@@ -27,7 +27,7 @@ from reference.effort import share
 
 
 @contextmanager
-def the_longer_way() -> Iterator[None]:
+def generic_path() -> Iterator[None]:
     def in_place(known: WritePlan, table: pa.Table, split: Callable[..., Any]) -> Iterator[Any]:
         for field, top, column in zip(known.plan, known.shapes, table.columns, strict=True):
             yield from starmap(encode_chunk, split(field, top, column))
@@ -62,7 +62,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
 def both(table: pa.Table, **options: Any) -> bytes:
     """The file, which either way makes."""
     found = written(table, **options)
-    with the_longer_way():
+    with generic_path():
         assert written(table, **options) == found
     return found
 
@@ -195,7 +195,7 @@ class Given:
         return self.held
 
 
-def refuses(leaf: SmallLeaf, *arguments: Any, **keywords: Any) -> bool:
+def falls_back(leaf: SmallLeaf, *arguments: Any, **keywords: Any) -> bool:
     array: Any = Given(*arguments, **keywords)
     return leaf.encode(array, None, None) is None
 
@@ -205,22 +205,22 @@ def refuses(leaf: SmallLeaf, *arguments: Any, **keywords: Any) -> bool:
     "offsets", [[0, 2, 1], [0, 1, 9], [-1, 1, 2], [0, 2**31 - 1, 2], [1, 0, 3], [0, 1], []], ids=str
 )
 def test_byte_arrays_beyond_their_buffers_use_the_generic_path(offsets: list[int], nulls: int) -> None:
-    assert refuses(leaf(), 2, [b"\x01", np.array(offsets, np.int32).tobytes(), b"abc"], nulls)
+    assert falls_back(leaf(), 2, [b"\x01", np.array(offsets, np.int32).tobytes(), b"abc"], nulls)
 
 
 def test_inconsistent_arrays_use_the_generic_path() -> None:
     numbers, eight = leaf(form="i8"), bytes(8 * 8)
-    assert not refuses(numbers, 8, [b"\x1f", eight], 3)
-    assert refuses(numbers, 9, [None, eight])
-    assert refuses(numbers, 8, [None, eight], offset=1)
-    assert refuses(numbers, 8, [None, eight], offset=-1)
-    assert refuses(numbers, 8, [None, eight], 3)
-    assert refuses(numbers, 8, [b"", eight], 3)
-    assert refuses(numbers, 8, [b"\xff", eight], 3)
-    assert refuses(numbers, 8, [b"\x00", eight], 3)
-    assert refuses(numbers, 8, [None, None])
-    assert refuses(leaf(form="i8", optional=False), 8, [b"\x1f", eight], 3)
-    assert refuses(leaf(), 1, [None, np.array([0, 1], np.int32).tobytes(), None])
+    assert not falls_back(numbers, 8, [b"\x1f", eight], 3)
+    assert falls_back(numbers, 9, [None, eight])
+    assert falls_back(numbers, 8, [None, eight], offset=1)
+    assert falls_back(numbers, 8, [None, eight], offset=-1)
+    assert falls_back(numbers, 8, [None, eight], 3)
+    assert falls_back(numbers, 8, [b"", eight], 3)
+    assert falls_back(numbers, 8, [b"\xff", eight], 3)
+    assert falls_back(numbers, 8, [b"\x00", eight], 3)
+    assert falls_back(numbers, 8, [None, None])
+    assert falls_back(leaf(form="i8", optional=False), 8, [b"\x1f", eight], 3)
+    assert falls_back(leaf(), 1, [None, np.array([0, 1], np.int32).tobytes(), None])
 
 
 def test_invalid_utf8_is_rejected_on_the_fast_path() -> None:

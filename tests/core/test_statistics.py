@@ -213,7 +213,7 @@ QUESTIONS = st.one_of(
 )
 
 
-def answers(question: Any, value: Any) -> bool:
+def satisfies(question: Any, value: Any) -> bool:
     if isinstance(question, IsNull | IsNotNull):
         return (value is None) == isinstance(question, IsNull)
     if value is None:
@@ -240,7 +240,7 @@ def test_matching_value_is_never_excluded(values: list[Any], question: Any, null
         num_values=len(values),
         has_nan=any(value is not None and value != value for value in values),
     )
-    if any(answers(question, value) for value in values):
+    if any(satisfies(question, value) for value in values):
         assert may_match(question, bounds)
 
 

@@ -76,7 +76,7 @@ def outcome(source: Any, rows: dict[int, list[range]] | None, batch_rows: int | 
         return type(error), error.message, error.column, error.row_group, error.offset
 
 
-def agree(source: Any, rows: dict[int, list[range]] | None = None, batch_rows: int | None = None) -> None:
+def compare(source: Any, rows: dict[int, list[range]] | None = None, batch_rows: int | None = None) -> None:
     found = outcome(source, rows, batch_rows)
     with by_page():
         expected = outcome(source, rows, batch_rows)
@@ -91,10 +91,10 @@ def agree(source: Any, rows: dict[int, list[range]] | None = None, batch_rows: i
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
 def test_both_paths_match_on_files_of_other_writers(path: Path) -> None:
-    agree(path)
-    agree(path, batch_rows=100)
+    compare(path)
+    compare(path, batch_rows=100)
     with without_small():
-        agree(path)
+        compare(path)
 
 
 @settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.1))
@@ -104,16 +104,16 @@ def test_both_paths_match_on_generated_tables(data: st.DataObject) -> None:
     options = data.draw(strategies.options(table.schema))
     options.pop("encryption", None)
     file_bytes = write(table, options)
-    agree(file_bytes)
+    compare(file_bytes)
     with without_small():
-        agree(file_bytes, batch_rows=data.draw(st.none() | st.integers(1, 50)))
+        compare(file_bytes, batch_rows=data.draw(st.none() | st.integers(1, 50)))
     with pqext.open(file_bytes) as file:
         groups = [group.num_rows for group in file.row_groups]
     rows = {}
     for index, count in enumerate(groups):
         first, last = sorted(data.draw(st.tuples(st.integers(0, count), st.integers(0, count))))
         rows[index] = [range(first, last)]
-    agree(file_bytes, rows, data.draw(st.none() | st.integers(1, 50)))
+    compare(file_bytes, rows, data.draw(st.none() | st.integers(1, 50)))
 
 
 @pytest.mark.parametrize("mode", [pytest.param("cut", marks=pytest.mark.slow), "flip"])
@@ -124,12 +124,12 @@ def test_both_paths_match_on_corrupt_files(name: str, mode: str) -> None:
     # Cut, a file has no footer; a copy whose pages are shifted has one.
     for at in some(range(4, len(data) - footer, STRIDE), 3):
         bad = damaged(data, mode, at) if mode == "flip" else data[:at] + data[at + 1 :]
-        agree(bad)
+        compare(bad)
         with without_small():
-            agree(bad)
+            compare(bad)
     for at in some(range(5, len(data) - footer, 3 * STRIDE), 3):
-        agree(damaged(data, "flip", at), {0: [range(1, 2), range(3, 4)]})
-        agree(damaged(data, "flip", at), batch_rows=3)
+        compare(damaged(data, "flip", at), {0: [range(1, 2), range(3, 4)]})
+        compare(damaged(data, "flip", at), batch_rows=3)
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "encrypted" not in name])

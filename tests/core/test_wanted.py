@@ -32,7 +32,7 @@ from reference.effort import share, some
 WORDS = [f"word {i}" * (i % 5) for i in range(40)]
 
 
-def places_of(flags: list[bool]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def positions(flags: list[bool]) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.flatnonzero(flags).astype(np.int64)
 
 
@@ -40,7 +40,7 @@ def places_of(flags: list[bool]) -> np.ndarray[Any, np.dtype[np.int64]]:
 @settings(max_examples=share(0.3))
 def test_fixed_width_values_are_located_by_offset(pages: list[list[int]], data: st.DataObject) -> None:
     total = sum(map(len, pages))
-    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
+    chosen = positions(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
     whole = np.array([value for page in pages for value in page], np.int64)
     for width, kind in ((8, np.int64), (4, np.int32), (2, np.int16)):
         for split in (False, True):
@@ -57,7 +57,7 @@ def test_fixed_width_values_are_located_by_offset(pages: list[list[int]], data: 
 @settings(max_examples=share(0.3))
 def test_byte_arrays_are_located_by_preceding_lengths(pages: list[list[bytes]], data: st.DataObject) -> None:
     total = sum(map(len, pages))
-    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
+    chosen = positions(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
     whole = [value for page in pages for value in page]
 
     def plain(values: list[bytes]) -> bytes:
@@ -86,7 +86,7 @@ def test_indices_are_located_in_their_runs(width: int, pages: list[Any], data: s
         raw.append(np.frombuffer(body, np.uint8))
         counts.append(len(values))
         whole += values
-    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole))))
+    chosen = positions(data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole))))
     out = np.empty(len(chosen), np.int32)
     rle.indices_at(PageRun(raw, counts), 1 << width, chosen, out)
     assert out.tolist() == [whole[at] for at in chosen]
@@ -95,7 +95,7 @@ def test_indices_are_located_in_their_runs(width: int, pages: list[Any], data: s
 @given(st.lists(st.integers(0, 3), max_size=60), st.data())
 @settings(max_examples=share(0.3))
 def test_levels_and_flags_locate_the_values(levels: list[int], data: st.DataObject) -> None:
-    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=len(levels), max_size=len(levels))))
+    chosen = positions(data.draw(st.lists(st.booleans(), min_size=len(levels), max_size=len(levels))))
     count = len(chosen)
     present, places = np.empty(count, np.uint8), np.empty(count, np.int64)
     flags = np.array([level == 3 for level in levels], np.uint8)
@@ -125,7 +125,7 @@ def test_rows_of_lists_are_located_by_their_levels(rows: list[list[int]], data: 
     outputs = np.empty(total, np.int16), np.empty(total, np.int16), np.empty(total, np.uint8), np.empty(total, np.int64)
     held = np.empty(1, np.int64)
     kept, slots, found = selected_values.select_entries(
-        np.array(repetition, np.int16), np.array(levels, np.int16), np.array([total]), places_of(flags), 2, 3,
+        np.array(repetition, np.int16), np.array(levels, np.int16), np.array([total]), positions(flags), 2, 3,
         *outputs, held,
     )  # fmt: skip
     mine = [at for row, flag in zip(np.split(np.arange(total), np.cumsum([len(row) for row in rows])), flags,
@@ -229,7 +229,7 @@ def rich(rows: int) -> pa.Table:
 TABLE = rich(3000)
 
 
-def theirs(**options: Any) -> bytes:
+def by_pyarrow(**options: Any) -> bytes:
     out = io.BytesIO()
     pq.write_table(TABLE, out, write_page_index=True, **options)
     return out.getvalue()
@@ -246,8 +246,8 @@ FILES = {
     "split": stored(TABLE.select(["int", "null", "real", "lists"]), dictionary=False, encodings="byte_stream_split"),
     "no page index": stored(TABLE, page_index=False, page_rows=400),
     "second version": stored(TABLE, page_version=2, compression="zstd", page_rows=400),
-    "of pyarrow": theirs(data_page_size=600, compression="gzip"),
-    "of pyarrow, version 2": theirs(data_page_size=900, data_page_version="2.0", use_dictionary=["word"]),
+    "of pyarrow": by_pyarrow(data_page_size=600, compression="gzip"),
+    "of pyarrow, version 2": by_pyarrow(data_page_size=900, data_page_version="2.0", use_dictionary=["word"]),
 }  # fmt: skip
 
 
@@ -271,11 +271,11 @@ def test_rows_selected_one_by_one_match_the_full_table(name: str, strings: str) 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "no page index"])
 def test_ordinary_pages_are_never_fully_decoded_for_some_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*arguments: object) -> None:
+    def fail(*arguments: object) -> None:
         raise AssertionError("a page was decoded whole")
 
-    monkeypatch.setattr(ColumnReader, "_go_by_page", never)
-    monkeypatch.setattr(ColumnReader, "read", never)
+    monkeypatch.setattr(ColumnReader, "_go_by_page", fail)
+    monkeypatch.setattr(ColumnReader, "read", fail)
     with pqext.open(FILES[name]) as file:
         numbers = np.arange(5, 3000, 40)
         found = list(file.iter_compared(50, file.arrow_schema.names, 0, numbers, (), file.budget()))
@@ -325,11 +325,11 @@ def test_retained_memory_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     settle = Account.resize
 
-    def noted(self: Account, size: int) -> None:
+    def record(self: Account, size: int) -> None:
         settle(self, size)
         seen.append(size)
 
-    monkeypatch.setattr(Account, "resize", noted)
+    monkeypatch.setattr(Account, "resize", record)
     with pqext.open(FILES["plain"]) as file:
         budget = file.budget()
         for _ in file.iter_compared(100, ["text", "int"], 0, np.arange(0, 3000, 7), (), budget):

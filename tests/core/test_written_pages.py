@@ -282,11 +282,11 @@ def test_chunks_record_the_offsets_of_their_indexes(indexes: list[tuple[bytes | 
 @settings(max_examples=share(0.3))
 @given(tables())
 def test_file_written_page_by_page_is_equal(table: pa.Table) -> None:
-    def one_by_one(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
+    def write_singly(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
         return PageWriter(CompressionCodec.SNAPPY, True, version).all(cuts, levels, values, dictionary)
 
     files = []
-    for way in (encode_pages, one_by_one):
+    for way in (encode_pages, write_singly):
         out = io.BytesIO()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(chunk_writer, "encode_pages", way)

@@ -44,12 +44,12 @@ def with_offset_index(data: bytes, column: int, change: Callable[[OffsetIndex], 
     change(index)
     raw = encode(index)
 
-    def elsewhere(metadata: FileMetaData) -> None:
+    def move_index(metadata: FileMetaData) -> None:
         chunk = metadata.row_groups[0].columns[column]
         chunk.offset_index_offset, chunk.offset_index_length = end, len(raw)
 
     out = io.BytesIO()
-    rewrite_footer(io.BytesIO(data[:end] + raw + data[end:]), elsewhere, out)
+    rewrite_footer(io.BytesIO(data[:end] + raw + data[end:]), move_index, out)
     return out.getvalue()
 
 
@@ -135,10 +135,10 @@ def test_strict_reading_rejects_a_wrong_offset_index(wrong: bytes) -> None:
 def test_rows_already_returned_by_a_wrong_offset_index_are_an_error() -> None:
     """Rows 30 to 34 are returned by the index before a later page shows that it is wrong: they may be other rows."""
 
-    def wrong_later(index: OffsetIndex) -> None:
+    def shift_later_row(index: OffsetIndex) -> None:
         index.page_locations[7].first_row_index += 3
 
-    data = with_offset_index(stored(), 0, wrong_later)
+    data = with_offset_index(stored(), 0, shift_later_row)
     with pqext.open(data) as file:
         batches = file.iter_batches(5, rows={0: [range(30, 35), range(150, 155)]})
         assert next(batches)["i"].to_pylist() == list(range(30, 35))

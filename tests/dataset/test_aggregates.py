@@ -139,13 +139,13 @@ def inexact(chunk: Any) -> None:
     chunk.statistics.is_min_value_exact = chunk.statistics.is_max_value_exact = False
 
 
-def perhaps_cut(chunk: Any) -> None:
+def shorten_bounds(chunk: Any) -> None:
     if chunk.path_in_schema == ["s"]:
         widened(chunk)
     chunk.statistics.is_min_value_exact = chunk.statistics.is_max_value_exact = None
 
 
-def perhaps_nan(chunk: Any) -> None:
+def drop_float_bounds(chunk: Any) -> None:
     """Who does not count NaN may have lost the least value behind one."""
     if chunk.path_in_schema == ["x"]:
         chunk.statistics.min_value = chunk.statistics.max_value = struct.pack("<d", 7.25)
@@ -163,7 +163,7 @@ def missing(chunk: Any) -> None:
 
 
 @pytest.mark.spec("querying.aggregates")
-@pytest.mark.parametrize("change", [inexact, perhaps_cut, perhaps_nan, deprecated, missing])
+@pytest.mark.parametrize("change", [inexact, shorten_bounds, drop_float_bounds, deprecated, missing])
 def test_inconclusive_bounds_are_not_used_as_results(change: Any) -> None:
     data = changed(stored(TABLE, page_index=False), change)
     for name in ("i", "x", "s"):

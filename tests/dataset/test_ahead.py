@@ -78,10 +78,10 @@ def test_row_group_too_large_to_run_concurrently_is_read_alone() -> None:
         yield part(3)
         yield part(4, 5)
 
-    def modest(shares: int) -> Iterator[Part]:
+    def run_part(shares: int) -> Iterator[Part]:
         yield part(6)
 
-    assert numbers(side_by_side([greedy, modest], 2, 2)) == [1, 2, 3, 4, 5, 6]
+    assert numbers(side_by_side([greedy, run_part], 2, 2)) == [1, 2, 3, 4, 5, 6]
     assert shares_seen == [2, 1]
 
 
@@ -176,12 +176,12 @@ def test_next_rows_are_read_while_current_ones_are_used(monkeypatch: pytest.Monk
     began = threading.Event()
     read = stages._GroupRun._in_one_stage
 
-    def noted(self: stages._GroupRun, *arguments: object) -> Iterator[Part]:
+    def record(self: stages._GroupRun, *arguments: object) -> Iterator[Part]:
         if self._plan.index == 1:
             began.set()
         return read(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stages._GroupRun, "_in_one_stage", noted)
+    monkeypatch.setattr(stages._GroupRun, "_in_one_stage", record)
     batches = pqext.scan(FILE, ["k"], col("k") < 90, threads=2).to_batches(100)
     next(iter(batches))
     assert began.wait(60)

@@ -66,7 +66,7 @@ SQL = st.recursive(
 )
 
 
-def found(given: Any, condition: str, names: str = "a, f, s") -> list[Any]:
+def run_duckdb(given: Any, condition: str, names: str = "a, f, s") -> list[Any]:
     with duckdb.connect() as connection:
         connection.register("given", given)
         rows = connection.sql(f"SELECT {names} FROM given WHERE {condition} ORDER BY a").fetchall()
@@ -77,13 +77,13 @@ def found(given: Any, condition: str, names: str = "a, f, s") -> list[Any]:
 def test_each_condition_type_matches_duckdb(condition: str) -> None:
     dataset = SCAN.to_dataset()
     for one in (condition, f"NOT ({condition})"):
-        assert found(dataset, one) == found(TABLE, one)
+        assert run_duckdb(dataset, one) == run_duckdb(TABLE, one)
 
 
 @settings(max_examples=share(0.3))
 @given(SQL, st.sampled_from(["a", "a, s", "f, st, a", "*"]))
 def test_queries_match_duckdb(condition: str, names: str) -> None:
-    assert found(SCAN.to_dataset(), condition, names) == found(TABLE, condition, names)
+    assert run_duckdb(SCAN.to_dataset(), condition, names) == run_duckdb(TABLE, condition, names)
 
 
 F = pc.field
@@ -158,11 +158,11 @@ def test_supported_part_of_a_query_prunes(monkeypatch: pytest.MonkeyPatch) -> No
     asked: list[Any] = []
     keep = pqext.Scan.to_batches
 
-    def noting(self: Any, *arguments: Any) -> Any:
+    def record(self: Any, *arguments: Any) -> Any:
         asked.append(self)
         return keep(self, *arguments)
 
-    monkeypatch.setattr(pqext.Scan, "to_batches", noting)
+    monkeypatch.setattr(pqext.Scan, "to_batches", record)
     condition = F("a") == 7
     for other in (F("i") + 1 > 3, pc.utf8_length(F("s")) > 1, pc.starts_with(F("s"), "é")):
         assert SCAN.to_dataset().to_table(filter=condition & other)["a"].equals(
@@ -175,16 +175,16 @@ def test_query_reads_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     keep = pqext.Scan.to_batches
 
-    def noting(self: Any, *arguments: Any) -> Any:
+    def record(self: Any, *arguments: Any) -> Any:
         seen.append(self)
         return keep(self, *arguments)
 
-    monkeypatch.setattr(pqext.Scan, "to_batches", noting)
-    assert found(SCAN.to_dataset(), "a = 1", "s") == [('x"2\n',)]
+    monkeypatch.setattr(pqext.Scan, "to_batches", record)
+    assert run_duckdb(SCAN.to_dataset(), "a = 1", "s") == [('x"2\n',)]
     metrics = seen[-1].metrics
     assert (metrics.row_groups, metrics.rows) == (1, 1)
     assert seen[-1].schema.names == ["a", "s"]
-    assert found(SCAN.to_dataset(), "a > 100000", "s") == []
+    assert run_duckdb(SCAN.to_dataset(), "a > 100000", "s") == []
     assert seen[-1].metrics.pages == 0
 
 

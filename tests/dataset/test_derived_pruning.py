@@ -45,7 +45,7 @@ ROWS = pa.table(
 )
 
 
-def kept(text: str, by_pages: bool) -> list[int]:
+def matching_pairs(text: str, by_pages: bool) -> list[int]:
     """The pairs of rows that may match, as row groups or as pages of one row group."""
     sink = io.BytesIO()
     write_table(ROWS, sink, row_group_rows=8 if by_pages else 2, page_rows=2)
@@ -79,7 +79,7 @@ def kept(text: str, by_pages: bool) -> list[int]:
     ],
 )  # fmt: skip
 def test_bounds_exclude_all_they_can(text: str, expected: list[int], by_pages: bool) -> None:
-    assert kept(text, by_pages) == expected
+    assert matching_pairs(text, by_pages) == expected
 
 
 @pytest.mark.spec("querying.derived")

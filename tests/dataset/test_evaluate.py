@@ -129,11 +129,11 @@ def test_dictionary_entries_are_compared_once(monkeypatch: pytest.MonkeyPatch) -
     lengths: list[int] = []
     compare = evaluation.compare
 
-    def noted(array: pa.Array, operator: Operator, value: Any) -> pa.Array:
+    def record(array: pa.Array, operator: Operator, value: Any) -> pa.Array:
         lengths.append(len(array))
         return compare(array, operator, value)
 
-    monkeypatch.setattr(evaluation, "compare", noted)
+    monkeypatch.setattr(evaluation, "compare", record)
     entries = pa.array(["a", None, "b", "é"])
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, None] * 20, pa.int8()), entries)
     assert mask(col("a") < "b", a=column) == [True, None, False, False, None] * 20

@@ -130,7 +130,7 @@ class Told:
         """Nothing is to be fetched."""
 
 
-def told_of(file: ParquetFile, present: dict[str, frozenset[Any]]) -> Told:
+def copy_facts(file: ParquetFile, present: dict[str, frozenset[Any]]) -> Told:
     """The facts of an open file, copied."""
 
     def pages(chunk: ColumnChunk) -> Pages | None:
@@ -198,7 +198,7 @@ FILTERS: list[Expression] = [
 def test_supplied_facts_produce_the_plan_of_the_file(filter: Expression, data: bytes) -> None:
     with pqext.open(data) as file:
         numbers = file.read(["n"])["n"]
-        told = told_of(file, {"n": frozenset(numbers.to_pylist())})
+        told = copy_facts(file, {"n": frozenset(numbers.to_pylist())})
         known: FileFacts = file
         expected = list(FilePlanner(known, ReadOptions(), ["s"], (), filter).row_groups(pages=True, ranges=True))
         bound = bind(filter, file.schema)

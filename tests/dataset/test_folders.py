@@ -30,7 +30,7 @@ def unfinished(root: Path, new: tuple[str, ...], old: tuple[str, ...]) -> Path:
     return folder
 
 
-def seen(root: Path, source: str = "") -> list[str]:
+def visible_files(root: Path, source: str = "") -> list[str]:
     return [str(Path(path).relative_to(root)) for path in find_sources(os.path.join(root, source))]
 
 
@@ -38,11 +38,11 @@ def test_decided_save_applies_wherever_its_files_are(tmp_path: Path) -> None:
     tree(tmp_path, "t/a.parquet", "t/k=1/b.parquet", "t/n2.parquet", f"t/{COMMIT}{JOB}/n1.parquet", "u.parquet")
     unfinished(tmp_path / "t", ("n1.parquet", "n2.parquet", "n3.parquet"), ("a.parquet", "k=1/b.parquet"))
     new = [f"t/{COMMIT}{JOB}/n1.parquet", "t/n2.parquet"]
-    assert seen(tmp_path, "t") == new
-    assert seen(tmp_path) == ["u.parquet", *new]
-    assert seen(tmp_path, "t/*") == new
-    assert seen(tmp_path, "?/n*.parquet") == new
-    assert seen(tmp_path, "**/*1.parquet") == new[:1]
+    assert visible_files(tmp_path, "t") == new
+    assert visible_files(tmp_path) == ["u.parquet", *new]
+    assert visible_files(tmp_path, "t/*") == new
+    assert visible_files(tmp_path, "?/n*.parquet") == new
+    assert visible_files(tmp_path, "**/*1.parquet") == new[:1]
     with pytest.raises(FileNotFoundError, match="No file matches"):
         find_sources(str(tmp_path / "t" / "k=*" / "*"))
 
@@ -50,7 +50,7 @@ def test_decided_save_applies_wherever_its_files_are(tmp_path: Path) -> None:
 def test_files_added_by_others_are_visible(tmp_path: Path) -> None:
     unfinished(tree(tmp_path, "a.parquet"), (), ("a.parquet",))
     tree(tmp_path, "b.parquet")
-    assert seen(tmp_path) == ["b.parquet"]
+    assert visible_files(tmp_path) == ["b.parquet"]
 
 
 def test_modified_replaced_file_is_an_error(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_modified_replaced_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_staging_folder_without_a_journal_hides_no_files(tmp_path: Path) -> None:
-    assert seen(tree(tmp_path, "a.parquet", f"{COMMIT}{JOB}/n.parquet")) == ["a.parquet"]
+    assert visible_files(tree(tmp_path, "a.parquet", f"{COMMIT}{JOB}/n.parquet")) == ["a.parquet"]
 
 
 @pytest.mark.parametrize(

@@ -158,10 +158,10 @@ def test_row_group_with_fewer_rows_than_its_filter_column_is_rejected(
 ) -> None:
     """One stage would have refused it: no rows are left out in silence."""
 
-    def claim(group: metadata.RowGroup) -> None:
+    def set_rows(group: metadata.RowGroup) -> None:
         group.num_rows = rows
 
-    data = altered(claim, page_index=page_index)
+    data = altered(set_rows, page_index=page_index)
     for columns in (None, ["v"], ["k"]):
         for small in (False, True):
             with monkeypatch.context() as patch:
@@ -175,12 +175,12 @@ def test_row_group_with_fewer_rows_than_its_filter_column_is_rejected(
 def test_filter_chunk_with_excess_rows_is_rejected(
     question: Expression, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def claim(group: metadata.RowGroup) -> None:
+    def set_rows(group: metadata.RowGroup) -> None:
         about = group.columns[0].meta_data
         assert about is not None
         about.num_values += 1
 
-    data = altered(claim, page_index=False)
+    data = altered(set_rows, page_index=False)
     set_small(monkeypatch, 7)
     with pytest.raises(pqext.CorruptFileError, match="more rows than its row group"):
         pqext.read_table(data, ["v"], question)

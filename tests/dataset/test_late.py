@@ -47,7 +47,7 @@ def table(seed: int, rows: int = ROWS) -> pa.Table:
     )  # fmt: skip
 
 
-def known(value: Any, test: Callable[[Any], bool]) -> bool:
+def holds(value: Any, test: Callable[[Any], bool]) -> bool:
     return value is not None and test(value)
 
 
@@ -55,12 +55,12 @@ LEAVES: list[tuple[str, Callable[[Any], tuple[Expression, Truth]]]] = [
     ("id <", lambda n: (col("id") < n * 3, lambda row: row["id"] < n * 3)),
     ("id in", lambda n: (col("id").isin([n, 3 * n, 599 - n]), lambda row: row["id"] in (n, 3 * n, 599 - n))),
     ("k =", lambda n: (col("k") == n, lambda row: row["k"] == n)),
-    ("k >", lambda n: (col("k") > n, lambda row: known(row["k"], lambda k: k > n))),
+    ("k >", lambda n: (col("k") > n, lambda row: holds(row["k"], lambda k: k > n))),
     ("k null", lambda n: (col("k").is_null(), lambda row: row["k"] is None)),
     ("s =", lambda n: (col("s") == f"text {n % 40:02}", lambda row: row["s"] == f"text {n % 40:02}")),
-    ("s <", lambda n: (col("s") < f"text {n % 40:02}", lambda row: known(row["s"], lambda s: s < f"text {n % 40:02}"))),
-    ("x <", lambda n: (col("x") < n / 20 - 5, lambda row: known(row["x"], lambda x: x < n / 20 - 5))),
-    ("o.a", lambda n: (col("o.a") < n, lambda row: row["o"] is not None and known(row["o"]["a"], lambda a: a < n))),
+    ("s <", lambda n: (col("s") < f"text {n % 40:02}", lambda row: holds(row["s"], lambda s: s < f"text {n % 40:02}"))),
+    ("x <", lambda n: (col("x") < n / 20 - 5, lambda row: holds(row["x"], lambda x: x < n / 20 - 5))),
+    ("o.a", lambda n: (col("o.a") < n, lambda row: row["o"] is not None and holds(row["o"]["a"], lambda a: a < n))),
     ("o.t.b", lambda n: (col("o.t.b") == f"text {n % 40:02}",
                          lambda row: row["o"] is not None and row["o"]["t"]["b"] == f"text {n % 40:02}")),
 ]  # fmt: skip

@@ -93,12 +93,12 @@ def test_rows_match_the_documents(
     elif other == "both":
         asked = asked | (col("v").variant("$.id", "int64") > 0)
 
-    def shown(one: Any) -> Any:
+    def as_text(one: Any) -> Any:
         found = one.get("event") if isinstance(one, dict) else None
         return str(found) if isinstance(found, int) else found
 
     def holds(at: int, one: Any) -> bool:
-        found = shown(one)
+        found = as_text(one)
         is_true = {
             "==": found is not None and found == word, "!=": found is not None and found != word,
             "<": found is not None and found.encode() < word.encode(),

@@ -36,7 +36,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def asked(table: pa.Table, filter: Expression, mask: pa.ChunkedArray, data: bytes) -> None:
+def check_filter(table: pa.Table, filter: Expression, mask: pa.ChunkedArray, data: bytes) -> None:
     assert read_table(data, ["row"], filter).equals(table.select(["row"]).filter(mask))
     assert scan(data, None, filter).count() == pc.sum(mask).as_py()
 
@@ -82,12 +82,12 @@ def test_rows_match_pyarrow(data: st.DataObject) -> None:
     wide = table["f"].cast(pa.float64())  # pyarrow compares no half floats
     is_nan = pc.is_nan(wide)
     number = col("f").is_nan()
-    asked(table, number, pc.fill_null(is_nan, False), stored)
-    asked(table, ~number, pc.fill_null(pc.invert(is_nan), False), stored)
-    asked(table, number | (col("f") == 1.5), pc.fill_null(pc.or_(is_nan, pc.equal(wide, 1.5)), False), stored)
-    asked(table, col("f").isin([NAN]), pc.fill_null(is_nan, False), stored)
-    asked(table, col("f") > NAN, pc.equal(table["row"], -1), stored)
-    asked(table, col("f") <= NAN, pc.is_valid(table["f"]), stored)
+    check_filter(table, number, pc.fill_null(is_nan, False), stored)
+    check_filter(table, ~number, pc.fill_null(pc.invert(is_nan), False), stored)
+    check_filter(table, number | (col("f") == 1.5), pc.fill_null(pc.or_(is_nan, pc.equal(wide, 1.5)), False), stored)
+    check_filter(table, col("f").isin([NAN]), pc.fill_null(is_nan, False), stored)
+    check_filter(table, col("f") > NAN, pc.equal(table["row"], -1), stored)
+    check_filter(table, col("f") <= NAN, pc.is_valid(table["f"]), stored)
 
 
 @pytest.mark.spec("statistics.nan-count.pruning")

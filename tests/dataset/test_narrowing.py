@@ -187,12 +187,12 @@ def test_abandoned_batches_close_the_file_immediately(path: str, monkeypatch: py
     del reader
     assert opened.now == 0
 
-    async def one() -> None:
+    async def read_first() -> None:
         batches = scan.to_async_batches(10)
         await anext(batches)  # type: ignore[arg-type]
         await batches.aclose()  # type: ignore[attr-defined]
 
-    asyncio.run(one())
+    asyncio.run(read_first())
     assert opened.now == 0
 
 

@@ -58,12 +58,12 @@ def sources(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is read of page indexes and Bloom filters."""
     found: list[str] = []
     pages, filters = IndexReader._cached, IndexReader.bloom_filter
 
-    def known(reader: IndexReader, chunk: Any, kinds: Any) -> Any:
+    def cached_pages(reader: IndexReader, chunk: Any, kinds: Any) -> Any:
         found.append("pages")
         return pages(reader, chunk, kinds)
 
@@ -72,7 +72,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append("filter")
         return filters(reader, chunk)
 
-    monkeypatch.setattr(IndexReader, "_cached", known)
+    monkeypatch.setattr(IndexReader, "_cached", cached_pages)
     monkeypatch.setattr(IndexReader, "bloom_filter", filter)
     return found
 
@@ -113,26 +113,26 @@ def test_outlines_return_the_matching_rows(name: str, most: int, table: pa.Table
 @pytest.mark.spec("querying.outlines")
 @pytest.mark.parametrize(("name", "each"), [("pages", GROUPS), ("a Bloom filter", GROUPS), ("statistics", 0)])
 def test_inspection_stays_within_its_budget(
-    name: str, each: int, sources: tuple[str, ...], looks: list[str]
+    name: str, each: int, sources: tuple[str, ...], reads: list[str]
 ) -> None:
     filter, _ = QUESTIONS[name]
     outlines = planner(sources, filter).plan(True, 0)
-    assert not looks
+    assert not reads
     assert [task.is_outline for task in outlines] == [True] * FILES
     some = planner(sources, filter).plan(True, 2 * GROUPS)
     assert [task.is_outline for task in some] == [each > 0 and number > 1 for number in range(FILES)]
-    assert looks.count("filter") == (2 * GROUPS if name == "a Bloom filter" else 0)
+    assert reads.count("filter") == (2 * GROUPS if name == "a Bloom filter" else 0)
 
 
 @pytest.mark.spec("querying.outlines")
-def test_reader_of_an_outline_inspects_the_deferred_row_groups(sources: tuple[str, ...], looks: list[str]) -> None:
+def test_reader_of_an_outline_inspects_the_deferred_row_groups(sources: tuple[str, ...], reads: list[str]) -> None:
     filter, _ = QUESTIONS["both"]
     (outline,) = planner(sources[:1], filter).plan(True, 0)
     assert outline.kept_row_groups == tuple(range(GROUPS))
     assert not any(plan.stages for plan in outline.row_groups)
     with pqext.open(sources[0]) as file:
         detailed = planner(sources[:1], filter).complete(outline, file)
-        assert {"pages", "filter"} == set(looks)
+        assert {"pages", "filter"} == set(reads)
         assert {plan.rows_read for plan in detailed.row_groups} == {10}
         part = Task(outline.path, outline.row_groups[2:4], None, outline.footer_crc, True)
         assert planner(sources[:1], filter).complete(part, file).kept_row_groups == (2, 3)

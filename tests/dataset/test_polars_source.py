@@ -88,7 +88,7 @@ def test_each_condition_type_matches_polars(number: int) -> None:
     PREDICATES, st.sampled_from([None, ["i"], ["s", "f"], ["st", "c"]]), st.none() | st.integers(0, 450), st.booleans()
 )
 def test_queries_match_polars(predicate: Any, names: Any, rows: Any, first: bool) -> None:
-    def asked(frame: pl.LazyFrame) -> pl.DataFrame:
+    def collect(frame: pl.LazyFrame) -> pl.DataFrame:
         if rows is not None and first:
             frame = frame.head(rows)
         frame = frame.filter(predicate)
@@ -96,7 +96,7 @@ def test_queries_match_polars(predicate: Any, names: Any, rows: Any, first: bool
             frame = frame.select(names)
         return (frame if rows is None or first else frame.head(rows)).collect()
 
-    assert_frame_equal(asked(SCAN.to_polars(lazy=True)), asked(FRAME.lazy()))
+    assert_frame_equal(collect(SCAN.to_polars(lazy=True)), collect(FRAME.lazy()))
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_query_reads_few_bytes() -> None:
     seen = []
     keep = pqext.Scan.to_batches
 
-    def noting(self: Any, *arguments: Any) -> Any:
+    def record(self: Any, *arguments: Any) -> Any:
         seen.append(self)
         return keep(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pqext.Scan, "to_batches", noting)
+        patch.setattr(pqext.Scan, "to_batches", record)
         for name, query in (
             ("all", frame), ("one column", frame.select("i")), ("one row", frame.filter(C("i") == 150).select("s")),
             ("none", frame.filter(C("i") > 1000)),

@@ -57,7 +57,7 @@ def test_pruned_row_groups_contain_no_matching_row(data: st.DataObject, writer: 
             assert (prune_reason(bound, row_group) is None) == row_group_may_match(bound, row_group)
 
 
-def kept(table: pa.Table, expression: Expression, rows: int = 2, writer: Any = by_pyarrow) -> list[int]:
+def matching_row_groups(table: pa.Table, expression: Expression, rows: int = 2, writer: Any = by_pyarrow) -> list[int]:
     """The row groups that may match."""
     with ParquetFile(writer(table, rows)) as file:
         bound = bind(expression, file.schema)
@@ -92,7 +92,7 @@ NUMBERS = pa.table({"a": [1, 2, 3, 4, 5, 6, None, None], "b": [*"aabb", None, "c
     ids=lambda value: str(value),
 )
 def test_statistics_exclude_all_they_can(writer: Any, expression: Expression, expected: list[int]) -> None:
-    assert kept(NUMBERS, expression, writer=writer) == expected
+    assert matching_row_groups(NUMBERS, expression, writer=writer) == expected
 
 
 @pytest.mark.parametrize(
@@ -115,26 +115,26 @@ def test_statistics_exclude_all_they_can(writer: Any, expression: Expression, ex
 )
 def test_every_column_type_is_pruned_by_its_bounds(values: pa.Array, literal: Any) -> None:
     table = pa.table({"a": values})
-    assert kept(table, col("a") < literal) == [0]
-    assert kept(table, col("a") == literal) == [1]
+    assert matching_row_groups(table, col("a") < literal) == [0]
+    assert matching_row_groups(table, col("a") == literal) == [1]
 
 
 def test_nan_is_considered_where_possible() -> None:
     table = pa.table({"a": [1.0, math.nan, 1.0, 2.0]})
-    assert kept(table, col("a") > 5) == [0, 1]  # pyarrow leaves no count of NaN
-    assert kept(table, col("a") > 5, writer=by_pqext) == [0]
-    assert kept(table, ~(col("a") <= 5), writer=by_pqext) == [0]
-    assert kept(table, col("a") == 5, writer=by_pqext) == []
+    assert matching_row_groups(table, col("a") > 5) == [0, 1]  # pyarrow leaves no count of NaN
+    assert matching_row_groups(table, col("a") > 5, writer=by_pqext) == [0]
+    assert matching_row_groups(table, ~(col("a") <= 5), writer=by_pqext) == [0]
+    assert matching_row_groups(table, col("a") == 5, writer=by_pqext) == []
 
 
 def test_null_conditions_apply_to_structs_and_their_fields() -> None:
     type = pa.struct([("x", pa.int64()), ("y", pa.string())])
     table = pa.table({"s": pa.array([{"x": 1}, {"x": 2}, {"x": None}, None], type)})
-    assert kept(table, col("s.x") > 1) == [0]
-    assert kept(table, col("s.x").is_null()) == [1]
-    assert kept(table, col("s").is_null()) == [1]
-    assert kept(table, col("s").is_not_null()) == [0, 1]
-    assert kept(table, col("s.y").is_not_null()) == []
+    assert matching_row_groups(table, col("s.x") > 1) == [0]
+    assert matching_row_groups(table, col("s.x").is_null()) == [1]
+    assert matching_row_groups(table, col("s").is_null()) == [1]
+    assert matching_row_groups(table, col("s").is_not_null()) == [0, 1]
+    assert matching_row_groups(table, col("s.y").is_not_null()) == []
 
 
 def test_pages_of_null_fields_may_contain_nonnull_structs() -> None:
@@ -156,14 +156,14 @@ def test_pages_of_null_fields_may_contain_nonnull_structs() -> None:
 def test_struct_with_a_required_field_is_null_with_the_field() -> None:
     type = pa.struct([pa.field("x", pa.int64(), nullable=False)])
     table = pa.table({"s": pa.array([{"x": 1}, {"x": 2}, None, None], type)})
-    assert kept(table, col("s").is_null()) == [1]
-    assert kept(table, col("s").is_not_null()) == [0]
+    assert matching_row_groups(table, col("s").is_null()) == [1]
+    assert matching_row_groups(table, col("s").is_not_null()) == [0]
 
 
 def test_lists_are_never_pruned() -> None:
     table = pa.table({"l": [[1], None, [2], []]})
-    assert kept(table, col("l").is_null()) == [0, 1]
-    assert kept(table, col("l").is_not_null()) == [0, 1]
+    assert matching_row_groups(table, col("l").is_null()) == [0, 1]
+    assert matching_row_groups(table, col("l").is_not_null()) == [0, 1]
 
 
 def test_columns_without_statistics_may_match() -> None:
@@ -223,7 +223,7 @@ def test_errors_are_reported_before_reading(expression: Expression, error: type,
 def test_long_lists_prune_like_short_ones(literals: list[Any], values: list[int]) -> None:
     table = pa.table({"a": pa.array(values, pa.int64())})
     within = any(min(values) <= literal <= max(values) for literal in literals)  # no integer is NaN
-    assert kept(table, col("a").isin(literals), rows=4) == ([0] if within else [])
+    assert matching_row_groups(table, col("a").isin(literals), rows=4) == ([0] if within else [])
 
 
 @pytest.mark.spec("querying.bloom")
@@ -233,16 +233,16 @@ def test_bloom_filters_exclude_absent_values_within_the_bounds() -> None:
     write_table(table, sink, row_group_rows=500, bloom_filters={"n": {"fpp": 0.001}, "s": True}, dictionary=False)
     with ParquetFile(sink.getvalue()) as file:
 
-        def kept(expression: Expression) -> list[int]:
+        def matching_row_groups(expression: Expression) -> list[int]:
             bound = bind(expression, file.schema)
             return [group.index for group in file.row_groups if row_group_may_match(bound, group)]
 
-        assert kept(col("n") == 1200) == [1]
-        assert kept(col("n") == 1201) == []
+        assert matching_row_groups(col("n") == 1200) == [1]
+        assert matching_row_groups(col("n") == 1201) == []
         reason = prune_reason(bind(col("n") == 1201, file.schema), file.row_groups[1])
         assert reason is not None
         assert reason.endswith("its Bloom filter does not hold the value")
-        assert kept(col("n").isin([1201, 3998])) == [3]
-        assert kept(col("s") == "name 2")[:1] == [0]
-        assert len(kept(col("s") == "name 1999")) < 4
-        assert kept(col("n") > 1201) == [1, 2, 3]
+        assert matching_row_groups(col("n").isin([1201, 3998])) == [3]
+        assert matching_row_groups(col("s") == "name 2")[:1] == [0]
+        assert len(matching_row_groups(col("s") == "name 1999")) < 4
+        assert matching_row_groups(col("n") > 1201) == [1, 2, 3]

@@ -50,7 +50,7 @@ def duckdb_texts(array: pa.Array, expression: str = "a::VARCHAR") -> list[str | 
     return [row[0] for row in connection.execute(f"SELECT {expression} FROM t").fetchall()]
 
 
-def ours(array: pa.Array, field: pa.Field | None = None) -> list[str | None]:
+def row_texts(array: pa.Array, field: pa.Field | None = None) -> list[str | None]:
     found: list[str | None] = texts(array, field or pa.field("a", array.type)).to_pylist()
     return found
 
@@ -110,7 +110,7 @@ def test_value_text_matches_duckdb_in_every_format(name: str, data: st.DataObjec
     kind, strategy = STORED[name]
     array = array_of(kind, data.draw(st.lists(st.none() | strategy, min_size=1, max_size=8)))
     expected = duckdb_texts(array)
-    assert ours(array) == expected
+    assert row_texts(array) == expected
     table = pa.table({"a": array, "b": pa.nulls(len(array), pa.int8())})
     assert [row[0] or None for row in csv_of(table)[1:]] == [text or None for text in expected]
     is_literal = name == "bool" or ("int" in name and name != "interval") or "decimal" in name
@@ -127,19 +127,19 @@ def test_value_text_matches_duckdb_in_every_format(name: str, data: st.DataObjec
 def test_double_text_matches_duckdb(values: list[float | None]) -> None:
     array = pa.array(values, pa.float64())
     expected = duckdb_texts(array)
-    assert ours(array) == ["nan" if text == "-nan" else text for text in expected]
+    assert row_texts(array) == ["nan" if text == "-nan" else text for text in expected]
 
 
 @given(st.lists(st.floats(width=32) | st.sampled_from([0.1, 16777216.0, 1e-5, 3.4e38]), min_size=1))
 def test_float_has_the_shortest_digits_of_its_type(values: list[float]) -> None:
     array = pa.array(values, pa.float32())
-    for text, theirs, value in zip(ours(array), duckdb_texts(array), array.to_pylist(), strict=True):
+    for text, theirs, value in zip(row_texts(array), duckdb_texts(array), array.to_pylist(), strict=True):
         assert text is not None
         assert theirs is not None
         # DuckDB has a digit more where the value lies half-way between two texts that read back.
         assert len(text) <= len(theirs.replace("-nan", "nan"))
         assert math.isnan(value) or struct.pack("f", float(text)) == struct.pack("f", float(theirs))
-    assert ours(pa.array([0.1, math.nan, -math.inf], pa.float32())) == ["0.1", "nan", "-inf"]
+    assert row_texts(pa.array([0.1, math.nan, -math.inf], pa.float32())) == ["0.1", "nan", "-inf"]
 
 
 def test_nan_is_a_json_string() -> None:
@@ -159,14 +159,14 @@ def test_nan_is_a_json_string() -> None:
 def test_uuid_is_text() -> None:
     array = pa.array([bytes(range(16)), None], pa.binary(16))
     expected = duckdb_texts(pa.array(["00010203-0405-0607-0809-0a0b0c0d0e0f", None]), "a::UUID::VARCHAR")
-    assert ours(array, pa.field("a", array.type, metadata=UUID_MARK)) == expected
-    assert ours(pa.array([bytes(range(16)), None], pa.uuid())) == expected
+    assert row_texts(array, pa.field("a", array.type, metadata=UUID_MARK)) == expected
+    assert row_texts(pa.array([bytes(range(16)), None], pa.uuid())) == expected
 
 
 def test_value_text_does_not_depend_on_other_rows() -> None:
     near = pa.array([0], pa.int64()).cast(pa.timestamp("us"))
     far = pa.array([0, 2**61], pa.int64()).cast(pa.timestamp("us"))  # which Python's datetime does not hold
-    assert ours(far)[:1] == ours(near) == ["1970-01-01 00:00:00"]
+    assert row_texts(far)[:1] == row_texts(near) == ["1970-01-01 00:00:00"]
 
 
 VARIANTS = ("bool", "int8", "int64", "whole decimal", "date", "microseconds", "instant", "time in us", "binary", "text")
@@ -186,7 +186,7 @@ def test_variant_value_has_the_text_of_its_column(
     if is_shredded:
         plain, objects = (variant.shred(part, variant.infer_schema(part)) for part in (plain, objects))
     expected = duckdb_texts(array)
-    assert ours(plain) == expected
+    assert row_texts(plain) == expected
     assert json_of(pa.table({"a": objects})) == json_of(pa.table({"a": rows}))
     assert json_of(pa.table({"a": plain})) == json_of(pa.table({"a": array}))
 
@@ -195,13 +195,13 @@ def test_decimal_in_a_variant_does_not_show_the_shredding_scale() -> None:
     array = variant.parse_json(["6.5", "5.25", "7"])
     shredded = variant.shred(array, variant.infer_schema(array))
     expected = duckdb_texts(pa.array(["6.5", "5.25", "7"]))
-    assert ours(array) == ours(shredded) == expected
+    assert row_texts(array) == row_texts(shredded) == expected
 
 
 @given(st.lists(st.text(max_size=12), min_size=1))
 def test_strings_in_variants_are_unquoted_only(values: list[str]) -> None:
     array = from_arrow(pa.array(values))
-    assert ours(array) == values
+    assert row_texts(array) == values
     assert [row[0] for row in csv_of(pa.table({"a": array}))[1:]] == values
 
 

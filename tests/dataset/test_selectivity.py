@@ -68,11 +68,11 @@ def order(question: Expression, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     run = stages._GroupRun.in_stages
 
-    def noted(self: stages._GroupRun, first: Any, *more: Any) -> Iterator[Any]:
+    def record(self: stages._GroupRun, first: Any, *more: Any) -> Iterator[Any]:
         seen.append(first.columns[0])
         return run(self, first, *more)
 
-    monkeypatch.setattr(stages._GroupRun, "in_stages", noted)
+    monkeypatch.setattr(stages._GroupRun, "in_stages", record)
     rows = pqext.read_table(FILE, ["wide"], question, threads=1)
     expected = TABLE.filter(question_of(question))
     assert rows.equals(expected.select(["wide"]))

@@ -36,7 +36,7 @@ def log(root: Path, batches: Mapping[str, list[str]]) -> None:
         (root / FOLDER / batch).write_text("\n".join(lines))
 
 
-def seen(root: Path, source: str = "") -> list[str]:
+def visible_files(root: Path, source: str = "") -> list[str]:
     return [str(Path(path).relative_to(root)) for path in find_sources(str(root / source))]
 
 
@@ -44,9 +44,9 @@ def test_files_without_a_batch_are_ignored(tmp_path: Path) -> None:
     root = folder(tmp_path / "t", "a.parquet", "y=1/b c%2F.parquet", "orphan.parquet", "y=1/orphan.parquet")
     log(root, {"0": ["a.parquet"], "1": ["y=1/b c%2F.parquet"]})
     (root / FOLDER / ".2.tmp").write_text("v1\nbroken")
-    assert seen(root) == ["a.parquet", "y=1/b c%2F.parquet"]
-    assert seen(root, "*.parquet") == ["a.parquet"]
-    assert seen(tmp_path) == ["t/a.parquet", "t/y=1/b c%2F.parquet"]
+    assert visible_files(root) == ["a.parquet", "y=1/b c%2F.parquet"]
+    assert visible_files(root, "*.parquet") == ["a.parquet"]
+    assert visible_files(tmp_path) == ["t/a.parquet", "t/y=1/b c%2F.parquet"]
     assert find_sources(str(root / "orphan.parquet")) == (str(root / "orphan.parquet"),)
 
 
@@ -54,10 +54,10 @@ def test_log_combines_the_last_compact_file_with_later_batches(tmp_path: Path) -
     root = folder(tmp_path, *(f"{i}.parquet" for i in range(6)))
     log(root, {"1": ["5.parquet"], "2.compact": ["0.parquet", "1.parquet"]})
     log(root, {"3": ["2.parquet", "-0.parquet"], "4": ["3.parquet"]})
-    assert seen(root) == ["1.parquet", "2.parquet", "3.parquet"]
+    assert visible_files(root) == ["1.parquet", "2.parquet", "3.parquet"]
     (root / FOLDER / "3").unlink()
     with pytest.raises(CorruptFileError, match="lacks batch 3"):
-        seen(root)
+        visible_files(root)
 
 
 def test_folder_may_move_but_files_must_exist(tmp_path: Path) -> None:
@@ -65,16 +65,16 @@ def test_folder_may_move_but_files_must_exist(tmp_path: Path) -> None:
     log(root, {"0": ["y=1/a.parquet", "b.parquet"]})
     moved = tmp_path / "elsewhere" / "deep"
     shutil.copytree(root, moved)
-    assert seen(moved) == ["b.parquet", "y=1/a.parquet"]
+    assert visible_files(moved) == ["b.parquet", "y=1/a.parquet"]
     (root / "b.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"b\.parquet: the log of a streaming sink in .* does not exist"):
-        seen(root)
+        visible_files(root)
 
 
 def test_empty_log_has_no_files_and_a_corrupt_log_is_named(tmp_path: Path) -> None:
     root = folder(tmp_path, "a.parquet")
     with pytest.raises(FileNotFoundError, match="No file in this folder"):
-        seen(root)
+        visible_files(root)
     for text, error in (
         ("v2\n{}", UnsupportedError),
         ("v1\n{", CorruptFileError),
@@ -86,10 +86,10 @@ def test_empty_log_has_no_files_and_a_corrupt_log_is_named(tmp_path: Path) -> No
     ):
         (root / FOLDER / "0").write_text(text)
         with pytest.raises(error, match=rf"{FOLDER}/0"):
-            seen(root)
+            visible_files(root)
     (root / FOLDER / "0").write_bytes(b"v1\n\xff")
     with pytest.raises(CorruptFileError, match="damaged"):
-        seen(root)
+        visible_files(root)
 
 
 def test_files_with_the_same_name_in_many_folders_take_linear_time(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_length_of_log_lines_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     names = [f"part-{number}.parquet" for number in range(100)]
     log(folder(tmp_path, *names, "stray.parquet"), {"9.compact": names})
     assert (tmp_path / FOLDER / "9.compact").stat().st_size > 1000
-    assert sorted(seen(tmp_path)) == sorted(names)
+    assert sorted(visible_files(tmp_path)) == sorted(names)
     with (tmp_path / FOLDER / "10").open("wb") as file:
         file.write(b"v1\n")
         file.truncate(1 << 40)  # zeros without end, which take no space
     with pytest.raises(LimitError, match=r"a line of the manifest has 1,048,576 bytes.*10"):
-        seen(tmp_path)
+        visible_files(tmp_path)

@@ -331,11 +331,11 @@ def test_unselective_stages_are_abandoned(small: None, monkeypatch: pytest.Monke
     asked: list[tuple[str, ...] | None] = []
     read = pqext.core.read.reader.ParquetFile.iter_compared
 
-    def noted(self: Any, batch_rows: int, columns: Any, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
+    def record(self: Any, batch_rows: int, columns: Any, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         asked.append(columns)
         return read(self, batch_rows, columns, *arguments, **options)
 
-    monkeypatch.setattr(pqext.core.read.reader.ParquetFile, "iter_compared", noted)
+    monkeypatch.setattr(pqext.core.read.reader.ParquetFile, "iter_compared", record)
     assert pqext.scan(FILES["no statistics"], ["s"], col("k") >= 0).to_table().num_rows == ROWS
     assert asked == [("k",), ("s",), ("k", "s"), ("k", "s"), ("k", "s")]
     asked.clear()

@@ -369,7 +369,7 @@ def _rename(name: str) -> Change:
     return change
 
 
-def _twice(metadata: FileMetaData) -> None:
+def _duplicate_row_group(metadata: FileMetaData) -> None:
     metadata.row_groups = [*metadata.row_groups, metadata.row_groups[2]]
 
 
@@ -382,7 +382,7 @@ def _fewer(metadata: FileMetaData) -> None:
 
 
 CONTRADICTIONS: dict[str, tuple[Change, str]] = {
-    "a row group twice": (_twice, "is listed twice"),
+    "a row group twice": (_duplicate_row_group, "is listed twice"),
     "a negative count": (_negative, "a row group of -5 rows"),
     "missing row groups": (_fewer, "row groups are missing"),
 }

@@ -52,7 +52,7 @@ def replaced(data: bytes, form: str, old: float, new: float) -> bytes:
     return data.replace(was, becomes, 1)
 
 
-def told(data: bytes, change: Callable[[ColumnMetaData], None], column: str = "c") -> bytes:
+def change_metadata(data: bytes, change: Callable[[ColumnMetaData], None], column: str = "c") -> bytes:
     """The file with something else in the footer about the chunks of a column."""
     out = io.BytesIO()
 
@@ -99,13 +99,13 @@ def indexed(data: bytes, change: Callable[[ColumnIndex], None], column: str = "c
     raw = encode(index)
     out = io.BytesIO()
 
-    def elsewhere(metadata: FileMetaData) -> None:
+    def change_chunks(metadata: FileMetaData) -> None:
         for chunk in metadata.row_groups[0].columns:
             if chunk.meta_data is not None and ".".join(chunk.meta_data.path_in_schema) == column:
                 chunk.column_index_offset, chunk.column_index_length = end, len(raw)
 
-    rewrite_footer(io.BytesIO(data[:end] + raw + data[end:]), elsewhere, out)
-    return told(out.getvalue(), without_statistics, column)
+    rewrite_footer(io.BytesIO(data[:end] + raw + data[end:]), change_chunks, out)
+    return change_metadata(out.getvalue(), without_statistics, column)
 
 
 def all_null(index: ColumnIndex) -> None:
@@ -126,7 +126,7 @@ def points(**options: Any) -> bytes:
     return replaced(data, "<d", WRITTEN, 77.0)
 
 
-def unboxed(chunk: ColumnMetaData) -> None:
+def drop_box(chunk: ColumnMetaData) -> None:
     chunk.geospatial_statistics = None
 
 
@@ -137,7 +137,7 @@ def covered() -> bytes:
         geo.from_points(xs, [0.0] * ROWS), geometry={"c": {"crs": "OGC:CRS84", "covering": True, "page_boxes": False}},
         geoparquet=True, statistics=True,
     )
-    return told(replaced(data, "<d", WRITTEN, 77.0), unboxed)
+    return change_metadata(replaced(data, "<d", WRITTEN, 77.0), drop_box)
 
 
 def shredded(**options: Any) -> bytes:
@@ -154,8 +154,8 @@ def residual(page_index: bool) -> bytes:
         variant.parse_json(pa.array(texts)), shredding={"c": "a BIGINT"}, statistics=True, page_index=page_index
     )
     if page_index:
-        return told(indexed(data, all_null, "c.typed_value.a.value"), without_statistics, TYPED)
-    return told(data, nulls(None), "c.typed_value.a.value")
+        return change_metadata(indexed(data, all_null, "c.typed_value.a.value"), without_statistics, TYPED)
+    return change_metadata(data, nulls(None), "c.typed_value.a.value")
 
 
 SIX = col("c") == HIDDEN
@@ -167,27 +167,27 @@ FRACTION = col("c").variant("$.a", "double") == HIDDEN + 0.5
 LIES: dict[str, Callable[[], tuple[bytes, Any, int]]] = {
     "statistics": lambda: (numbers(statistics=True), SIX, 1),
     "statistics, a list": lambda: (numbers(statistics=True), col("c").isin([HIDDEN, HIDDEN + 1]), 1),
-    "statistics, nulls": lambda: (told(written(SOME, statistics=True), nulls(0)), col("c").is_null(), 1),
-    "statistics, all null": lambda: (told(written(SOME, statistics=True), nulls(None)), col("c") == 5, 99),
+    "statistics, nulls": lambda: (change_metadata(written(SOME, statistics=True), nulls(0)), col("c").is_null(), 1),
+    "statistics, all null": lambda: (change_metadata(written(SOME, statistics=True), nulls(None)), col("c") == 5, 99),
     "statistics, all null, asked for any": lambda: (
-        told(written(SOME, statistics=True), nulls(None)), col("c").is_not_null(), 99
+        change_metadata(written(SOME, statistics=True), nulls(None)), col("c").is_not_null(), 99
     ),
     "statistics, NaN": lambda: (
-        told(written(pa.array([5.0, float("nan")] * 50), statistics=True), no_nan), col("c").is_nan(), 50
+        change_metadata(written(pa.array([5.0, float("nan")] * 50), statistics=True), no_nan), col("c").is_nan(), 50
     ),
-    "column index": lambda: (told(numbers(statistics=True, page_index=True), without_statistics), SIX, 1),
+    "column index": lambda: (change_metadata(numbers(statistics=True, page_index=True), without_statistics), SIX, 1),
     "column index, nulls": lambda: (
         indexed(written(SOME, statistics=True, page_index=True), no_nulls), col("c").is_null(), 1
     ),
     "Bloom filter": lambda: (numbers(bloom_filters=True), SIX, 1),
     "Bloom filter, a list": lambda: (numbers(bloom_filters=True), col("c").isin([HIDDEN]), 1),
     "box": lambda: (points(page_boxes=False), FAR, 1),
-    "boxes of pages": lambda: (told(points(), unboxed), FAR, 1),
-    "all geometries null": lambda: (told(points(page_boxes=False), nulls(None)), FAR, 1),
+    "boxes of pages": lambda: (change_metadata(points(), drop_box), FAR, 1),
+    "all geometries null": lambda: (change_metadata(points(page_boxes=False), nulls(None)), FAR, 1),
     "covering": lambda: (covered(), FAR, 1),
     "shredded, statistics": lambda: (shredded(statistics=True), NUMBER, 1),
     "shredded, column index": lambda: (
-        told(shredded(statistics=True, page_index=True), without_statistics, TYPED), NUMBER, 1
+        change_metadata(shredded(statistics=True, page_index=True), without_statistics, TYPED), NUMBER, 1
     ),
     "shredded, Bloom filter": lambda: (
         shredded(statistics={TYPED: False}, bloom_filters={TYPED: True}), NUMBER, 1
@@ -229,7 +229,7 @@ def test_verify_detects_false_statistics_and_names_the_remedy(name: str) -> None
 def test_untrusted_null_count_omits_no_part_of_a_value() -> None:
     texts = [f'{{"a": {i if i == AT else chr(34) + "x" + chr(34)}}}' for i in range(ROWS)]
     data = written(variant.parse_json(pa.array(texts)), shredding={"c": "a STRING"}, statistics=True)
-    data = told(data, nulls(None), "c.typed_value.a.value")
+    data = change_metadata(data, nulls(None), "c.typed_value.a.value")
     wanted = [col("c").variant("$.a", "string")]
     expected = ["x"] * AT + [str(AT)] + ["x"] * (ROWS - AT - 1)
     assert pqext.read_table(data, wanted).column(0).to_pylist() != expected

@@ -47,7 +47,7 @@ def without_missing(value: Any) -> Any:
     return value
 
 
-def at(value: Any, path: tuple[str, ...], type: str) -> Any:
+def value_at(value: Any, path: tuple[str, ...], type: str) -> Any:
     """The value at a path of a JSON document, cast by Spark's rules; None where it is missing or does not cast."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
@@ -67,7 +67,7 @@ class Truth(Visitor[bool | None]):
         self.document = document
 
     def value(self, operand: Any) -> Any:
-        return at(self.document, tuple(operand.path.split(".")[1:]), operand.type)
+        return value_at(self.document, tuple(operand.path.split(".")[1:]), operand.type)
 
     def visit_and(self, operands: list[bool | None]) -> bool | None:
         return False if False in operands else None if None in operands else True

@@ -38,7 +38,7 @@ VIEWS = TABLE.cast(
 )
 
 
-def shown(folder: Path) -> list[str]:
+def visible_files(folder: Path) -> list[str]:
     """The files of a folder that readers see."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet"))
 
@@ -126,12 +126,12 @@ def test_modes_match_spark(tmp_path: Path) -> None:
     pqext.write_dataset(TABLE.filter(pa.compute.equal(TABLE["kind"], "ä")), folder, "kind", mode="overwrite",
                         partition_overwrite="dynamic", compression="gzip")
     assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
-    assert sum(name.startswith("kind=click") for name in shown(folder)) == 2
-    assert sum("kind=ä" in name for name in shown(folder)) == 1
+    assert sum(name.startswith("kind=click") for name in visible_files(folder)) == 2
+    assert sum("kind=ä" in name for name in visible_files(folder)) == 1
     pqext.write_dataset(TABLE.slice(0, 5), folder, "kind", mode="overwrite")
     assert by_id(pqext.read_table(folder)) == TABLE.slice(0, 5).to_pylist()
     assert (folder / "_notes.md").read_text() == "mine"
-    assert not any(file.name in shown(folder) for file in first.files)
+    assert not any(file.name in visible_files(folder) for file in first.files)
 
 
 @pytest.mark.spec("writing.folder-names")
@@ -213,15 +213,15 @@ def test_empty_partitioned_data_leaves_a_file_with_the_schema(tmp_path: Path) ->
     assert pqext.read_table(folder).num_rows == 0
     pqext.write_dataset(TABLE, folder, ["kind", "day"], mode="append")
     assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
-    before = shown(folder)
+    before = visible_files(folder)
     pqext.write_dataset(TABLE.slice(0, 0), folder, ["kind", "day"], mode="append")
     pqext.write_dataset(
         TABLE.slice(0, 0), folder, ["kind", "day"], mode="overwrite", partition_overwrite="dynamic"
     )
-    assert shown(folder) == before
+    assert visible_files(folder) == before
     pqext.write_dataset(TABLE.slice(0, 0), folder, ["kind", "day"], mode="overwrite")
     assert pqext.read_table(folder).num_rows == 0
-    assert [path.rpartition("/")[0] for path in shown(folder)] == [
+    assert [path.rpartition("/")[0] for path in visible_files(folder)] == [
         "kind=__HIVE_DEFAULT_PARTITION__/day=__HIVE_DEFAULT_PARTITION__"
     ]
 
@@ -282,7 +282,7 @@ def test_folders_of_other_table_formats_are_rejected(tmp_path: Path) -> None:
         for mode in ("error", "append", "overwrite"):
             with pytest.raises(UnsupportedError, match=r"a Delta table.*save to another folder"):
                 pqext.write_dataset(TABLE, folder, mode=mode)
-    assert len(deltalake.DeltaTable(tmp_path / "delta").file_uris()) == len(shown(tmp_path / "delta"))
+    assert len(deltalake.DeltaTable(tmp_path / "delta").file_uris()) == len(visible_files(tmp_path / "delta"))
 
 
 def test_invalid_arguments_write_nothing(tmp_path: Path) -> None:

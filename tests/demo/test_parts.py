@@ -224,14 +224,14 @@ def test_answers_show_the_requested_number_and_schema_fields() -> None:
 
 
 def test_answers_do_not_depend_on_number_formatting() -> None:
-    def given(*cells: str) -> Answer:
+    def make_answer(*cells: str) -> Answer:
         return Answer(("a",), tuple((cell,) for cell in cells), ())
 
-    assert same(given("2.50", "x"), given("2.5", "x"))
-    assert same(given("-0.0", "1000"), given("0", "1000.000"))
-    assert not same(given("2.50"), given("2.51"))
-    assert not same(given("1e5"), given("100000"))
-    assert not same(given("x"), given("x", "x"))
+    assert same(make_answer("2.50", "x"), make_answer("2.5", "x"))
+    assert same(make_answer("-0.0", "1000"), make_answer("0", "1000.000"))
+    assert not same(make_answer("2.50"), make_answer("2.51"))
+    assert not same(make_answer("1e5"), make_answer("100000"))
+    assert not same(make_answer("x"), make_answer("x", "x"))
 
 
 def test_row_group_counts_of_other_readers_are_reported() -> None:

@@ -44,7 +44,7 @@ def check_distances(rows: list[Any], query: Any, metres: float) -> None:
             assert near == (distance <= metres), (distance, metres, row.wkt, query.wkt)
 
 
-def near_each_other(draw: Any, count: int) -> list[Any]:
+def nearby_shapes(draw: Any, count: int) -> list[Any]:
     place = draw(st.sampled_from(s2.PLACES))
     return [draw(s2.shapes([place])) for _ in range(count)]
 
@@ -53,7 +53,7 @@ def near_each_other(draw: Any, count: int) -> list[Any]:
 @settings(max_examples=share(0.26))
 @given(st.data())
 def test_relations_match_s2(data: st.DataObject) -> None:
-    *rows, query = near_each_other(data.draw, 5)
+    *rows, query = nearby_shapes(data.draw, 5)
     check(rows, query, data.draw(st.permutations(s2.RELATIONS))[:3])
 
 
@@ -86,7 +86,7 @@ def test_edges_follow_the_ellipsoid_or_sphere_of_their_algorithm(ends: tuple[flo
 @settings(max_examples=share(0.26))
 @given(st.data())
 def test_distances_match_s2(data: st.DataObject) -> None:
-    *rows, query = near_each_other(data.draw, 4)
+    *rows, query = nearby_shapes(data.draw, 4)
     (distance,) = s2.Oracle(rows[:1], query).distances()
     metres = max(0.0, distance * data.draw(st.sampled_from([0.999, 1, 1.001])) + data.draw(st.sampled_from([-20, 20])))
     check_distances(rows, query, metres)

@@ -38,7 +38,7 @@ FEW = settings(max_examples=share(0.13), suppress_health_check=OVERWRITES)
 Facts = tuple[tuple[float | None, ...] | None, list[int]]
 
 
-def as_pyarrow_sees(path: Path, group: int, column: int) -> Facts | None:
+def pyarrow_facts(path: Path, group: int, column: int) -> Facts | None:
     found = pq.read_metadata(path).row_group(group).column(column).geo_statistics
     if found is None:
         return None
@@ -46,7 +46,7 @@ def as_pyarrow_sees(path: Path, group: int, column: int) -> Facts | None:
     return box, list(found.geospatial_types or [])
 
 
-def as_duckdb_sees(path: Path, group: int, column: int) -> Facts | None:
+def duckdb_facts(path: Path, group: int, column: int) -> Facts | None:
     (found,) = duckdb.sql(
         f"SELECT geo_bbox, geo_types FROM parquet_metadata('{path}') WHERE row_group_id={group} AND column_id={column}"
     ).fetchall()
@@ -56,7 +56,7 @@ def as_duckdb_sees(path: Path, group: int, column: int) -> Facts | None:
     return None if box is None else tuple(box[name] for name in BOUNDS), [CODES[name] for name in types]
 
 
-def as_we_see(path: Path, group: int, column: int) -> Facts | None:
+def pqext_facts(path: Path, group: int, column: int) -> Facts | None:
     with pqext.open(path) as file:
         found = file.row_groups[group].chunk(column).geospatial_statistics
     if found is None:
@@ -141,9 +141,9 @@ def test_duckdb_and_pyarrow_read_our_boxes_and_types(
     pqext.write_table(pa.table(arrays, schema=pa.schema(fields)), path, row_group_rows=group_rows)
     for group in range(-(-count // group_rows)):
         for column, (name, rows) in enumerate(given_rows.items()):
-            ours = as_we_see(path, group, column)
-            assert as_pyarrow_sees(path, group, column) == ours, name
-            assert as_duckdb_sees(path, group, column) == ours, name
+            ours = pqext_facts(path, group, column)
+            assert pyarrow_facts(path, group, column) == ours, name
+            assert duckdb_facts(path, group, column) == ours, name
             some = rows[group * group_rows : min(count, (group + 1) * group_rows)]
             plain = in_the_plane(some)
             assert (ours is None) == (plain is None), name
@@ -166,7 +166,7 @@ def test_other_readers_see_wrapping_boxes(tmp_path: Path) -> None:
     pqext.write_table(pa.table([points, lines], schema=pa.schema(fields)), path)
     top = math.degrees(math.atan(math.tan(math.radians(60)) / math.cos(math.radians(5))))
     for column, (xmin, xmax, ymin, ymax) in enumerate([(179.0, -178.5, 5.0, 6.0), (175.0, -175.0, 60.0, top)]):
-        for seen in (as_pyarrow_sees, as_duckdb_sees):
+        for seen in (pyarrow_facts, duckdb_facts):
             box, types = seen(path, 0, column) or (None, [])
             assert box is not None
             assert box[:4] == pytest.approx((xmin, xmax, ymin, ymax), abs=1e-9)
@@ -210,9 +210,9 @@ class TestFilesOfDuckDB:
                 expected = geo.statistics(column, crs="EPSG:3857")
                 assert expected.bbox is not None
                 box = BoundingBox.from_metadata(expected.bbox)
-                theirs = as_duckdb_sees(path, group, 1)
+                theirs = duckdb_facts(path, group, 1)
                 assert theirs is not None
-                assert theirs == as_we_see(path, group, 1)
+                assert theirs == pqext_facts(path, group, 1)
                 assert theirs[0] == tuple(getattr(box, name) for name in BOUNDS)
                 assert sorted(theirs[1]) == list(expected.geospatial_types)
 

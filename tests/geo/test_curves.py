@@ -39,7 +39,7 @@ def test_cell_index_is_its_position_on_the_curve(order: int) -> None:
     assert found.tolist() == list(range(4**order))
 
 
-def along(x: int, y: int) -> int:
+def curve_position(x: int, y: int) -> int:
     """The place of a cell of 2^32 by 2^32, quadrant by quadrant, as textbooks have it."""
     place, side = 0, 1 << 31
     while side:
@@ -56,7 +56,7 @@ def along(x: int, y: int) -> int:
 def test_positions_are_exact_to_the_last_bit() -> None:
     cells = np.random.default_rng(4).integers(0, 1 << 32, (2, 300))
     found = geo.hilbert_index(*((cells + 0.5) / (1 << 32)), UNIT)
-    assert found.tolist() == [along(x, y) for x, y in cells.T.tolist()]
+    assert found.tolist() == [curve_position(x, y) for x, y in cells.T.tolist()]
 
 
 def test_z_order_interleaves_the_bits_of_y_and_x() -> None:

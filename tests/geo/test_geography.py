@@ -44,7 +44,7 @@ def box(geometry: Any, edges: geo.types.Edges = "spherical", crs: Any = None) ->
     return BoundingBox(**found)
 
 
-def awkward_edges(seed: int, count: int) -> list[tuple[Point, Point]]:
+def special_edges(seed: int, count: int) -> list[tuple[Point, Point]]:
     """Edges of every kind: short and long, along and near meridians and parallels, near poles and near antipodes."""
     random = np.random.default_rng(seed)
     found = []
@@ -80,7 +80,7 @@ def awkward_edges(seed: int, count: int) -> list[tuple[Point, Point]]:
 @pytest.mark.parametrize("edges", ALGORITHMS)
 def test_box_contains_a_thousand_points_of_each_edge(edges: geo.types.Edges) -> None:
     path = geodesics.great_circle if edges == "spherical" else geodesics.geodesic
-    segments = awkward_edges(5, 400)
+    segments = special_edges(5, 400)
     for (start, stop), found in zip(segments, geo.bounds(lines(*map(list, segments)), edges).to_pylist(), strict=True):
         assert geodesics.holds(found, *path(start, stop), 1e-9), (start, stop, found)
 
@@ -392,7 +392,7 @@ class TestEllipsoids:
     def test_ellipsoid_follows_the_crs(self, code: str) -> None:
         crs = pyproj.CRS(code)
         assert crs.get_geod() is not None
-        segments = awkward_edges(11, 80)
+        segments = special_edges(11, 80)
         for (start, stop), row in zip(
             segments, geo.bounds(lines(*map(list, segments)), "karney", code).to_pylist(), strict=True
         ):

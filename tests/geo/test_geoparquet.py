@@ -223,7 +223,7 @@ def joined(tmp_path: Path, *files: bytes, **options: Any) -> Any:
     return found["columns"]["g"]
 
 
-def retold(data: bytes, **about: Any) -> bytes:
+def with_metadata(data: bytes, **about: Any) -> bytes:
     """The file with something else in its metadata about column g; None leaves a member out."""
     found = described(data)
     told = {**found["columns"]["g"], **about}
@@ -257,7 +257,7 @@ class TestFilesMadeOfSeveral:
         mercator = geo.geometry_field("g", "EPSG:3857")
         files = [written(table([shapely.Point(x, 0)], mercator)) for x in (179, -170)]
         assert joined(tmp_path, *files)["bbox"] == [-170, 0, 179, 0]
-        assert "bbox" not in joined(tmp_path, *files, retold(files[0], bbox=[179, 0, -170, 0]))
+        assert "bbox" not in joined(tmp_path, *files, with_metadata(files[0], bbox=[179, 0, -170, 0]))
 
     def test_z_range_is_written_if_all_files_have_it(self, tmp_path: Path) -> None:
         low, high = (written(table([shapely.Point(1, 2, z)])) for z in (3, 8))
@@ -269,7 +269,7 @@ class TestFilesMadeOfSeveral:
     @pytest.mark.parametrize("bbox", [None, [1, 2, 3], [1, 2, math.nan, 4], [1, 5, 2, 4], "box", [None] * 4])
     def test_facts_unknown_to_one_file_are_omitted(self, tmp_path: Path, bbox: Any) -> None:
         whole = written(table(), geometry={"g": {"covering": True}})
-        doubtful = retold(whole, bbox=bbox, geometry_types=[], covering=None)
+        doubtful = with_metadata(whole, bbox=bbox, geometry_types=[], covering=None)
         for files in ([whole, doubtful], [doubtful, whole]):
             about = joined(tmp_path, *files)
             assert "bbox" not in about
@@ -300,7 +300,7 @@ class TestFilesMadeOfSeveral:
 
     def test_coordinates_of_different_epochs_are_not_merged(self, tmp_path: Path) -> None:
         unknown = written(table())
-        early, late = retold(unknown, epoch=2010.5), retold(unknown, epoch=2026)
+        early, late = with_metadata(unknown, epoch=2010.5), with_metadata(unknown, epoch=2026)
         assert joined(tmp_path, early, early)["epoch"] == 2010.5
         for files in ([early, late], [early, unknown], [unknown, late]):
             with pytest.raises(ValueError, match="differs in epoch"):
@@ -308,7 +308,7 @@ class TestFilesMadeOfSeveral:
 
     def test_equal_crs_with_different_spelling_are_one(self, tmp_path: Path) -> None:
         projjson = json.loads(pyproj.CRS("OGC:CRS84").to_json())
-        about = joined(tmp_path, written(table()), retold(written(table()), crs=projjson, bbox=[0, 0, 9, 9]))
+        about = joined(tmp_path, written(table()), with_metadata(written(table()), crs=projjson, bbox=[0, 0, 9, 9]))
         assert about["bbox"] == [0, 0, 9, 9]
 
 

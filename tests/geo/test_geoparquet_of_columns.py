@@ -19,14 +19,14 @@ POINTS = geo.from_points([1.0, 2.0], [3.0, 4.0])
 SCHEMA = pa.schema([pa.field("id", pa.int64()), geo.geometry_field("g"), geo.geometry_field("h")])
 
 
-def whole() -> pa.Table:
+def full_table() -> pa.Table:
     sink = io.BytesIO()
     table = pa.table([pa.array([0, 1]), POINTS, POINTS], SCHEMA)
     pqext.write_table(table, sink, geoparquet=True, geometry={"g": {"covering": True}})
     return pqext.read_table(sink.getvalue())
 
 
-def told(table: pa.Table, **options: Any) -> Any:
+def geo_metadata(table: pa.Table, **options: Any) -> Any:
     sink = io.BytesIO()
     pqext.write_table(table, sink, **options)
     pairs = {pair.key: pair.value for pair in pqext.open(sink.getvalue()).metadata.key_value_metadata or ()}
@@ -35,23 +35,23 @@ def told(table: pa.Table, **options: Any) -> Any:
 
 @pytest.mark.spec("geoparquet.other_rows")
 def test_removed_columns_are_not_described() -> None:
-    table = whole()
-    assert told(table)["primary_column"] == "g"
-    without = told(table.drop_columns(["g"]))
+    table = full_table()
+    assert geo_metadata(table)["primary_column"] == "g"
+    without = geo_metadata(table.drop_columns(["g"]))
     assert (without["primary_column"], list(without["columns"])) == ("h", ["h"])
-    assert told(table.select(["id"])) is None
+    assert geo_metadata(table.select(["id"])) is None
     renamed = table.rename_columns(["id", "a", "b", "c"])
-    assert told(renamed, geoparquet=False) is None
-    assert told(renamed)["columns"].keys() == {"a", "c"}
-    assert "covering" not in told(renamed)["columns"]["a"]
+    assert geo_metadata(renamed, geoparquet=False) is None
+    assert geo_metadata(renamed)["columns"].keys() == {"a", "c"}
+    assert "covering" not in geo_metadata(renamed)["columns"]["a"]
 
 
 @pytest.mark.spec("geoparquet.other_rows")
 def test_coverings_are_dropped_with_their_geometries(tmp_path: Path) -> None:
-    table = whole()
+    table = full_table()
     points = geo.from_points([50.0, 60.0], [3.0, 4.0]).cast(table.schema.field("g").type)
     moved = table.set_column(1, table.schema.field("g"), points)
-    assert "covering" not in told(moved)["columns"]["g"]
+    assert "covering" not in geo_metadata(moved)["columns"]["g"]
     pqext.write_table(moved, tmp_path / "moved")
     assert len(geopandas.read_parquet(tmp_path / "moved", bbox=(45, 0, 65, 9))) == 2
 
@@ -59,10 +59,10 @@ def test_coverings_are_dropped_with_their_geometries(tmp_path: Path) -> None:
 @pytest.mark.spec("geoparquet.other_rows")
 @pytest.mark.parametrize("values", [pa.array([1, 2]), pa.array(["a", "b"]), pa.array([[b"a"], [b"b"]])])
 def test_other_columns_named_like_a_geometry_column_are_not_described(values: pa.Array) -> None:
-    table = whole().set_column(1, "g", values)
-    assert told(table)["columns"].keys() == {"h"}
-    assert told(table, geoparquet=False) is None
-    assert told(table.drop_columns(["h"])) is None
+    table = full_table().set_column(1, "g", values)
+    assert geo_metadata(table)["columns"].keys() == {"h"}
+    assert geo_metadata(table, geoparquet=False) is None
+    assert geo_metadata(table.drop_columns(["h"])) is None
 
 
 @pytest.mark.spec("geoparquet.older", "geoparquet.other_rows")
@@ -84,7 +84,7 @@ def test_tables_with_a_covering_are_rewritten_as_version_1_1(tmp_path: Path) -> 
 @pytest.mark.spec("geo.covering.name")
 @pytest.mark.parametrize("data", [pa.array(["a", "b"]), pa.array([{"xmin": 1.0, "zmin": 2.0}] * 2)])
 def test_data_under_the_name_of_a_covering_is_not_overwritten(data: pa.Array, tmp_path: Path) -> None:
-    table = whole()
+    table = full_table()
     other = table.set_column(table.schema.get_field_index("g_bbox"), "g_bbox", data)
     for options in ({"geoparquet": "1.1"}, {"geometry": {"g": {"covering": True}}}):
         with pytest.raises(ValueError, match="'g_bbox', computed from 'g', already exists"):

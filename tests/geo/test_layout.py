@@ -198,7 +198,7 @@ def test_invalid_arguments_are_rejected() -> None:
         assert file.read().num_rows == 1
 
 
-def boxes_of_random_places(size: float) -> pa.Table:
+def random_boxes(size: float) -> pa.Table:
     rng = np.random.default_rng(7)
     x, y = rng.uniform(-170, 150, 6000), rng.uniform(-80, 60, 6000)
     side = rng.lognormal(0, 1, 6000) * size
@@ -209,7 +209,7 @@ def boxes_of_random_places(size: float) -> pa.Table:
 @pytest.mark.parametrize("size", [0.001, 1.0, 4.0])
 @pytest.mark.parametrize("page_boxes", [False, True])
 def test_sorted_rows_get_no_sorting_suggestion(size: float, page_boxes: bool) -> None:
-    table = boxes_of_random_places(size)
+    table = random_boxes(size)
     along = table.take(pa.array(np.argsort(geo.bounds(table["g"].combine_chunks()).field("xmin").to_numpy())))
     cases = [(table, True), (geo.sort(table, "g"), False), (geo.sort(table, "g", "zorder"), False)]
     for rows, advised in [*cases, (along, True)] if size > 1 else cases:
@@ -222,7 +222,7 @@ def test_sorted_rows_get_no_sorting_suggestion(size: float, page_boxes: bool) ->
 
 def test_covering_boxes_are_used_for_the_layout(tmp_path: Path) -> None:
     geopandas = pytest.importorskip("geopandas")
-    table = geo.sort(boxes_of_random_places(0.1), "g")
+    table = geo.sort(random_boxes(0.1), "g")
     frame = geopandas.GeoDataFrame(geometry=geo.to_shapely(table["g"]), crs=4326)
     path = tmp_path / "covered.parquet"
     frame.to_parquet(path, write_covering_bbox=True, row_group_size=500)

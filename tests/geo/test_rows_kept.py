@@ -56,7 +56,7 @@ def written(rows: list[Any], layout: dict[str, Any], **marks: Any) -> tuple[byte
     return data, scan(data, ["row"]).to_table()["row"].to_pylist()
 
 
-def found(file: tuple[bytes, list[int]], question: Spatial) -> set[int]:
+def matching_rows(file: tuple[bytes, list[int]], question: Spatial) -> set[int]:
     """The numbers of the rows that are kept, the same with statistics and without."""
     rows = scan(file[0], ["row"], question).to_table()["row"].to_pylist()
     assert rows == scan(file[0], ["row"], question, trust_statistics=False).to_table()["row"].to_pylist()
@@ -67,7 +67,7 @@ def check(
     file: tuple[bytes, list[int]], question: Spatial, kept: set[int], present: set[int], unsure: Set[int] = frozenset()
 ) -> None:
     """Exactly the rows ``kept`` are found, and the plan leaves out none of them; ``unsure`` may go either way."""
-    rows = found(file, question)
+    rows = matching_rows(file, question)
     assert rows - unsure == kept - unsure
     data, order = file
     assert set(scan(data, ["row"], ~question).to_table()["row"].to_pylist()) == present - rows
@@ -184,18 +184,18 @@ def test_point_in_a_hole_does_not_intersect_the_polygon(name: str, edges: Any) -
     every, holed_rows = {0, 1, 2}, {0, 2}
     inside = [window, shapely.Point(x, 10.0), shapely.LineString([(x - 0.5, 10), (x, 10.5)])]
     for query in inside:
-        assert found(file, G.intersects(query)) == set()
-        assert found(file, G.disjoint(query)) == every
-        assert found(file, G.covers(query)) == set()
-        assert found(file, G.dwithin(query, 10_000.0)) == set()
-        assert found(file, G.dwithin(query, 500_000.0)) == holed_rows
-    assert found(file, G.intersects((x - 7.5, 9.0, (x + 187.5) % 360 - 180, 11.0))) == holed_rows
-    assert found(file, G.contains(shapely.Point(x - 7, 10.0))) == holed_rows
-    assert found(file, G.crosses(shapely.LineString([(x - 7, 10.0), (x, 10.0)]))) == holed_rows
-    assert found(file, G.intersects(shapely.LineString([(x - 7, 10.0), (x, 10.0)]))) == holed_rows
+        assert matching_rows(file, G.intersects(query)) == set()
+        assert matching_rows(file, G.disjoint(query)) == every
+        assert matching_rows(file, G.covers(query)) == set()
+        assert matching_rows(file, G.dwithin(query, 10_000.0)) == set()
+        assert matching_rows(file, G.dwithin(query, 500_000.0)) == holed_rows
+    assert matching_rows(file, G.intersects((x - 7.5, 9.0, (x + 187.5) % 360 - 180, 11.0))) == holed_rows
+    assert matching_rows(file, G.contains(shapely.Point(x - 7, 10.0))) == holed_rows
+    assert matching_rows(file, G.crosses(shapely.LineString([(x - 7, 10.0), (x, 10.0)]))) == holed_rows
+    assert matching_rows(file, G.intersects(shapely.LineString([(x - 7, 10.0), (x, 10.0)]))) == holed_rows
     filling = shapely.MultiPolygon([shapely.Polygon(hole) for hole in shape.interiors])
-    assert found(file, G.touches(filling)) == holed_rows
-    assert found(file, G.overlaps(filling)) == set()
+    assert matching_rows(file, G.touches(filling)) == holed_rows
+    assert matching_rows(file, G.overlaps(filling)) == set()
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.edges.poles")
@@ -212,17 +212,17 @@ def test_pole_in_a_hole_is_outside(south: bool, edges: Any) -> None:
 
     _, low, _, high = band(85, 88)
     for query in (shapely.Point(33, pole), shapely.Point(10, 85 * sign), band(85, 90), (20.0, low, 40.0, high)):
-        assert found(file, G.intersects(query)) == set()
-        assert found(file, G.disjoint(query)) == both
+        assert matching_rows(file, G.intersects(query)) == set()
+        assert matching_rows(file, G.disjoint(query)) == both
     for query in (band(75, 90), band(70, 75), (170.0, band(65, 70)[1], -170.0, band(65, 70)[3])):
-        assert found(file, G.intersects(query)) == {0}
-    assert found(file, G.contains(shapely.Point(-77, 70 * sign))) == {0}
-    assert found(file, G.within(band(55, 90))) == {0}
-    assert found(file, G.within(band(55, 85))) == {0}
-    assert found(file, G.within(band(65, 90))) == set()
-    assert found(file, G.dwithin(shapely.Point(0, pole), 900_000.0)) == set()
-    assert found(file, G.dwithin(shapely.Point(0, pole), 1_200_000.0)) == {0}
-    assert found(file, G.touches(shapely.Polygon(parallel(80 * sign)))) == {0}
+        assert matching_rows(file, G.intersects(query)) == {0}
+    assert matching_rows(file, G.contains(shapely.Point(-77, 70 * sign))) == {0}
+    assert matching_rows(file, G.within(band(55, 90))) == {0}
+    assert matching_rows(file, G.within(band(55, 85))) == {0}
+    assert matching_rows(file, G.within(band(65, 90))) == set()
+    assert matching_rows(file, G.dwithin(shapely.Point(0, pole), 900_000.0)) == set()
+    assert matching_rows(file, G.dwithin(shapely.Point(0, pole), 1_200_000.0)) == {0}
+    assert matching_rows(file, G.touches(shapely.Polygon(parallel(80 * sign)))) == {0}
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.box.geography")
@@ -245,9 +245,9 @@ def test_each_part_of_a_geometry_is_considered() -> None:
         ((170.0, -60.0, -170.0, 60.0), {0, 1, 2}),
         ((-150.0, -30.0, 5.0, 30.0), set()),
     ):
-        assert found(file, G.intersects(query)) == kept
-        assert found(file, G.disjoint(query)) == every - kept
-    assert found(file, G.contains(shapely.MultiPoint([(14, 10), (-179, -40), (0, 90)]))) == {0, 2}
-    assert found(file, G.contains(shapely.MultiPoint([(14, 10), (20, 10)]))) == set()
+        assert matching_rows(file, G.intersects(query)) == kept
+        assert matching_rows(file, G.disjoint(query)) == every - kept
+    assert matching_rows(file, G.contains(shapely.MultiPoint([(14, 10), (-179, -40), (0, 90)]))) == {0, 2}
+    assert matching_rows(file, G.contains(shapely.MultiPoint([(14, 10), (20, 10)]))) == set()
     # The area around the pole lies across the one degree of longitude that the window leaves out.
-    assert found(file, G.within((150.0, -90.0, 149.0, 90.0))) == {1, 3}
+    assert matching_rows(file, G.within((150.0, -90.0, 149.0, 90.0))) == {1, 3}

@@ -54,7 +54,7 @@ def check(data: bytes, question: Spatial, kept: set[int], unsure: frozenset[int]
         at += group.num_rows
 
 
-def near_each_other(random: np.random.Generator, count: int) -> tuple[list[Any], tuple[float, float]]:
+def nearby_rows(random: np.random.Generator, count: int) -> tuple[list[Any], tuple[float, float]]:
     """Rows in runs of one place, a null and an empty geometry among them, and one of the places."""
     places = [shapes.PLACES[number] for number in random.permutation(len(shapes.PLACES))]
     rows = [shapes.shape(random, places[number * len(places) // count]) for number in range(count)]
@@ -86,7 +86,7 @@ def valid(shape: Any) -> Any:
 )
 def test_pruning_is_sound_on_planar_columns(seed: int, crs: str | None, by_box: bool, relations: list[Any]) -> None:
     random = np.random.default_rng(seed)
-    rows, place = near_each_other(random, 24)
+    rows, place = nearby_rows(random, 24)
     rows = [row if row is None else valid(row) for row in rows]
     box = shapes.box(random, place)
     shape = areas(box) if by_box else valid(shapes.shape(random, place))
@@ -121,7 +121,7 @@ def test_empty_query_is_disjoint_from_every_row_and_equals_empty_geometries(edge
 def test_pruning_is_sound_on_geography_columns(seed: int) -> None:
     random = np.random.default_rng(seed)
     edges = ["spherical", ELLIPSOIDAL[seed // 2 % 4]][seed % 2]
-    rows, place = near_each_other(random, 18)
+    rows, place = nearby_rows(random, 18)
     by_box = seed % 3 == 0
     query = shapes.box(random, place) if by_box else shapes.shape(random, place)
     if not by_box and seed % 3 == 1:
@@ -144,7 +144,7 @@ def test_pruning_is_sound_on_geography_columns(seed: int) -> None:
 def test_pruning_by_distance_is_sound_on_the_globe(seed: int) -> None:
     random = np.random.default_rng(100 + seed)
     edges = ["spherical", "karney"][seed % 2]
-    rows, place = near_each_other(random, 16)
+    rows, place = nearby_rows(random, 16)
     query = [shapes.box(random, place), shapes.shape(random, place), shapely.Point(place)][seed % 3]
     shape, query_edges = (globe.box(*query), "parallel") if isinstance(query, tuple) else (query, edges)
     distances = {}

@@ -23,7 +23,7 @@ from reference.geometries import trees
 def moved(geometry: wkb.Geometry, transformer: pyproj.Transformer) -> wkb.Geometry:
     """By recursion, a coordinate at a time."""
 
-    def one(value: tuple[float, ...]) -> tuple[float, ...]:
+    def transform_point(value: tuple[float, ...]) -> tuple[float, ...]:
         if not all(map(math.isfinite, value[:2])):
             return value
         has_z = geometry.dims & 1 and math.isfinite(value[2])
@@ -31,9 +31,9 @@ def moved(geometry: wkb.Geometry, transformer: pyproj.Transformer) -> wkb.Geomet
         return (*transformer.transform(*value[:width]), *value[width:])
 
     if geometry.base in (wkb.POINT, wkb.LINE_STRING):
-        content = [one(value) for value in geometry.content]
+        content = [transform_point(value) for value in geometry.content]
     elif geometry.base == wkb.POLYGON:
-        content = [[one(value) for value in ring] for ring in geometry.content]
+        content = [[transform_point(value) for value in ring] for ring in geometry.content]
     else:
         content = [moved(child, transformer) for child in geometry.content]
     return wkb.Geometry(geometry.base, geometry.dims, content, geometry.little)

@@ -31,7 +31,7 @@ def written(table: pa.Table = TABLE, **options: object) -> bytes:
     return sink.getvalue()
 
 
-def ours(table: pa.Table = TABLE, **options: object) -> bytes:
+def build(table: pa.Table = TABLE, **options: object) -> bytes:
     sink = BytesIO()
     pqext.write_table(table, sink, row_group_rows=1500, **options)  # type: ignore[arg-type]
     return sink.getvalue()
@@ -47,7 +47,7 @@ def pages(found: Layout) -> dict[tuple[int | None, int | None], list[tuple[str, 
 
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
 def test_parts_of_both_footer_formats_are_contiguous(form: str) -> None:
-    data = ours(footer=form)
+    data = build(footer=form)
     found = layout(data)
     at = 0
     for part in found.parts:
@@ -61,7 +61,7 @@ def test_parts_of_both_footer_formats_are_contiguous(form: str) -> None:
     "data",
     [
         written(), written(write_page_index=True), written(data_page_version="2.0", use_dictionary=False),
-        ours(TABLE.slice(0, 0)), ours(), ours(footer="thrift+index", bloom_filters={"name": True}),
+        build(TABLE.slice(0, 0)), build(), build(footer="thrift+index", bloom_filters={"name": True}),
     ],
 )  # fmt: skip
 def test_parts_are_contiguous_and_match_pyarrow(data: bytes) -> None:
@@ -97,7 +97,7 @@ def test_page_headers_provide_the_facts_of_an_offset_index(monkeypatch: pytest.M
 
 
 def test_footer_parts_indexes_and_filters_are_named() -> None:
-    data = ours(footer="thrift+index", bloom_filters={"name": True})
+    data = build(footer="thrift+index", bloom_filters={"name": True})
     found = layout(data)
     names = {part.name for part in found.parts if part.kind == "footer"}
     assert {"schema", "row groups", "created by", "extension: jump table"} <= names
@@ -110,10 +110,10 @@ def test_footer_parts_indexes_and_filters_are_named() -> None:
 
 
 def test_checkpoints_between_row_groups_are_reported() -> None:
-    found = [part for part in layout(ours(checkpoint=1)).parts if part.kind == "checkpoint"]
+    found = [part for part in layout(build(checkpoint=1)).parts if part.kind == "checkpoint"]
     assert len(found) == 3
-    assert "other" not in {part.kind for part in layout(ours(checkpoint=2)).parts}
-    assert "checkpoints" in layout(ours(checkpoint=1)).to_html()
+    assert "other" not in {part.kind for part in layout(build(checkpoint=2)).parts}
+    assert "checkpoints" in layout(build(checkpoint=1)).to_html()
 
 
 @pytest.mark.parametrize("name", ["alltypes_tiny_pages", "alltypes_plain", "nested_structs.rust", "list_columns"])
@@ -129,7 +129,7 @@ def test_unreferenced_dictionaries_and_metadata_copies_are_reported(
 
 
 def test_second_copies_of_columns_are_reported() -> None:
-    found = layout(ours(second_encodings={"id": "delta_binary_packed"}))
+    found = layout(build(second_encodings={"id": "delta_binary_packed"}))
     assert "other" not in {part.kind for part in found.parts}
     assert [(part.row_group, part.column) for part in found.parts if part.kind == "second copy"] == [
         (0, 0), (1, 0), (2, 0)
@@ -148,7 +148,7 @@ def test_page_sizes_are_counted_by_powers_of_two() -> None:
 def test_possible_savings_are_reported() -> None:
     said = " ".join(layout(written(pa.concat_tables([TABLE] * 4), compression=None, use_dictionary=False)).savings)
     assert "stored without compression" in said
-    assert layout(ours(pa.table({"a": [1]}))).savings == ()
+    assert layout(build(pa.table({"a": [1]}))).savings == ()
 
 
 def test_large_files_are_inspected_by_a_sample_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,12 +170,12 @@ def test_large_files_are_inspected_by_a_sample_of_chunks(monkeypatch: pytest.Mon
 
 def test_encrypted_columns_are_reported_by_location_only() -> None:
     keys = pqext.encryption.FileEncryption(footer_key=b"0" * 16, column_keys={"name": b"1" * 16}, plaintext_footer=True)
-    data = ours(encryption=keys)
+    data = build(encryption=keys)
     found = layout(data)
     assert sum(part.length for part in found.parts) == len(data)
     assert [kind for kind, _, _ in pages(found)[0, 1]] == ["pages"]
     assert found.notes == ("Shown as a whole, because the key is missing: 3 encrypted column chunks",)
-    data = ours(encryption=pqext.encryption.FileEncryption(footer_key=b"0" * 16, column_keys={"name": b"1" * 16}))
+    data = build(encryption=pqext.encryption.FileEncryption(footer_key=b"0" * 16, column_keys={"name": b"1" * 16}))
     found = layout(data, decryption=pqext.encryption.FileDecryption(footer_key=b"0" * 16))
     assert sum(part.length for part in found.parts) == len(data)
     assert (0, 1) not in pages(found)
@@ -183,7 +183,7 @@ def test_encrypted_columns_are_reported_by_location_only() -> None:
     assert "encrypted footer" in {part.name for part in found.parts}
 
 
-@pytest.mark.parametrize("data", [written(TABLE.slice(0, 20)), ours(TABLE.slice(0, 20), footer="thrift+index")])
+@pytest.mark.parametrize("data", [written(TABLE.slice(0, 20)), build(TABLE.slice(0, 20), footer="thrift+index")])
 def test_corruption_is_reported_or_rejected(data: bytes) -> None:
     step = max(1, len(data) // share(1.0))
     for at in range(0, len(data), step):

@@ -39,7 +39,7 @@ def written(table: pa.Table = TABLE, **options: object) -> bytes:
     return sink.getvalue()
 
 
-def seen(folder: Path, page: str, look: str, width: int = 360, dark: bool = False) -> Any:
+def render(folder: Path, page: str, look: str, width: int = 360, dark: bool = False) -> Any:
     """The value of ``look``, JavaScript, in a frame of ``width`` pixels that shows ``page`` with all its details."""
     frame = f'<iframe srcdoc="{escape(page)}" style="width:{width}px;height:800px;border:0"></iframe>'
     (folder / "frame.html").write_text(f"<title></title>{frame}{_LOOK % look}", "utf-8")
@@ -171,7 +171,7 @@ def test_footer_format_is_reported(form: str, told: str) -> None:
 def test_page_renders_on_a_narrow_screen(tmp_path: Path, dark: bool) -> None:
     path = tmp_path / f"{'n' * 200}.parquet"
     path.write_bytes(written(TABLE.rename_columns(["i" * 300, "name"]), footer="thrift+index"))
-    wide, boxes, paper, height = seen(
+    wide, boxes, paper, height = render(
         tmp_path, layout(path).to_html(),
         "[document.documentElement.scrollWidth, [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth),"
         "style(document.body).backgroundColor, document.querySelector('svg').clientHeight]",
@@ -187,7 +187,7 @@ def test_page_renders_on_a_narrow_screen(tmp_path: Path, dark: bool) -> None:
 @pytest.mark.parametrize("width", [500, 800, 1200])
 def test_column_tables_do_not_scroll_or_break_encoding_names(tmp_path: Path, width: int) -> None:
     page = layout(written(TABLE.rename_columns(["i" * 300, "name"]), row_group_rows=1000)).to_html()
-    wide, heights = seen(
+    wide, heights = render(
         tmp_path, page,
         "[Math.max(...[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)),"
         "[...document.querySelectorAll('.many tr')].map(e => e.clientHeight)]",
@@ -210,12 +210,12 @@ def test_page_contains_no_script(tmp_path: Path) -> None:
     page = layout(written()).to_html()
     hurt = page.replace("</body>", "<script>document.title = 'hurt'</script></body>")
     assert hurt != page
-    assert seen(tmp_path, hurt, "document.title") == "file in memory: layout"
+    assert render(tmp_path, hurt, "document.title") == "file in memory: layout"
 
 
 @in_a_browser
 def test_focus_is_visible(tmp_path: Path) -> None:
-    outlines = seen(
+    outlines = render(
         tmp_path, layout(written()).to_html(),
         "[...document.querySelectorAll('summary,[tabindex]')].map(e => {e.focus();"
         "return [document.activeElement === e, style(e).outlineStyle, style(e).outlineWidth]})",

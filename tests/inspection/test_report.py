@@ -30,7 +30,7 @@ def written(table: pa.Table, **options: object) -> bytes:
     return sink.getvalue()
 
 
-def only(column: pa.Array, **options: object) -> Column:
+def single_column(column: pa.Array, **options: object) -> Column:
     (group,) = inspect(written(pa.table({"c": column}), **options)).row_groups
     return group.columns[0]
 
@@ -88,12 +88,12 @@ def test_times_beyond_the_calendar_are_displayed_as_numbers() -> None:
 
 
 def test_column_without_statistics_has_no_bounds() -> None:
-    column = only(pa.array([1, 2]), write_statistics=False)
+    column = single_column(pa.array([1, 2]), write_statistics=False)
     assert (column.minimum, column.maximum, column.null_count) == (None, None, None)
 
 
 def test_nan_bounds_are_not_displayed() -> None:
-    column = only(pa.array([float("nan")]))
+    column = single_column(pa.array([float("nan")]))
     assert (column.minimum, column.maximum) == (None, None)
 
 

@@ -187,11 +187,11 @@ def test_row_groups_missing_from_the_footer_are_not_recovered(dictionary: bool) 
     table = pa.table({"a": [row % 7 for row in range(400)], "b": [row % 5 for row in range(400)]})
     data = by_pqext(table, **{**PLAIN, "dictionary": dictionary, "row_group_rows": 100, "statistics": False})
 
-    def forgetful(metadata: FileMetaData) -> None:
+    def drop_row_groups(metadata: FileMetaData) -> None:
         metadata.row_groups, metadata.num_rows = list(metadata.row_groups)[:3], 300
 
     out = io.BytesIO()
-    rewrite_footer(io.BytesIO(data), forgetful, out)
+    rewrite_footer(io.BytesIO(data), drop_row_groups, out)
     for whole in (out.getvalue(), out.getvalue()[:-8]):
         report, found = recovered(whole)
         assert found == table.slice(0, 300), report
@@ -209,11 +209,11 @@ def test_row_groups_missing_from_the_footer_are_not_recovered(dictionary: bool) 
 def test_row_group_listed_twice_is_reported_and_recovered_twice() -> None:
     data = by_pqext(pa.table({"a": range(100)}), **PLAIN)
 
-    def doubled(metadata: FileMetaData) -> None:
+    def duplicate_row_groups(metadata: FileMetaData) -> None:
         metadata.row_groups, metadata.num_rows = [*metadata.row_groups, *metadata.row_groups], 2 * metadata.num_rows
 
     out = io.BytesIO()
-    rewrite_footer(io.BytesIO(data), doubled, out)
+    rewrite_footer(io.BytesIO(data), duplicate_row_groups, out)
     assert [(one.rule, one.row_group) for one in pqext.verify(out.getvalue()).faults] == [("layout.chunks-apart", 0)]
     assert pqext.read_table(out.getvalue(), on_corrupt="skip").num_rows == 200
     report, found = recovered(out.getvalue())

@@ -25,7 +25,7 @@ def _is_part(part: pa.Table, whole: pa.Table) -> bool:
     return all(any(row == other for other in rows) for row in part.to_pylist())
 
 
-def _place(part: pa.Table, drawn: DrawnFile) -> int | None:
+def _source_group(part: pa.Table, drawn: DrawnFile) -> int | None:
     """The original row group that these rows are, or are rows of."""
     equal = [index for index, one in enumerate(drawn.groups) if part.equals(one)]
     parts = [index for index, one in enumerate(drawn.groups) if part.num_rows < len(one) and _is_part(part, one)]
@@ -48,7 +48,7 @@ def test_recovered_rows_are_original_and_all_recoverable_rows_are_included(data:
         assert pqext.verify(made.getvalue()).ok
         found, at = pq.read_table(io.BytesIO(made.getvalue())).cast(drawn.schema), 0
         for group in report.row_groups:
-            place = _place(found.slice(at, group.rows), drawn)
+            place = _source_group(found.slice(at, group.rows), drawn)
             assert place not in rows or place is None
             rows[place] = rows.get(place, 0) + group.rows
             at += group.rows

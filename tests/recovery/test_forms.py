@@ -53,7 +53,7 @@ def test_many_number_pages_before_decimals_hide_no_physical_type(rows: int) -> N
     assert found == table, report
 
 
-def said(report: Recovery) -> tuple[str, ...]:
+def report_notes(report: Recovery) -> tuple[str, ...]:
     """The notes but for the one that a schema of one type may be too long or too short."""
     return tuple(note for note in report.notes if not note.startswith("all columns of the schema have the same type"))
 
@@ -70,7 +70,7 @@ def test_byte_orders_of_decimals_with_equal_width_are_distinguished(
         data = by_pyarrow(table, row_group_size=100, store_decimal_as_integer=as_integer)
         report, found = without_footer(data, schema=table.schema)
         assert found == table, report
-        assert bool(said(report)) is not as_integer
+        assert bool(report_notes(report)) is not as_integer
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ ROOT = b"\x15\x02\x19\x1c\x48\x01r\x15\x00\x00"
 """What a footer without columns begins with."""
 
 
-def many_trailers(groups: int, trailers: int) -> bytes:
+def repeated_trailers(groups: int, trailers: int) -> bytes:
     """One footer of many empty row groups, and many lengths behind it that lead to it."""
     count = bytes([groups & 0x7F | 0x80, groups >> 7 & 0x7F | 0x80, groups >> 14])
     data = b"PAR1" + ROOT + b"\x16\x00\x19\xfc" + count + b"\x19\x0c\x16\x00\x16\x00\x00" * groups + b"\x00"
@@ -54,14 +54,14 @@ def bombs(pages: int, size: int) -> bytes:
 
 
 @pytest.fixture
-def less_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+def reduced_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sixteenth of the steps that searches may take."""
     steps = [(module, "_STEPS") for module in (physical_types, assignment, mismatches)]
     for module, name in (*steps, (assignment, "_CHECK_STEPS")):
         monkeypatch.setattr(module, name, getattr(module, name) // FEWER)
 
 
-@pytest.mark.usefixtures("less_effort")
+@pytest.mark.usefixtures("reduced_effort")
 def test_search_that_takes_too_long_is_reported() -> None:
     report = pqext.recover(b"PAR1" + EIGHT_BYTES * 1200, io.BytesIO(), schema="a BIGINT NOT NULL, b BIGINT NOT NULL")
     assert "search for row groups takes too long; pass row_group_rows to shorten it" in str(report)
@@ -95,21 +95,21 @@ def recovered(data: bytes, seconds: float = SECONDS, **options: object) -> bytes
         b"\x15\x00\x15\xff\xff\xff\xff\x0f" * 15_000,
         b"PAR1" + b"\x19\x1c" * 50_000,
         random.Random(1).randbytes(250_000),
-        many_trailers(20_000, 30),
+        repeated_trailers(20_000, 30),
         b"PAR1" + (ROOT + b"\x16\x00\x19\x0c\x00") * 15_000,
         b"PAR1" + EIGHT_BYTES * 1_500,
     ],
     ids=range(16),
 )
 @pytest.mark.spec("recovery.bounded")
-@pytest.mark.usefixtures("less_effort")
+@pytest.mark.usefixtures("reduced_effort")
 def test_bytes_resembling_pages_and_footers_take_bounded_time(data: bytes) -> None:
     recovered(data, SECONDS / 4)
     recovered(data, SECONDS / 4, schema="id BIGINT, name STRING, price DOUBLE")
     recovered(data, SECONDS / 4, schema=pa.schema([("list", pa.list_(pa.int32()))]), drop_columns=True)
 
 
-def alike(count: int, kind: str) -> str:
+def same_type_ddl(count: int, kind: str) -> str:
     """DDL of many columns of one type."""
     return ", ".join(f"c{number} {kind}" for number in range(count))
 
@@ -118,17 +118,17 @@ def alike(count: int, kind: str) -> str:
     ("data", "schema"),
     [
         (b"PAR1" + DICTIONARY * 25_000, "c " + "STRUCT<a: " * 16 + "DECIMAL(9,2)" + ">" * 16),
-        (b"PAR1" + EIGHT_BYTES * 1_500, alike(50, "BIGINT NOT NULL")),
+        (b"PAR1" + EIGHT_BYTES * 1_500, same_type_ddl(50, "BIGINT NOT NULL")),
         (bombs(10, 1_000_000), "d DECIMAL(9,2)"),
         (b"PAR1" + EIGHT_BYTES, f"x STRUCT<{', '.join(f'c{number}: {INNER}' for number in range(1000))}>"),
-        (b"PAR1" + LISTS * 1_500, alike(200, "MAP<BIGINT, DECIMAL(18,2)>")),
+        (b"PAR1" + LISTS * 1_500, same_type_ddl(200, "MAP<BIGINT, DECIMAL(18,2)>")),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in [
                 (b"PAR1" + LISTS * 1_500, "c " + "ARRAY<" * 20 + "DECIMAL(18,2)" + ">" * 20),
-                (b"PAR1" + EIGHT_BYTES * 1_200, alike(1000, "DECIMAL(9,2)")),
-                (bombs(15, 8_000_000), alike(50, "DECIMAL(9,2)")),
-                (bombs(50, 1_000_000), alike(50, "MAP<BIGINT, DECIMAL(18,2)>")),
+                (b"PAR1" + EIGHT_BYTES * 1_200, same_type_ddl(1000, "DECIMAL(9,2)")),
+                (bombs(15, 8_000_000), same_type_ddl(50, "DECIMAL(9,2)")),
+                (bombs(50, 1_000_000), same_type_ddl(50, "MAP<BIGINT, DECIMAL(18,2)>")),
             ]
         ),
     ],
@@ -137,7 +137,7 @@ def alike(count: int, kind: str) -> str:
     ],
 )
 @pytest.mark.spec("recovery.bounded")
-@pytest.mark.usefixtures("less_effort")
+@pytest.mark.usefixtures("reduced_effort")
 def test_pages_matching_many_columns_and_types_take_bounded_time(data: bytes, schema: str) -> None:
     recovered(data, SECONDS / 4, schema=schema)
 
@@ -146,9 +146,9 @@ def test_pages_matching_many_columns_and_types_take_bounded_time(data: bytes, sc
 @pytest.mark.parametrize(
     ("data", "schema"),
     [
-        (b"PAR1" + EIGHT_BYTES * 20_000, alike(50, "BIGINT NOT NULL")),
-        (b"PAR1" + LISTS * 30_000, alike(1000, MAPS)),
-        (b"PAR1" + LISTS * 27_000, alike(3000, ARRAYS)),
+        (b"PAR1" + EIGHT_BYTES * 20_000, same_type_ddl(50, "BIGINT NOT NULL")),
+        (b"PAR1" + LISTS * 30_000, same_type_ddl(1000, MAPS)),
+        (b"PAR1" + LISTS * 27_000, same_type_ddl(3000, ARRAYS)),
     ],
     ids=["columns", "nested maps", "arrays"],
 )

@@ -25,7 +25,7 @@ def minus_rows(header: DataPageHeaderV2) -> None:
     header.num_rows = -1
 
 
-def less_rows(header: DataPageHeaderV2) -> None:
+def decrement_rows(header: DataPageHeaderV2) -> None:
     header.num_rows -= 1
 
 
@@ -37,11 +37,11 @@ def minus_nulls(header: DataPageHeaderV2) -> None:
     header.num_nulls = -2
 
 
-def less_nulls(header: DataPageHeaderV2) -> None:
+def decrement_nulls(header: DataPageHeaderV2) -> None:
     header.num_nulls -= 1
 
 
-CHANGES = [minus_rows, less_rows, more_rows, minus_nulls, less_nulls]
+CHANGES = [minus_rows, decrement_rows, more_rows, minus_nulls, decrement_nulls]
 
 
 @pytest.mark.parametrize(
@@ -118,11 +118,11 @@ def test_pages_without_null_counts_are_copied_and_found_without_footer(dictionar
     table = DOCUMENTS if beside else TABLE
     data = by_pyarrow(table, data_page_version="2.0", use_dictionary=dictionary)
 
-    def none(header: DataPageHeaderV2) -> None:
+    def clear_nulls(header: DataPageHeaderV2) -> None:
         header.num_nulls = -1
 
     for column in range(table.num_columns):
-        data = with_header(data, none, column)
+        data = with_header(data, clear_nulls, column)
     for report, found in (recovered(data), recovered(data[:-8]), without_footer(data, schema=table.schema)):
         assert found is not None, report
         assert found.to_pydict() == table.to_pydict()

@@ -146,7 +146,7 @@ def test_offsets_are_adjusted_for_bytes_missing_before_the_footer() -> None:
     assert found == rows(200, 100)
 
 
-def alike(statistics: bool) -> tuple[bytes, pa.Table]:
+def similar_chunks(statistics: bool) -> tuple[bytes, pa.Table]:
     """A file whose chunks all have one size and type, one of them below structs, and its table."""
     count = 400
     deep = pa.StructArray.from_arrays([pa.StructArray.from_arrays([pa.array(range(9000, 9000 + count))], ["d"])], ["s"])
@@ -162,7 +162,7 @@ def alike(statistics: bool) -> tuple[bytes, pa.Table]:
 @pytest.mark.parametrize("lost", [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2)], ids=str)
 @pytest.mark.spec("recovery.moved.apart")
 def test_similar_chunks_are_distinguished_by_their_statistics(lost: tuple[int, int]) -> None:
-    data, table = alike(statistics=True)
+    data, table = similar_chunks(statistics=True)
     start, stop = extent(data, *lost)
     report, found = recover(data[:start] + data[stop:])
     left = [group for group in range(4) if group != lost[0]]
@@ -174,7 +174,7 @@ def test_similar_chunks_are_distinguished_by_their_statistics(lost: tuple[int, i
 @pytest.mark.parametrize("lost", [(0, 0), (1, 0), (2, 1), (3, 1)], ids=str)
 @pytest.mark.spec("recovery.moved.apart")
 def test_indistinguishable_chunks_are_lost(lost: tuple[int, int]) -> None:
-    data, table = alike(statistics=False)
+    data, table = similar_chunks(statistics=False)
     start, stop = extent(data, *lost)
     _, found = recover(data[:start] + data[stop:])
     rows = set() if found is None else set(map(str, found.to_pylist()))

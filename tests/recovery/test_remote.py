@@ -87,12 +87,12 @@ def test_file_changed_during_recovery_is_reported(
     path.write_bytes(damaged)
     assess = pqext.recovery.run.assess
 
-    def meanwhile(*arguments: Any) -> Any:
+    def change_file(*arguments: Any) -> Any:
         with open(path, "ab") as file:
             file.write(b"?")
         return assess(*arguments)
 
-    monkeypatch.setattr("pqext.recovery.run.assess", meanwhile)
+    monkeypatch.setattr("pqext.recovery.run.assess", change_file)
     with pytest.raises(pqext.ChangedFileError):
         pqext.recover(path, tmp_path / "out.parquet")
     assert os.listdir(tmp_path) == ["in.parquet"]

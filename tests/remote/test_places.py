@@ -83,7 +83,7 @@ def test_file_is_equal_at_every_location(name: str, tmp_path: Path, s3: S3, memo
 @pytest.mark.spec("querying.uploads")
 @pytest.mark.parametrize("name", PLACES)
 def test_file_appears_only_when_complete(name: str, tmp_path: Path, s3: S3, memory: Any) -> None:
-    def seen() -> list[str]:
+    def visible_files() -> list[str]:
         local = [path.name for path in tmp_path.iterdir() if not path.name.startswith(".pqext-")]
         kept = [meta["path"] for part in KEPT.list() for meta in part]
         found = [*local, *s3.keys(), *memory.find("/"), *kept]
@@ -97,17 +97,17 @@ def test_file_appears_only_when_complete(name: str, tmp_path: Path, s3: S3, memo
             with suppress(ZeroDivisionError), pqext.ParquetWriter(place, TABLE.schema, **given) as writer:
                 writer.write_table(TABLE)
                 writer.end_row_group()
-                assert len(seen()) == there
+                assert len(visible_files()) == there
                 raise ZeroDivisionError
-            assert len(seen()) == there
+            assert len(visible_files()) == there
             forgotten = pqext.ParquetWriter(place, TABLE.schema, **given)
             forgotten.write_table(TABLE)
             del forgotten
-            assert len(seen()) == there
+            assert len(visible_files()) == there
             with pqext.ParquetWriter(place, TABLE.schema, **given) as writer:
                 writer.write_table(TABLE)
-                assert len(seen()) == there
-            assert len(seen()) == 1
+                assert len(visible_files()) == there
+            assert len(visible_files()) == 1
         assert pqext.read_table(place, **given).equals(TABLE)
 
 

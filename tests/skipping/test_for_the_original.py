@@ -18,7 +18,7 @@ from reference import skipping_store
 NAN = float("nan")
 
 
-def seen_by_the_original(folder: Path) -> list[tuple[str, Any]]:
+def original_cells(folder: Path) -> list[tuple[str, Any]]:
     """The names of the objects that the original knows, and the cells of the first index."""
     told = skipping_store.read(folder)
     first = next(iter(told.indexes))
@@ -36,13 +36,13 @@ def test_original_ignores_cells_it_would_misinterpret(tmp_path: Path) -> None:
     put(table / "few.parquet", name=["a"], n=[1])
     put(table / "many.parquet", name=["a", "b", "c"], n=[5, 6, 7])
     skipping.build(table, [skipping.ValueList("name", most=2), skipping.MinMax("n")], where)
-    assert seen_by_the_original(where) == [("few.parquet", ["a"])]
+    assert original_cells(where) == [("few.parquet", ["a"])]
     assert pqext.scan(table, filter=col("n") > 100, skipping=where).explain().count("skips by skipping store: 2") == 1
     skipping.compact(where)
-    assert seen_by_the_original(where) == [("few.parquet", ["a"])]
+    assert original_cells(where) == [("few.parquet", ["a"])]
     put(table / "other.parquet", n=[8])
     skipping.refresh(table, where)
-    assert seen_by_the_original(where) == [("few.parquet", ["a"])]
+    assert original_cells(where) == [("few.parquet", ["a"])]
     assert skipping.refresh(table, where).kept == 3
 
 
@@ -50,7 +50,7 @@ def test_original_ignores_cells_it_would_misinterpret(tmp_path: Path) -> None:
 def test_all_nan_objects_have_nan_at_both_ends_like_in_spark(tmp_path: Path) -> None:
     put(tmp_path / "table" / "a.parquet", f=[NAN, None])
     skipping.build(tmp_path / "table", [skipping.MinMax("f")], tmp_path / "store")
-    ((_, cell),) = seen_by_the_original(tmp_path / "store")
+    ((_, cell),) = original_cells(tmp_path / "store")
     assert [str(cell[end]) for end in ("min", "max")] == ["nan", "nan"]
 
 

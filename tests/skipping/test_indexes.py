@@ -37,7 +37,7 @@ def objects(*columns: Any, type: pa.DataType | None = None, writer: Any = by_pqe
     return [writer(pa.table({"c": pa.array(values, type)})) for values in columns]
 
 
-def left(index: Index, found: list[bytes], filter: Any, data: bool = True) -> list[int]:
+def remaining_objects(index: Index, found: list[bytes], filter: Any, data: bool = True) -> list[int]:
     """The objects that are looked at."""
     out = refused(filter, evidence_of([index], found, data), len(found))
     return [at for at in range(len(found)) if at not in out]
@@ -59,51 +59,51 @@ def left(index: Index, found: list[bytes], filter: Any, data: bool = True) -> li
     ],
 )
 def test_value_list_matches_its_values(filter: Any, kept: list[int]) -> None:
-    assert left(ValueList("c"), objects(["a", "b", None], ["c"], [None], type=pa.string()), filter) == kept
+    assert remaining_objects(ValueList("c"), objects(["a", "b", None], ["c"], [None], type=pa.string()), filter) == kept
 
 
 @pytest.mark.spec("skipping.valuelist")
 def test_oversized_value_list_is_unknown() -> None:
-    assert left(ValueList("c", most=2), objects([1, 2, 3], [1, 2]), C == 9) == [0]
+    assert remaining_objects(ValueList("c", most=2), objects([1, 2, 3], [1, 2]), C == 9) == [0]
 
 
 @pytest.mark.spec("skipping.bloom")
 def test_bloom_filter_excludes_absent_values() -> None:
     found = objects(["a", "b"], ["c"], type=pa.string())
-    assert left(BloomFilter("c", ndv=100), found, C == "a") == [0]
-    assert left(BloomFilter("c", ndv=100), found, C.isin(["c", "zz"])) == [1]
-    assert left(BloomFilter("c", ndv=100), found, C != "a") == [0, 1]
+    assert remaining_objects(BloomFilter("c", ndv=100), found, C == "a") == [0]
+    assert remaining_objects(BloomFilter("c", ndv=100), found, C.isin(["c", "zz"])) == [1]
+    assert remaining_objects(BloomFilter("c", ndv=100), found, C != "a") == [0, 1]
     numbers = objects([1, -5], [1 << 40])
-    assert left(BloomFilter("c", ndv=100), numbers, C == -5) == [0]
-    assert left(BloomFilter("c", ndv=100), numbers, C == 1 << 40) == [1]
-    assert left(BloomFilter("c", ndv=100), numbers, C == 1.5) == [0, 1]
+    assert remaining_objects(BloomFilter("c", ndv=100), numbers, C == -5) == [0]
+    assert remaining_objects(BloomFilter("c", ndv=100), numbers, C == 1 << 40) == [1]
+    assert remaining_objects(BloomFilter("c", ndv=100), numbers, C == 1.5) == [0, 1]
 
 
 @pytest.mark.spec("skipping.nulls")
 @pytest.mark.parametrize("data", [True, False])
 def test_null_counts_exclude_null_and_non_null_conditions(data: bool) -> None:
     found = objects([1, 2], [None, 1], [None, None], type=pa.int64())
-    assert left(NullCount("c"), found, C.is_null(), data) == [1, 2]
-    assert left(NullCount("c"), found, C.is_not_null(), data) == [0, 1]
-    assert left(NullCount("c"), found, C > 100, data) == [0, 1]
-    assert left(NullCount("c"), found, ~C.isin([1]), data) == [0, 1]
-    assert left(NullCount("c"), found, (C + 1).is_null(), data) == [0, 1, 2]  # which may overflow
+    assert remaining_objects(NullCount("c"), found, C.is_null(), data) == [1, 2]
+    assert remaining_objects(NullCount("c"), found, C.is_not_null(), data) == [0, 1]
+    assert remaining_objects(NullCount("c"), found, C > 100, data) == [0, 1]
+    assert remaining_objects(NullCount("c"), found, ~C.isin([1]), data) == [0, 1]
+    assert remaining_objects(NullCount("c"), found, (C + 1).is_null(), data) == [0, 1, 2]  # which may overflow
 
 
 @pytest.mark.spec("skipping.nulls")
 def test_nan_counts_exclude_conditions_that_only_nan_satisfies() -> None:
     found = objects([1.0, math.nan], [1.0, None], type=pa.float64())
-    assert left(NullCount("c"), found, math.nan == C) == [0]
-    assert left(NullCount("c"), found, C.isin([math.nan])) == [0]
-    assert left(NullCount("c"), found, C.isin([math.nan, 2.0])) == [0, 1]
-    assert left(NullCount("c"), found, C > 0) == [0, 1]
+    assert remaining_objects(NullCount("c"), found, math.nan == C) == [0]
+    assert remaining_objects(NullCount("c"), found, C.isin([math.nan])) == [0]
+    assert remaining_objects(NullCount("c"), found, C.isin([math.nan, 2.0])) == [0, 1]
+    assert remaining_objects(NullCount("c"), found, C > 0) == [0, 1]
 
 
 @pytest.mark.spec("skipping.count")
 def test_empty_object_is_never_read() -> None:
     found = objects([], [1], type=pa.int64())
-    assert left(RowCount("c"), found, C.is_null()) == [1]
-    assert left(RowCount("c"), found, C > 5, data=False) == [1]
+    assert remaining_objects(RowCount("c"), found, C.is_null()) == [1]
+    assert remaining_objects(RowCount("c"), found, C > 5, data=False) == [1]
 
 
 @pytest.mark.spec("skipping.prefix")
@@ -126,7 +126,7 @@ def test_empty_object_is_never_read() -> None:
 )
 def test_prefixes_are_text_ranges(filter: Any, kept: list[int]) -> None:
     found = objects(["abc", "ab"], ["zzz", "zzy"], ["é", "a"], [None], type=pa.string())
-    assert left(Prefix("c", 2), found, filter) == kept
+    assert remaining_objects(Prefix("c", 2), found, filter) == kept
 
 
 def points(*rows: list[tuple[float, float] | None], edges: Any = "planar") -> list[bytes]:
@@ -146,17 +146,17 @@ def points(*rows: list[tuple[float, float] | None], edges: Any = "planar") -> li
 @pytest.mark.parametrize("edges", ["planar", "spherical"])
 def test_boxes_exclude_distant_queries(data: bool, edges: str) -> None:
     found = points([(0, 0), (1, 1)], [(50, 50), None], [(179, 0), (-179, 1)], edges=edges)
-    assert left(Box("c"), found, C.intersects((-1, -1, 2, 2)), data) == [0]
-    assert left(Box("c"), found, C.within((49, 49, 51, 51)), data) == [1]
-    assert left(Box("c"), found, C.intersects((178, -1, -178, 2)), data) == [2]
-    assert left(Box("c"), found, C.disjoint((-1, -1, 2, 2)), data) == [0, 1, 2]
-    assert left(Box("c"), found, ~C.within((-1, -1, 2, 2)), data) == [0, 1, 2]
+    assert remaining_objects(Box("c"), found, C.intersects((-1, -1, 2, 2)), data) == [0]
+    assert remaining_objects(Box("c"), found, C.within((49, 49, 51, 51)), data) == [1]
+    assert remaining_objects(Box("c"), found, C.intersects((178, -1, -178, 2)), data) == [2]
+    assert remaining_objects(Box("c"), found, C.disjoint((-1, -1, 2, 2)), data) == [0, 1, 2]
+    assert remaining_objects(Box("c"), found, ~C.within((-1, -1, 2, 2)), data) == [0, 1, 2]
 
 
 @pytest.mark.spec("skipping.box")
 def test_objects_without_a_box_are_read() -> None:
     found = points([None], [(1, 1)])
-    assert left(Box("c"), found, C.intersects((5, 5, 6, 6))) == [0]
+    assert remaining_objects(Box("c"), found, C.intersects((5, 5, 6, 6))) == [0]
 
 
 def documents(*texts: list[str], shred: bool = True) -> list[bytes]:
@@ -177,12 +177,12 @@ N = C.variant("$.n", "int64")
 @pytest.mark.parametrize("shred", [True, False])
 def test_variant_values_have_their_own_indexes(shred: bool) -> None:
     found = documents(['{"n": 1}', '{"n": "7"}'], ['{"n": 9}', '{"m": 1}'], ["5"], shred=shred)
-    assert left(MinMax(N), found, N > 8) == [1]
-    assert left(ValueList(N), found, N == 7) == [0]
-    assert left(NullCount(N), found, N.is_null()) == [1, 2]
-    assert left(NullCount(N), found, C.variant("$.m", "int64") == 1) == [0, 1, 2]
-    assert left(MinMax(N), found, C.variant("$.n", "string") == "8") == [0, 1, 2]
-    assert left(MinMax(N), found, C.variant("$.m", "int64") > 8) == [0, 1, 2]
+    assert remaining_objects(MinMax(N), found, N > 8) == [1]
+    assert remaining_objects(ValueList(N), found, N == 7) == [0]
+    assert remaining_objects(NullCount(N), found, N.is_null()) == [1, 2]
+    assert remaining_objects(NullCount(N), found, C.variant("$.m", "int64") == 1) == [0, 1, 2]
+    assert remaining_objects(MinMax(N), found, C.variant("$.n", "string") == "8") == [0, 1, 2]
+    assert remaining_objects(MinMax(N), found, C.variant("$.m", "int64") > 8) == [0, 1, 2]
 
 
 @pytest.mark.spec("skipping.variant-paths")
@@ -190,30 +190,30 @@ def test_variant_values_have_their_own_indexes(shred: bool) -> None:
 def test_objects_are_excluded_by_missing_variant_paths(shred: bool) -> None:
     found = documents(['{"a": {"b": 1}}', "{}"], ['{"a": [{"b": 1}]}', '{"x": {"y": 1}}'], shred=shred)
     paths = VariantPaths("c")
-    assert left(paths, found, C.variant("$.a.b", "int64") == 1) == [0]
-    assert left(paths, found, C.variant("$.a", "string") == "1") == [0, 1]
-    assert left(paths, found, C.variant("$.a[0].b", "int64") == 1) == [0, 1]
-    assert left(paths, found, C.variant("$.x.y", "int64") > 0) == [1]
-    assert left(paths, found, ~C.variant("$.x.y", "int64").isin([5])) == [1]
-    assert left(paths, found, C.variant("$.x.y", "int64").is_null()) == [0, 1]
-    assert left(paths, found, C.variant("$.q", "int64") == 1) == []
+    assert remaining_objects(paths, found, C.variant("$.a.b", "int64") == 1) == [0]
+    assert remaining_objects(paths, found, C.variant("$.a", "string") == "1") == [0, 1]
+    assert remaining_objects(paths, found, C.variant("$.a[0].b", "int64") == 1) == [0, 1]
+    assert remaining_objects(paths, found, C.variant("$.x.y", "int64") > 0) == [1]
+    assert remaining_objects(paths, found, ~C.variant("$.x.y", "int64").isin([5])) == [1]
+    assert remaining_objects(paths, found, C.variant("$.x.y", "int64").is_null()) == [0, 1]
+    assert remaining_objects(paths, found, C.variant("$.q", "int64") == 1) == []
 
 
 @pytest.mark.spec("skipping.and")
 def test_one_operand_of_and_excludes_and_all_operands_of_or_must() -> None:
     found = objects([1], [5], [9])
     index = MinMax("c")
-    assert left(index, found, (C > 4) & (C < 8)) == [1]
-    assert left(index, found, (C < 4) | (C > 8)) == [0, 2]
-    assert left(index, found, (C < 4) | (col("d") > 8)) == [0, 1, 2]
-    assert left(index, found, (C < 4) & (col("d") > 8)) == [0]
-    assert left(index, found, ~((C < 4) | (C > 8))) == [1]
+    assert remaining_objects(index, found, (C > 4) & (C < 8)) == [1]
+    assert remaining_objects(index, found, (C < 4) | (C > 8)) == [0, 2]
+    assert remaining_objects(index, found, (C < 4) | (col("d") > 8)) == [0, 1, 2]
+    assert remaining_objects(index, found, (C < 4) & (col("d") > 8)) == [0]
+    assert remaining_objects(index, found, ~((C < 4) | (C > 8))) == [1]
 
 
 @pytest.mark.spec("skipping.unknown")
 def test_unknown_facts_exclude_no_object() -> None:
-    assert left(ValueList("c", most=1), objects([1, 2], [5]), C > 7) == [0]
-    assert left(MinMax("c"), objects([1.0], [5.0], writer=by_pyarrow), C > 7, data=False) == [0, 1]
+    assert remaining_objects(ValueList("c", most=1), objects([1, 2], [5]), C > 7) == [0]
+    assert remaining_objects(MinMax("c"), objects([1.0], [5.0], writer=by_pyarrow), C > 7, data=False) == [0, 1]
 
 
 @pytest.mark.spec("skipping.repeated")
@@ -229,9 +229,9 @@ def test_conflicting_facts_of_one_object_are_combined_cautiously() -> None:
 @pytest.mark.spec("skipping.footers")
 def test_footers_provide_extremes_only_if_nan_is_counted() -> None:
     found = objects([1.0, 2.0], [1.0, math.nan], writer=by_pyarrow)
-    assert left(MinMax("c"), found, C > 5, data=False) == [0, 1]
-    assert left(MinMax("c"), found, C > 5) == [1]
-    assert left(MinMax("c"), objects([1.0, 2.0], [1.0, math.nan]), C > 5, data=False) == [1]
+    assert remaining_objects(MinMax("c"), found, C > 5, data=False) == [0, 1]
+    assert remaining_objects(MinMax("c"), found, C > 5) == [1]
+    assert remaining_objects(MinMax("c"), objects([1.0, 2.0], [1.0, math.nan]), C > 5, data=False) == [1]
 
 
 @pytest.mark.spec("skipping.register")
@@ -259,7 +259,7 @@ def test_custom_index_types_are_supported() -> None:
             return pa.array([self.most], pa.int64())
 
     register_index(Longest)
-    assert left(Longest("c"), objects(["ab"], ["abcd"]), C == "xyz") == [1]
+    assert remaining_objects(Longest("c"), objects(["ab"], ["abcd"]), C == "xyz") == [1]
     with pytest.raises(ValueError, match="minmax"):
         register_index(type("Other", (Longest,), {"name": "minmax"}))
 
@@ -276,7 +276,7 @@ def test_footer_box_exceeded_by_page_boxes_is_not_used() -> None:
 
     pqext.rewrite_footer(whole.getvalue(), narrow, narrowed)
     assert pqext.read_table(narrowed.getvalue(), filter=C.intersects((20, -1, 30, 1))).num_rows == 11
-    assert left(Box("c"), [narrowed.getvalue()], C.intersects((20, -1, 30, 1))) == [0]
+    assert remaining_objects(Box("c"), [narrowed.getvalue()], C.intersects((20, -1, 30, 1))) == [0]
 
 
 @pytest.mark.parametrize(

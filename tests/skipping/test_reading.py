@@ -198,11 +198,11 @@ def test_remote_parts_are_read_concurrently(tmp_path: Path, monkeypatch: pytest.
         part(tmp_path / f"{at}.parquet", [None], "a")
     together, read = threading.Barrier(4, timeout=30), parts._read_part
 
-    def waiting(*arguments: Any, **keywords: Any) -> Any:
+    def wait_and_read(*arguments: Any, **keywords: Any) -> Any:
         together.wait()
         return read(*arguments, **keywords)
 
-    monkeypatch.setattr(parts, "_read_part", waiting)
+    monkeypatch.setattr(parts, "_read_part", wait_and_read)
     found = read_parts(part_files(locate("", LocalStore(tmp_path))))
     assert found.table.column("obj_name").to_pylist() == [f"{at}-0#1" for at in range(4)]
 

@@ -215,14 +215,14 @@ def test_corrupt_cell_excludes_only_like_the_reference(data: st.DataObject) -> N
 def test_cells_of_several_writers_are_queried_in_one_column() -> None:
     held, other = payload([5]), payload([6], 200)
 
-    def by(number: int, data: bytes, block: int) -> bytes:
+    def foreign_cell(number: int, data: bytes, block: int) -> bytes:
         """A cell of another writer, whose blocks have other sizes."""
         name = "org.apache.spark.util.sketch.BloomFilterImpl"
         head = write_object(OUTER, [Description(name, number, 3, ())], b"")[:-1]
         parts = [data[at : at + block] for at in range(0, len(data), block)]
         return head + b"".join(b"z" + struct.pack(">I", len(one)) + one for one in parts) + b"x"
 
-    cells = [by(at, one, 10_000 if at % 3 else 256 + at) for at in range(30) for one in (held, other)]
+    cells = [foreign_cell(at, one, 10_000 if at % 3 else 256 + at) for at in range(30) for one in (held, other)]
     cells += [wrap(held), wrap(other)]
     column = pa.chunked_array([cells[:7], [], cells[7:]], pa.large_binary())
     assert may_contain_any(column, [5]).tolist() == [True, False] * 31
@@ -278,10 +278,10 @@ def test_filters_are_queried_by_several_threads() -> None:
     cells = pa.array([build_bloom(pa.array([at]), 100, 0.001) for at in range(500)])
     found: list[list[int]] = [[] for _ in range(4)]
 
-    def ask(number: int) -> None:
+    def query_filters(number: int) -> None:
         found[number] = np.flatnonzero(may_contain_any(cells, [number])).tolist()
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    threads = [threading.Thread(target=query_filters, args=(number,)) for number in range(4)]
     for one in threads:
         one.start()
     for one in threads:

@@ -87,7 +87,7 @@ def read(
     return found
 
 
-def as_spark_has_it(table: pa.Table) -> list[tuple[str, list[Any]]]:
+def spark_values(table: pa.Table) -> list[tuple[str, list[Any]]]:
     """The values as they are, but integers of 64 unsigned bits as decimals, and durations as integers."""
     return [
         (field.name, [_in_spark(field.type, value) for value in found])
@@ -121,7 +121,7 @@ def test_spark_reads_arbitrary_tables_with_arbitrary_options(reader: Any, data: 
     choices = [
         data.draw(strategies.options(table.schema, encrypted=False, alp=False, brotli=False)) for _ in range(3)
     ]
-    check_values(reader, table, choices, [data.draw(st.booleans())], as_spark_has_it(table))
+    check_values(reader, table, choices, [data.draw(st.booleans())], spark_values(table))
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_spark_reads_arbitrary_encrypted_tables(reader: Any, java: ParquetJava, 
         | {"encryption": data.draw(strategies.encryptions(paths)), "page_version": 1}
         for _ in range(3)
     ]
-    check_values(reader, table, choices, [data.draw(st.booleans())], as_spark_has_it(table), **parquet_java.DECRYPTED)
+    check_values(reader, table, choices, [data.draw(st.booleans())], spark_values(table), **parquet_java.DECRYPTED)
 
 
 UNABLE = 'of the class "org.apache.spark.sql.execution.datasources.parquet.VectorizedReaderBase"'
@@ -200,7 +200,7 @@ def test_spark_loses_no_row_to_statistics_indexes_and_bloom_filters(reader: Any,
         found is None if value is None else found is not None and compare(found, value)
         for found in table[name].to_pylist()
     ]
-    expected = as_spark_has_it(table.filter(pa.array(kept, pa.bool_())))
+    expected = spark_values(table.filter(pa.array(kept, pa.bool_())))
     choices = [
         data.draw(strategies.options(table.schema, encrypted=False, alp=False, brotli=False)) for _ in range(3)
     ]

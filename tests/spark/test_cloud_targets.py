@@ -42,7 +42,7 @@ def azure(cloud: Cloud) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.fixture(params=[(Google, google), (Azure, azure)], ids=["gs", "abfss"])
-def place(request: Any) -> Iterator[Place]:
+def target_folder(request: Any) -> Iterator[Place]:
     kind, reached = request.param
     cloud = kind()
     with running(cloud):
@@ -73,8 +73,8 @@ def rows(url: str, options: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.spec("spark.store.unseen", "spark.store.overwrite")
-def test_files_are_invisible_until_the_commit_and_replaced_atomically(place: Place) -> None:
-    cloud, url, options = place
+def test_files_are_invisible_until_the_commit_and_replaced_atomically(target_folder: Place) -> None:
+    cloud, url, options = target_folder
     target = StoreTarget(url, options)
     files = staged(target, JOB, [1, 2])
     assert rows(url, options) == []
@@ -95,40 +95,42 @@ def test_files_are_invisible_until_the_commit_and_replaced_atomically(place: Pla
 
 
 @pytest.mark.spec("spark.store.steady")
-def test_job_that_commits_during_a_listing_is_read_completely(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, url, options = place
+def test_job_that_commits_during_a_listing_is_read_completely(
+    target_folder: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, url, options = target_folder
     target = StoreTarget(url, options)
     files = staged(target, JOB, [1]) + staged(target, JOB, [2], 1)
     complete, listed, done = Container.complete, Location.files, []
 
-    def once(self: Container, key: str, pending: Any) -> None:
+    def fail_once(self: Container, key: str, pending: Any) -> None:
         if done:
             raise KeyboardInterrupt
         done.append(key)
         complete(self, key, pending)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Container, "complete", once)
+        patch.setattr(Container, "complete", fail_once)
         with pytest.raises(KeyboardInterrupt):
             target.commit(files, overwrite=False)
     assert rows(url, options) == []
 
-    def late(self: Location) -> list[Location]:
+    def list_late(self: Location) -> list[Location]:
         found = listed(self)
         if done:
             done.clear()
             assert clean(url, storage_options=options).finished == (JOB,)
         return found
 
-    monkeypatch.setattr(Location, "files", late)
+    monkeypatch.setattr(Location, "files", list_late)
     assert rows(url, options) == [1, 2]
 
 
 @pytest.mark.spec("spark.store.decided")
 def test_job_killed_around_its_manifest_is_either_absent_or_committed(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    target_folder: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cloud, url, options = place
+    cloud, url, options = target_folder
 
     class Killed(BaseException):
         pass
@@ -152,8 +154,8 @@ def test_job_killed_around_its_manifest_is_either_absent_or_committed(
 
 
 @pytest.mark.spec("spark.store.together")
-def test_manifest_is_released_only_by_a_job_that_read_it(place: Place) -> None:
-    _, url, options = place
+def test_manifest_is_released_only_by_a_job_that_read_it(target_folder: Place) -> None:
+    _, url, options = target_folder
     container: Any = StoreTarget(url, options)._bucket
     first = container.claim("n", b"one")
     with pytest.raises(FileExistsError):
@@ -167,8 +169,8 @@ def test_manifest_is_released_only_by_a_job_that_read_it(place: Place) -> None:
 
 
 @pytest.mark.spec("spark.store.secrets")
-def test_errors_display_no_secret(place: Place) -> None:
-    cloud, url, options = place
+def test_errors_display_no_secret(target_folder: Place) -> None:
+    cloud, url, options = target_folder
     target = StoreTarget(url, options)
     cloud.faults += [Answer(403)] * 3
     with pytest.raises(PermissionError) as caught:

@@ -55,7 +55,7 @@ def rows(folder: Path) -> list[int]:
     return sorted(pqext.read_table(folder, columns=["x"])["x"].to_pylist())
 
 
-def rows_of_others(folder: Path) -> list[int]:
+def plain_rows(folder: Path) -> list[int]:
     """What a reader sees that knows no journal."""
     return sorted(pa.dataset.dataset(folder, format="parquet").to_table(columns=["x"])["x"].to_pylist())
 
@@ -90,16 +90,16 @@ def test_save_killed_at_any_step_is_committed_or_absent(base: Path, overwrite: b
         assert found in (before, after), name
         seen.setdefault(name[:8] if name.count("-") > 1 else name[:4], []).append(found)
         if (target / "_SUCCESS").exists():
-            assert rows_of_others(target) == found, name
+            assert plain_rows(target) == found, name
         if name.count("-") == 1:
             again = base.parent / "again"
             shutil.copytree(target, again)
             save(again, [20], overwrite=overwrite)
-            assert rows(again) == rows_of_others(again) == ([20] if overwrite else [*found, 20])
+            assert rows(again) == plain_rows(again) == ([20] if overwrite else [*found, 20])
             assert hidden(again) - {f"{commit.TEMPORARY}{JOB}"} == {"_SUCCESS", "_notes"}
             shutil.rmtree(again)
         clean(target, older_than=timedelta(0))
-        assert rows(target) == rows_of_others(target) == found, name
+        assert rows(target) == plain_rows(target) == found, name
         assert hidden(target) <= {"_SUCCESS", "_notes"}
     for how in ("kill", "exit"):
         first = seen[how].index(after)
@@ -122,7 +122,7 @@ def test_overwrite_removes_exactly_the_readable_files(tmp_path: Path) -> None:
     (tmp_path / ".a.parquet.crc").touch()
     assert rows(tmp_path) == [1, 1, 1, 1]
     save(tmp_path, [5], overwrite=True)
-    assert rows(tmp_path) == rows_of_others(tmp_path) == [5]
+    assert rows(tmp_path) == plain_rows(tmp_path) == [5]
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     (new,) = (name for name in left if name.startswith("part-"))
     assert left - {new} == {"_private/e.parquet", ".f.parquet", "k=1/_g.parquet", "_SUCCESS"}
@@ -161,7 +161,7 @@ def test_files_added_by_others_during_a_save_remain(base: Path) -> None:
     put(base / "part-from-spark.parquet", 7)
     assert rows(base) == [7, *NEW]
     assert clean(base).finished == (JOB,)
-    assert rows(base) == rows_of_others(base) == [7, *NEW]
+    assert rows(base) == plain_rows(base) == [7, *NEW]
     assert clean(base) == commit.Cleaned((), ())
 
 
@@ -178,33 +178,33 @@ def test_corrupt_journal_blocks_saves_and_loses_nothing(base: Path) -> None:
 def test_system_error_before_the_decision_changes_nothing(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(OSError, match="disk full") as caught:
         commit.commit(base, JOB, NAMES, overwrite=True)
     assert caught.value.__notes__ == [f"{base} is as it was before the save"]
-    assert rows(base) == rows_of_others(base) == OLD
+    assert rows(base) == plain_rows(base) == OLD
     assert (base / "_SUCCESS").exists()
 
 
 def test_system_error_after_the_decision_is_completed_later(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise PermissionError("not yours")
 
     with monkeypatch.context() as changed:
-        changed.setattr(commit, "_remove", refuse)
+        changed.setattr(commit, "_remove", fail)
         with pytest.raises(PermissionError, match="not yours") as caught:
             commit.commit(base, JOB, NAMES, overwrite=True)
         assert "the save is committed, and pqext reads its rows" in caught.value.__notes__[0]
         commit.abort(base, JOB)
         assert rows(base) == NEW
-    assert rows_of_others(base) == OLD + NEW
+    assert plain_rows(base) == OLD + NEW
     clean(base)
-    assert rows_of_others(base) == NEW
+    assert plain_rows(base) == NEW
 
 
 def test_file_missing_before_the_commit_aborts_it(base: Path) -> None:
@@ -248,11 +248,11 @@ def test_task_cannot_write_into_a_job_folder_being_removed(tmp_path: Path, monke
     (folder / "early.parquet").write_bytes(b"x")
     remove = shutil.rmtree
 
-    def beside_a_task(path: Path, ignore_errors: bool) -> None:
+    def remove_during_task(path: Path, ignore_errors: bool) -> None:
         with pytest.raises(FileNotFoundError):
             (folder / "late.parquet").write_bytes(b"x")
         remove(path, ignore_errors=ignore_errors)
 
-    monkeypatch.setattr(shutil, "rmtree", beside_a_task)
+    monkeypatch.setattr(shutil, "rmtree", remove_during_task)
     commit.abort(tmp_path / "table", JOB)
     assert not (tmp_path / "table").exists()

@@ -48,7 +48,7 @@ def shredded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return spark.read.schema(schema).parquet(str(path))
 
 
-def found(df: Any) -> tuple[list[int], int]:
+def matching_ids(df: Any) -> tuple[list[int], int]:
     """The ids of the rows, and how many rows Spark's own Parquet scan has read for them, by its metrics."""
     chosen = df.select("id")
     ids = sorted(row.id for row in chosen.collect())
@@ -72,7 +72,7 @@ def number(value: Any) -> float | None:
 
 def test_comparison_reads_leaf_and_residual_of_some_row_groups(shredded: Any) -> None:
     df = shredded.where(variant(shredded, "v").get("$.p.mag", "double") >= 15)
-    ids, scanned = found(df)
+    ids, scanned = matching_ids(df)
     assert ids == [row.id for row in df.orderBy("id").collect()] == expected(lambda m, _: m is not None and m >= 15)
     # Rows of 15 and more, and the two groups in which a residual is not JSON null.
     assert 0 < scanned <= 500 + 2 * GROUP
@@ -94,7 +94,7 @@ def test_comparison_reads_leaf_and_residual_of_some_row_groups(shredded: Any) ->
 )
 def test_compound_comparisons_share_one_guard(shredded: Any, build: Any, exact: Any, most: int) -> None:
     df = shredded.where(build(variant(shredded, "v").get("$.p.mag", "double")))
-    ids, scanned = found(df)
+    ids, scanned = matching_ids(df)
     assert ids == expected(exact)
     assert 0 < scanned <= most
 
@@ -116,7 +116,7 @@ NAME = col("v").variant("$.p.name", "string")
 )
 def test_expressions_match_conditions_on_a_data_frame(shredded: Any, expression: Any, exact: Any, most: int) -> None:
     df = where(shredded, expression)
-    ids, scanned = found(df)
+    ids, scanned = matching_ids(df)
     assert ids == expected(exact)
     assert 0 < scanned <= most
 

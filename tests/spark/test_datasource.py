@@ -233,11 +233,11 @@ def test_tasks_execute_the_driver_plan_and_fetch_its_pages(tmp_path: Path, monke
     (group,) = slices[0].tasks[0].row_groups
     assert group.rows == [range(20_000, 21_000)]
 
-    def refuse(*_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise AssertionError("a task plans")
 
-    monkeypatch.setattr(FilePlanner, "row_groups", refuse)
-    monkeypatch.setattr(FilePlanner, "__init__", refuse)
+    monkeypatch.setattr(FilePlanner, "row_groups", fail)
+    monkeypatch.setattr(FilePlanner, "__init__", fail)
     batches = [batch for part in slices for batch in reader.read(part)]
     assert pa.Table.from_batches(batches).to_pydict() == table.slice(20_100, 3).to_pydict()
     metrics = read_metrics(str(tmp_path / "metrics"))

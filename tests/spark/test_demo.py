@@ -75,7 +75,7 @@ def demo(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return Demo(folder, source, report, record)
 
 
-def in_the_box(feature: Feature) -> bool:
+def is_in_box(feature: Feature) -> bool:
     x, y = feature["geometry"]["coordinates"][:2]
     return (x >= FIJI.xmin or x <= FIJI.xmax) and FIJI.ymin <= y <= FIJI.ymax
 
@@ -85,7 +85,7 @@ def strong(feature: Feature) -> bool:
     return magnitude is not None and magnitude >= 5
 
 
-ORACLES = (in_the_box, strong, lambda feature: in_the_box(feature) and strong(feature))
+ORACLES = (is_in_box, strong, lambda feature: is_in_box(feature) and strong(feature))
 
 
 @pytest.mark.parametrize("number", range(3))

@@ -95,20 +95,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _shown(value: Any) -> Any:
+def _as_text(value: Any) -> Any:
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, bytes | bytearray):
         return bytes(value).hex()
     if isinstance(value, dict):
-        return {name: _shown(one) for name, one in value.items()}
-    return [_shown(one) for one in value] if isinstance(value, list | tuple) else str(value)
+        return {name: _as_text(one) for name, one in value.items()}
+    return [_as_text(one) for one in value] if isinstance(value, list | tuple) else str(value)
 
 
 def _spark_rows(df: Any) -> list[str]:
     plain = [f"to_json({name}) AS {name}" if name in ("v", "w") else f"`{name}`" for name in df.columns]
     rows = df.selectExpr(*plain).collect()
-    return sorted(str(_shown([*row.asDict(recursive=True).values()])) for row in rows)
+    return sorted(str(_as_text([*row.asDict(recursive=True).values()])) for row in rows)
 
 
 def _scanned(path: Path, columns: Any, condition: Any) -> list[str]:
@@ -121,7 +121,7 @@ def _scanned(path: Path, columns: Any, condition: Any) -> list[str]:
     for row in table.to_pylist(maps_as_pydicts="strict"):
         for name in ("ms", "wall"):
             row |= {name: row[name].replace(tzinfo=None)} if name in row else {}
-        rows.append(str(_shown([*row.values()])))
+        rows.append(str(_as_text([*row.values()])))
     return sorted(rows)
 
 
@@ -266,12 +266,12 @@ def test_each_obstacle_to_the_native_engine_is_named(spark: Any, folder: Path, t
     }.items():  # fmt: skip
         assert re.search(message, _refused(odd, [name])), name
     assert _engine(odd, ["ok"])[0] == "native"
-    assert "is in the files as well as in their folders" in _refused(_inside(tmp_path), ["a"])
+    assert "is in the files as well as in their folders" in _refused(_nested_folder(tmp_path), ["a"])
     odd.rename(tmp_path / "_odd.parquet")
     assert "a hidden file" in _refused(tmp_path / "_odd.parquet", ["ok"])
 
 
-def _inside(root: Path) -> Path:
+def _nested_folder(root: Path) -> Path:
     target = root / "inside" / "a=1" / "file.parquet"
     target.parent.mkdir(parents=True)
     pqext.write_table(pa.table({"a": [1], "b": [2]}), target)

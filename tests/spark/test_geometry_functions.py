@@ -80,7 +80,7 @@ def test_functions_accept_a_column_in_every_representation(frame: Any, wkb: pa.A
     found = frame.select(*(column.alias(name) for name, column in columns.items())).toArrow().to_pydict()
     missing = [text is None for text in WKT]
 
-    def answers(values: Any) -> list[Any]:
+    def with_nulls(values: Any) -> list[Any]:
         return [None if gone else value for gone, value in zip(missing, np.asarray(values).tolist(), strict=True)]
 
     simple = ~shapely.is_empty(shapes) & (shapely.get_type_id(shapes) == 0)
@@ -91,12 +91,12 @@ def test_functions_accept_a_column_in_every_representation(frame: Any, wkb: pa.A
         "m": number([shapely.get_m(s) if ok else None for s, ok in zip(shapes, simple, strict=True)]),
         "xmin": bounds.field("xmin").to_pylist(), "ymax": bounds.field("ymax").to_pylist(),
         "type": [None if s is None else f"ST_{s.geom_type}" for s in shapes],
-        "npoints": answers(shapely.get_num_coordinates(shapes)), "empty": answers(shapely.is_empty(shapes)),
-        "valid": answers(shapely.is_valid(shapes)), "area": number(shapely.area(shapes)),
+        "npoints": with_nulls(shapely.get_num_coordinates(shapes)), "empty": with_nulls(shapely.is_empty(shapes)),
+        "valid": with_nulls(shapely.is_valid(shapes)), "area": number(shapely.area(shapes)),
         "length": number(shapely.length(shapes)), "wkt": geo.to_wkt(wkb).to_pylist(),
         "json": geo.to_geojson(wkb).to_pylist(), "wkb": wkb.to_pylist(),
         "within": geo.within(wkb, PLACE).to_pylist(),
-        "near": geo.dwithin(wkb, PLACE, 2.5).to_pylist(), "meets": answers(shapely.intersects(shapes, shapes)),
+        "near": geo.dwithin(wkb, PLACE, 2.5).to_pylist(), "meets": with_nulls(shapely.intersects(shapes, shapes)),
         "away": number(shapely.distance(shapes, shapes)),
         "azimuth": [
             math.atan2(2 - s.x, 1 - s.y) % (2 * math.pi) if ok else None for s, ok in zip(shapes, simple, strict=True)

@@ -190,11 +190,11 @@ def test_side_is_collected_by_one_job_unless_large_or_uneven(
     again: list[Any] = []
     collect = Whole.collect
 
-    def of(df: Any) -> Whole:
+    def collect_once(df: Any) -> Whole:
         again.append(df)
         return collect(df)
 
-    monkeypatch.setattr(Whole, "collect", of)
+    monkeypatch.setattr(Whole, "collect", collect_once)
     for df, most, is_again in ((even, 40_000 * 8, False), (even, 40_000 * 8 - 1, False), (uneven, 50_000, True)):
         again.clear()
         found, size = Whole.within(df, most)

@@ -40,7 +40,7 @@ def as_text(frame: Any) -> Any:
     return frame.orderBy("id").selectExpr(*columns).collect()
 
 
-def note_of(path: str) -> Any:
+def spark_metadata(path: str) -> Any:
     """Spark's note of the schema in the file of a folder."""
     (file,) = Path(path).glob("*.parquet")
     return json.loads(pq.read_metadata(file).metadata[KEY.encode()])
@@ -100,7 +100,7 @@ def test_month_intervals_are_written_like_in_spark(
     assert again.schema["ym"].metadata == {"comment": "how long"}
     assert as_text(again) == as_text(months[1]) == as_text(read(spark, path))
     noted, expected_note = (
-        {field["name"]: field["type"] for field in note_of(one)["fields"]} for one in (path, months[0])
+        {field["name"]: field["type"] for field in spark_metadata(one)["fields"]} for one in (path, months[0])
     )
     assert {name: noted[name] for name in ("ym", "id")} == {name: expected_note[name] for name in ("ym", "id")}
     (file,), (theirs,) = Path(path).glob("*.parquet"), Path(months[0]).glob("*.parquet")
@@ -123,7 +123,7 @@ def test_void_columns_round_trip_like_in_spark(spark: Any, tmp_path: Path) -> No
     for path in (ours, source):
         assert spark.read.parquet(path).schema == expected.schema
         assert spark.read.parquet(path).orderBy("id").collect() == expected.orderBy("id").collect()
-        assert note_of(path) == note_of(theirs)
+        assert spark_metadata(path) == spark_metadata(theirs)
     for path in (ours, theirs):
         assert read(spark, path).schema == expected.schema
         assert read(spark, path).orderBy("id").collect() == expected.orderBy("id").collect()

@@ -29,7 +29,7 @@ def save(target: Path, rows: dict[str, list[Any]], overwrite: bool = False, **op
     sink.commit([sink.write(iter([batch.slice(at, 2) for at in range(0, len(batch), 2)]))])
 
 
-def found(target: Path) -> dict[int, Any]:
+def saved_rows(target: Path) -> dict[int, Any]:
     table = pqext.read_table(target)
     return dict(zip(table["n"].to_pylist(), table["k"].to_pylist(), strict=True))
 
@@ -42,11 +42,11 @@ def test_dynamic_overwrite_replaces_the_written_partitions(tmp_path: Path) -> No
     pq.write_table(pa.table({"n": [9]}), tmp_path / "k=a%20b" / "deeper" / "x.parquet")
     dynamic = {"partition_by": '["k"]', "partitionOverwriteMode": "DYNAMIC"}
     save(tmp_path, {"k": ["a b", "c"], "n": [5, 6]}, True, **dynamic)
-    assert found(tmp_path) == {5: "a b", 6: "c", 2: "b", 4: "b", 3: None}
+    assert saved_rows(tmp_path) == {5: "a b", 6: "c", 2: "b", 4: "b", 3: None}
     save(tmp_path, {"k": [], "n": []}, True, **dynamic)
-    assert len(found(tmp_path)) == 5
+    assert len(saved_rows(tmp_path)) == 5
     save(tmp_path, {"k": ["z"], "n": [7]}, True, partition_by="k")
-    assert found(tmp_path) == {7: "z"}
+    assert saved_rows(tmp_path) == {7: "z"}
 
 
 def test_killed_partitioned_save_is_visible_and_completed(
@@ -61,15 +61,15 @@ def test_killed_partitioned_save_is_visible_and_completed(
         changed.setattr(commit, "_finish", killed)
         with pytest.raises(KeyboardInterrupt):
             save(tmp_path, {"k": ["a", "c"], "n": [3, 4]}, True, partition_by="k", partition_overwrite="dynamic")
-    assert found(tmp_path) == {3: "a", 2: "b", 4: "c"}
+    assert saved_rows(tmp_path) == {3: "a", 2: "b", 4: "c"}
     (decided,) = tmp_path.glob(f"{COMMIT}*")
     for pattern, count in (("k=a/*", 1), ("*/*.parquet", 3), ("**/*.parquet", 3), ("k=[bc]", 2), ("*.parquet", 0)):
         assert len(files_below(str(tmp_path), pattern.split("/"))) == count, pattern
     (moved,) = (decided / "k=a").iterdir()
     moved.rename(tmp_path / "k=a" / moved.name)
-    assert found(tmp_path) == {3: "a", 2: "b", 4: "c"}
+    assert saved_rows(tmp_path) == {3: "a", 2: "b", 4: "c"}
     commit.clean(tmp_path)
-    assert found(tmp_path) == {3: "a", 2: "b", 4: "c"}
+    assert saved_rows(tmp_path) == {3: "a", 2: "b", 4: "c"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_SUCCESS", "k=a", "k=b", "k=c"]
     assert (tmp_path / "k=c").is_dir()
 
@@ -92,11 +92,11 @@ def test_dynamic_overwrite_of_the_session_is_atomic_when_killed(
         with pytest.raises(KeyboardInterrupt):
             save(tmp_path, {"k": ["a", "c"], "n": [3, 4]}, True, partition_by="k")
     before, after = {1: "a", 2: "b"}, {3: "a", 2: "b", 4: "c"}
-    assert found(tmp_path) == (before if step == "_write" else after)
+    assert saved_rows(tmp_path) == (before if step == "_write" else after)
     commit.clean(tmp_path)
-    assert found(tmp_path) == (before if step == "_write" else after)
+    assert saved_rows(tmp_path) == (before if step == "_write" else after)
     save(tmp_path, {"k": ["a"], "n": [5]}, True, partition_by="k")
-    assert found(tmp_path) == ({5: "a", 2: "b"} if step == "_write" else {5: "a", 2: "b", 4: "c"})
+    assert saved_rows(tmp_path) == ({5: "a", 2: "b"} if step == "_write" else {5: "a", 2: "b", 4: "c"})
 
 
 def test_rows_per_file_follow_the_spark_option(tmp_path: Path) -> None:

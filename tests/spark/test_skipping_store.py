@@ -41,7 +41,7 @@ def stored(filter: Any, jvm: Any) -> bytes:
     return bytes(out.toByteArray())
 
 
-def drawn() -> tuple[list[Any], list[Any]]:
+def random_values() -> tuple[list[Any], list[Any]]:
     """Values to insert, and others."""
     chance = random.Random(4)
     longs = [chance.randrange(-(1 << 63), 1 << 63) for _ in range(60)] + [0, -1, 1, (1 << 63) - 1, -(1 << 63)]
@@ -62,7 +62,7 @@ def has(filter: Any, value: Any) -> bool:
 @pytest.mark.parametrize("seed", [None, 0, 7, -3])
 def test_spark_filters_match_spark(spark: Any, seed: int | None) -> None:
     jvm = spark._jvm
-    sketch, held = jvm.org.apache.spark.util.sketch, drawn()[0]
+    sketch, held = jvm.org.apache.spark.util.sketch, random_values()[0]
     made = sketch.BloomFilter.create(200, 0.05)
     if seed is not None:
         versions = jvm.java.lang.Class.forName(SKETCH + "BloomFilter$Version").getEnumConstants()
@@ -73,14 +73,14 @@ def test_spark_filters_match_spark(spark: Any, seed: int | None) -> None:
     for value in held:
         put(made, value)
     cell = pa.array([wrap(stored(made, jvm))])
-    for value in [*held, *drawn()[1]]:
+    for value in [*held, *random_values()[1]]:
         asked = value.encode() if isinstance(value, str) else value
         assert may_contain_any(cell, [asked]).tolist() == [has(made, value)]
 
 
 @pytest.mark.spec("store.bloom.v1", "store.bloom.hash", "store.bloom.payload", "store.bloom.size")
 def test_spark_reads_our_filters_like_its_own(spark: Any) -> None:
-    jvm, held = spark._jvm, drawn()[0]
+    jvm, held = spark._jvm, random_values()[0]
     sketch = jvm.org.apache.spark.util.sketch
     values = pa.array([one for one in held if isinstance(one, int)]), pa.array([x for x in held if isinstance(x, str)])
     for expected, fpp in ((200, 0.05), (100_000, 0.01), (7, 0.5), (3, 0.0001), (1_000_000, 0.001)):
@@ -95,7 +95,7 @@ def test_spark_reads_our_filters_like_its_own(spark: Any) -> None:
         jvm.java.io.ByteArrayInputStream(bytearray(unwrap(build_bloom(values[1], 200, 0.05)) or b""))
     )
     assert all(has(read, one) for one in values[1].to_pylist())
-    assert sum(has(read, one) for one in drawn()[1]) < 10
+    assert sum(has(read, one) for one in random_values()[1]) < 10
 
 
 @pytest.mark.spec("store.cell.java", "store.bloomfilter")

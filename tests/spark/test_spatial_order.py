@@ -25,7 +25,7 @@ def points() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return rng.uniform(-180, 180, ROWS), rng.uniform(-90, 90, ROWS)
 
 
-def inside() -> int:
+def rows_in_box() -> int:
     x, y = points()
     return int(((x >= BOX[0]) & (x <= BOX[2]) & (y >= BOX[1]) & (y <= BOX[3])).sum())
 
@@ -48,7 +48,7 @@ def test_task_orders_its_rows_up_to_the_bytes_of_a_row_group(
     plan = explain_read(str(tmp_path), bbox=BOX)
     assert plan.row_groups_total >= ROWS / 50
     assert 0 < plan.row_groups <= share * plan.row_groups_total
-    assert pqext.read_table(tmp_path, filter=pqext.col("g").intersects(BOX)).num_rows == inside()
+    assert pqext.read_table(tmp_path, filter=pqext.col("g").intersects(BOX)).num_rows == rows_in_box()
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_rows_distributed_along_the_curve_leave_most_files_unread(spark: Any, tm
         path = str(tmp_path / name)
         dealt.write.format("pqext").options(**options).mode("append").save(path)
         metrics = str(tmp_path / f"metrics-{name}")
-        assert read(spark, path, bbox=BOX, metrics_path=metrics).count() == inside()
+        assert read(spark, path, bbox=BOX, metrics_path=metrics).count() == rows_in_box()
         assert len(list(Path(path).glob("*.parquet"))) == 4
         read_groups[name] = read_metrics(metrics).row_groups
     assert read_groups["along"] < read_groups["apart"] <= 0.3 * ROWS / 50

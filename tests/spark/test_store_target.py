@@ -224,7 +224,7 @@ def test_overwrite_with_a_lost_manifest_response_preserves_its_files(
     first, second = staged(one, JOB, [1, 2]), staged(two, OTHER, [3])
     put, waiting = multipart.Bucket.put, [other_appends]
 
-    def lost(self: Any, key: str, data: bytes, **how: Any) -> str:
+    def put_and_fail(self: Any, key: str, data: bytes, **how: Any) -> str:
         told = put(self, key, data, **how)
         if how.get("new") and waiting:
             if waiting.pop():
@@ -232,7 +232,7 @@ def test_overwrite_with_a_lost_manifest_response_preserves_its_files(
             raise FileExistsError("what a request that is made again is told")
         return told
 
-    monkeypatch.setattr(multipart.Bucket, "put", lost)
+    monkeypatch.setattr(multipart.Bucket, "put", put_and_fail)
     one.commit(first, overwrite=True)
     assert rows(options) == ([1, 2, 3] if other_appends else [1, 2])
 
@@ -245,12 +245,12 @@ def test_overwrite_replaces_files_committed_during_its_listing(
     first, second = staged(one, JOB, [1, 2]), staged(two, OTHER, [3])
     put, waiting = multipart.Bucket.put, [lambda: one.commit(first, overwrite=True)]
 
-    def late(self: Any, key: str, data: bytes, **how: Any) -> str:
+    def put_late(self: Any, key: str, data: bytes, **how: Any) -> str:
         if how.get("new") and OTHER.encode() in data and waiting:
             waiting.pop()()
         return put(self, key, data, **how)
 
-    monkeypatch.setattr(multipart.Bucket, "put", late)
+    monkeypatch.setattr(multipart.Bucket, "put", put_late)
     two.commit(second, overwrite=True)
     assert rows(options) == [3]
     assert f"data/out/{NOTE}" not in two._bucket.keys("")
@@ -473,13 +473,13 @@ def test_part_rejected_by_the_store_fails_its_attempt_and_leaves_no_file(
 
 @pytest.mark.spec("spark.store.secrets", "spark.store.partitions")
 def test_data_frames_are_saved_into_a_bucket_in_every_mode(spark: Any, server: S3, options: dict[str, Any]) -> None:
-    def found() -> list[tuple[int, int]]:
+    def stored_rows() -> list[tuple[int, int]]:
         table = pqext.read_table(URL, storage_options=options)
         return sorted(zip(table["x"].to_pylist(), table["k"].to_pylist(), strict=True))
 
     frame = spark.createDataFrame([(1, 0), (2, 1)], "x LONG, k LONG").coalesce(1)
     saved = write(frame, "s3a://bucket/data/out", partition_by="k", storage_options=options)
-    assert (saved.rows, saved.path, found()) == (2, URL, [(1, 0), (2, 1)])
+    assert (saved.rows, saved.path, stored_rows()) == (2, URL, [(1, 0), (2, 1)])
     settings = {"access.key": KEY, "secret.key": SECRET, "endpoint": server.url, "endpoint.region": "us-east-1"}
     for name, value in settings.items():
         spark.conf.set(f"spark.hadoop.fs.s3a.{name}", value)
@@ -494,7 +494,7 @@ def test_data_frames_are_saved_into_a_bucket_in_every_mode(spark: Any, server: S
     replaced = spark.createDataFrame([(7, 1)], "x LONG, k LONG").coalesce(1)
     given = {"storage_options": json.dumps(options), "partition_by": "k", "partitionOverwriteMode": "dynamic"}
     replaced.write.format("pqext").options(**given).mode("overwrite").save(URL)
-    assert found() == [(1, 0), (7, 1)]
+    assert stored_rows() == [(1, 0), (7, 1)]
     with pytest.raises(PySparkException, match="nothing was written") as refused:
         write(replaced.selectExpr("x AS y", "k"), URL, "append", partition_by="k", storage_options=options)
     plans = spark._jsparkSession.sharedState().statusStore().executionsList()

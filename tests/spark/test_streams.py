@@ -198,7 +198,7 @@ def test_manifest_of_another_run_voids_that_of_a_store(s3: S3, monkeypatch: pyte
 def test_remains_of_a_dead_run_are_cleaned(target: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     storage = json.loads(target.get("storage_options", "null"))
 
-    def left() -> tuple[str, ...]:
+    def cleaned_files() -> tuple[str, ...]:
         return clean(target["path"], older_than=timedelta(-1), storage_options=storage).removed
 
     run(target, 0, [1], "b")
@@ -206,9 +206,9 @@ def test_remains_of_a_dead_run_are_cleaned(target: dict[str, str], monkeypatch: 
     sink = StreamSink(target, SCHEMA, False)
     sink.write(iter([pa.record_batch({"x": [2]})]))
     assert rows(target) == [1]
-    assert left() == ("a" * 32,)
+    assert cleaned_files() == ("a" * 32,)
     sink.abort([sink.write(iter([pa.record_batch({"x": [2]})])), None], 1)
-    assert left() == ()
+    assert cleaned_files() == ()
 
 
 def test_invalid_stream_options_are_rejected(tmp_path: Path) -> None:
@@ -244,20 +244,20 @@ def test_streams_copy_json_to_a_folder_and_then_to_a_store(spark: Any, s3: S3, t
         query.awaitTermination()
         assert query.exception() is None
 
-    def found() -> list[int]:
+    def stored_numbers() -> list[int]:
         return sorted(pqext.read_table(str(folder), columns=["n"])["n"].to_pylist())
 
     add("a.json", range(5))
     add("b.json", range(5, 10))
     ingest()
-    assert found() == [*range(10)]
+    assert stored_numbers() == [*range(10)]
     commits = sorted((tmp_path / "one" / "commits").glob("[0-9]*"))
     assert [path.name for path in commits] == ["0", "1"]
     commits[1].unlink()  # as if Spark had died before it noted that the batch was committed
     (tmp_path / "one" / "commits" / ".1.crc").unlink(missing_ok=True)
     add("c.json", range(10, 12))
     ingest()
-    assert found() == [*range(12)]
+    assert stored_numbers() == [*range(12)]
     given = json.dumps(s3.options)
     files = spark.readStream.format("pqext").option("columns", "n").load(str(folder))
     query = (

@@ -95,21 +95,21 @@ PATHS = ("t", "n", "d", "s", "mixed")
 PLAIN = {"t": ("timestamp_ntz", "date", "string"), "n": ("timestamp", "date"), "d": ("timestamp",), "s": ("timestamp",)}
 
 
-def asked() -> dict[str, Any]:
+def pqext_casts() -> dict[str, Any]:
     """Each cast as pqext has it, by name."""
     within = {f"v.{path} {type}": col("v").variant(f"$.{path}", type) for path in PATHS for type in TYPES}
     plain = {f"{name} {type}": col(name).cast(type) for name, types in PLAIN.items() for type in types}
     return within | plain
 
 
-def asked_of_spark() -> dict[str, Any]:
+def spark_casts() -> dict[str, Any]:
     """Each cast as Spark has it, by the same names."""
     within = {f"v.{path} {type}": F.try_variant_get("v", f"$.{path}", type) for path in PATHS for type in TYPES}
     plain = {f"{name} {type}": F.col(name).try_cast(type) for name, types in PLAIN.items() for type in types}
     return within | plain
 
 
-def answers(table: pa.Table) -> dict[str, list[Any]]:
+def table_values(table: pa.Table) -> dict[str, list[Any]]:
     return {name: table.column(name).to_pylist() for name in table.column_names}
 
 
@@ -121,9 +121,9 @@ def oracle(spark: Any, path: Path) -> dict[str, list[Any]]:
     key = spark.conf.get("spark.sql.session.timeZone"), path
     if key not in _known:
         ours = {"json": P.to_json("v"), "udf": P.try_variant_get("v", "$.mixed", "string")}
-        columns = asked_of_spark() | {"to_json": F.to_json("v")} | ours
+        columns = spark_casts() | {"to_json": F.to_json("v")} | ours
         rows = read(spark, str(path)).select("id", *(column.alias(name) for name, column in columns.items()))
-        _known[key] = answers(rows.orderBy("id").toArrow())
+        _known[key] = table_values(rows.orderBy("id").toArrow())
     return _known[key]
 
 
@@ -132,9 +132,9 @@ def oracle(spark: Any, path: Path) -> dict[str, list[Any]]:
 def test_selected_casts_match_spark_in_every_zone(spark: Any, zone: str, folder: Path, name: str) -> None:
     path = folder / f"{name}.parquet"
     expected = oracle(spark, path)
-    columns = ["id", *(value.alias(key) for key, value in asked().items())]
-    found = answers(read(spark, str(path), columns).toArrow())
-    local = answers(pqext.read_table(str(path), columns, timezone=NAMES.get(zone, zone)))
+    columns = ["id", *(value.alias(key) for key, value in pqext_casts().items())]
+    found = table_values(read(spark, str(path), columns).toArrow())
+    local = table_values(pqext.read_table(str(path), columns, timezone=NAMES.get(zone, zone)))
     assert expected["json"] == expected["to_json"]
     assert expected["udf"] == expected["v.mixed string"]
     for key in found:
@@ -173,7 +173,7 @@ def of_spark(literal: Any) -> Any:
 
 @pytest.mark.spec("casts.timezone")
 def test_conditions_lose_no_row_in_any_zone(spark: Any, zone: str, folder: Path) -> None:
-    path, values, casts = folder / "shredded.parquet", oracle(spark, folder / "shredded.parquet"), asked()
+    path, values, casts = folder / "shredded.parquet", oracle(spark, folder / "shredded.parquet"), pqext_casts()
     skipped = 0
     for key, operator, literal in (conditions := bounds()):
         # Values of Spark, compared here: Spark's optimizer moves casts to the literal, as if clocks never went back.
@@ -189,9 +189,9 @@ def test_conditions_lose_no_row_in_any_zone(spark: Any, zone: str, folder: Path)
 def test_all_code_paths_of_a_condition_agree_in_every_zone(spark: Any, zone: str, folder: Path) -> None:
     path = str(folder / "shredded.parquet")
     for key, literal in (("v.mixed timestamp", datetime(2024, 3, 10, 7, tzinfo=UTC)), ("v.t date", date(2024, 11, 2))):
-        condition = asked()[key] >= literal
+        condition = pqext_casts()[key] >= literal
         rows = read(spark, path)
-        exact = asked_of_spark()[key] >= of_spark(literal)
+        exact = spark_casts()[key] >= of_spark(literal)
         frames = [
             rows.where(exact), where(rows, condition), where(rows.select("*"), condition),
             read(spark, path, where=condition), read(spark, path, where=condition, engine="native"),

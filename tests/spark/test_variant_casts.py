@@ -92,7 +92,7 @@ def texts(array: pa.Array) -> list[str]:
     return list(map(repr, array.to_pylist()))
 
 
-def ours(type: str) -> pa.Array:
+def pqext_result(type: str) -> pa.Array:
     """The result of ``try_variant_get``'s counterpart, in the Arrow type that Spark has for it."""
     result = variant.get(ARRAY, "$", type)
     wanted = exchange_type(parse_type(type))
@@ -114,7 +114,7 @@ def test_try_variant_get_matches_spark(frame: Any) -> None:
     differing = {
         (key, type)
         for type in TYPES
-        for key, mine, theirs in zip(KEYS, texts(ours(type)), texts(column(found, type)), strict=True)
+        for key, mine, theirs in zip(KEYS, texts(pqext_result(type)), texts(column(found, type)), strict=True)
         if mine != theirs
     }
     if SPARK_4_1:  # where no timestamp has a time of day, and one in text keeps its digits whatever the precision
@@ -156,7 +156,7 @@ def test_variant_get_fails_like_in_spark(frame: Any) -> None:
     ]
     found = frame.select("id", *columns).orderBy("id").toArrow()
     for type, rows in passing.items():
-        mine, theirs = texts(ours(type)), texts(column(found, type))
+        mine, theirs = texts(pqext_result(type)), texts(column(found, type))
         for i in rows:
             assert mine[i] == theirs[i] or (KEYS[i], type) in DIFFERENT | BY_VERSION
     for number, (type, rows) in list(enumerate(passing.items()))[::3]:

@@ -47,7 +47,7 @@ def frame(spark: Any) -> Any:
     return df.join(shredded, "id").orderBy("id")
 
 
-def asked(column: str) -> dict[str, Any]:
+def function_calls(column: str) -> dict[str, Any]:
     """Every function of one column, as text or a plain value."""
     changes = {
         "set": P.variant_set(column, "$.z", {"deep": [1]}),
@@ -73,7 +73,7 @@ def asked(column: str) -> dict[str, Any]:
 
 @pytest.mark.spec("spark.functions.forms", "spark.functions.equal")
 def test_functions_match_the_array_functions_for_every_column_representation(frame: Any) -> None:
-    columns = {f"{form}_{name}": column for form in ("pair", "v", "s") for name, column in asked(form).items()}
+    columns = {f"{form}_{name}": column for form in ("pair", "v", "s") for name, column in function_calls(form).items()}
     found = frame.select(*(column.alias(name) for name, column in columns.items())).toArrow().to_pydict()
     array = of_all_types()
     canonical = variant.canonical(array)

@@ -52,7 +52,7 @@ def cases(folder: Path) -> Iterator[Case]:
         pqext.write_table(
             table, path, row_group_rows=ROW_GROUP_ROWS, compression=codec, page_bytes=2048, bloom_filters={"text": True}
         )
-        yield Case(f"{codec}: all columns", partial(whole, path), plain(table))
+        yield Case(f"{codec}: all columns", partial(read_table, path), plain(table))
         yield Case(f"{codec}: written", partial(written, table, codec), plain(table))
     path = folder / "zstd.parquet"
     conditions = {
@@ -70,7 +70,7 @@ def cases(folder: Path) -> Iterator[Case]:
     }
     for name, (condition, mask) in conditions.items():
         expected = plain(table.filter(mask))
-        yield Case(f"filter by {name}", partial(whole, path, condition=condition), expected)
+        yield Case(f"filter by {name}", partial(read_table, path, condition=condition), expected)
         yield Case(f"batches by {name}", partial(batches, path, condition), expected["id"].to_pylist())
         yield Case(f"count by {name}", partial(counted, path, condition), expected.num_rows)
         shared = pqext.scan(path, ["id", "text"], condition, threads=4)
@@ -91,7 +91,7 @@ def cases(folder: Path) -> Iterator[Case]:
     )
 
 
-def whole(path: Path, threads: int, condition: Any = None) -> pa.Table:
+def read_table(path: Path, threads: int, condition: Any = None) -> pa.Table:
     return plain(pqext.read_table(path, filter=condition, threads=threads))
 
 

@@ -71,7 +71,7 @@ def cases(folder: Path) -> Iterator[Case]:
         ("$.at", "timestamp"),
         ("$.deep", "variant"),
     ):
-        yield Case(f"get {path} as {kind}", partial(gotten, parsed, path, kind))
+        yield Case(f"get {path} as {kind}", partial(get_values, parsed, path, kind))
     names = [None if row is None else row.get("user", {}).get("name") for row in wanted]
     yield Case("get names", lambda _: variant.get(parsed, "$.user.name", "string").to_pylist(), names)
     schema = variant.infer_schema(parsed)
@@ -93,7 +93,7 @@ def loaded(array: Any) -> list[Any]:
     return [None if text is None else json.loads(text) for text in variant.to_json(array).to_pylist()]
 
 
-def gotten(array: Any, path: str, kind: str, _: int) -> Any:
+def get_values(array: Any, path: str, kind: str, _: int) -> Any:
     found = variant.get(array, path, kind)
     return variant.to_json(found) if kind == "variant" else found
 
@@ -103,7 +103,7 @@ def of_files(folder: Path, parsed: Any, wanted: list[Any]) -> Iterator[Case]:
     for name, keywords in (("plain", {}), ("shredded", {"shredding": {"v": "infer"}})):
         path = folder / f"variant {name}.parquet"
         pqext.write_table(table, path, row_group_rows=ROW_GROUP_ROWS, **keywords)
-        yield Case(f"{name} file", partial(whole, path), wanted)
+        yield Case(f"{name} file", partial(read_variants, path), wanted)
         for text, test in (
             ("user 7", lambda row: row.get("user", {}).get("name") == "user 7"),
             ("user 499", lambda row: row.get("user", {}).get("name") == "user 499"),
@@ -118,7 +118,7 @@ def of_files(folder: Path, parsed: Any, wanted: list[Any]) -> Iterator[Case]:
         yield Case(f"{name} file written", partial(written, folder, table, keywords), wanted)
 
 
-def whole(path: Path, threads: int) -> list[Any]:
+def read_variants(path: Path, threads: int) -> list[Any]:
     return loaded(pqext.read_table(path, ["v"], threads=threads)["v"])
 
 

@@ -125,7 +125,7 @@ def with_statistics(file: bytes, *told: GeospatialStatistics | None) -> bytes:
     return sink.getvalue()
 
 
-def told(types: list[int] | None, *box: float, **dimensions: float) -> GeospatialStatistics:
+def box_statistics(types: list[int] | None, *box: float, **dimensions: float) -> GeospatialStatistics:
     xmin, xmax, ymin, ymax = box
     bbox = BoundingBox(xmin=xmin, xmax=xmax, ymin=ymin, ymax=ymax, **dimensions)
     return GeospatialStatistics(bbox=bbox, geospatial_types=types)
@@ -141,13 +141,13 @@ def told(types: list[int] | None, *box: float, **dimensions: float) -> Geospatia
 )  # fmt: skip
 def test_box_out_of_geographic_range_is_invalid_for_geography(box: tuple[float, ...], expected: Any) -> None:
     file = written(column([shapely.Point(1, 1)], edges="spherical"))
-    assert corners(with_statistics(file, told([1], *box))) == expected
+    assert corners(with_statistics(file, box_statistics([1], *box))) == expected
 
 
 @pytest.mark.spec("metrics.footer")
 def test_row_group_without_a_box_leaves_the_file_without_a_box() -> None:
     file = written(column(wkt("POINT (1 2)", "POINT (3 4)", None)), row_group_rows=1)
-    box, other = told([1], 1, 1, 2, 2), told([1], 3, 3, 4, 4)
+    box, other = box_statistics([1], 1, 1, 2, 2), box_statistics([1], 3, 3, 4, 4)
     assert corners(with_statistics(file, box, other, None)) == ((1, 2), (3, 4))  # nulls need no box
     assert corners(with_statistics(file, box, None, None)) is None
     assert corners(with_statistics(file, box, GeospatialStatistics(geospatial_types=[1]), None)) is None
@@ -156,11 +156,11 @@ def test_row_group_without_a_box_leaves_the_file_without_a_box() -> None:
 @pytest.mark.spec("metrics.footer")
 def test_row_group_with_possible_z_but_no_range_omits_z() -> None:
     file = written(column(wkt("POINT Z (1 2 3)", "POINT Z (3 4 5)")), row_group_rows=1)
-    box = told([1001], 1, 1, 2, 2, zmin=3, zmax=3)
-    assert corners(with_statistics(file, box, told([1], 3, 3, 4, 4))) == ((1, 2, 3), (3, 4, 3))
-    assert corners(with_statistics(file, box, told([1001], 3, 3, 4, 4))) == ((1, 2), (3, 4))
-    assert corners(with_statistics(file, box, told(None, 3, 3, 4, 4))) == ((1, 2), (3, 4))
-    assert corners(with_statistics(file, box, told([1001], 3, 3, 4, 4, zmin=9, zmax=5))) == ((1, 2), (3, 4))
+    box = box_statistics([1001], 1, 1, 2, 2, zmin=3, zmax=3)
+    assert corners(with_statistics(file, box, box_statistics([1], 3, 3, 4, 4))) == ((1, 2, 3), (3, 4, 3))
+    assert corners(with_statistics(file, box, box_statistics([1001], 3, 3, 4, 4))) == ((1, 2), (3, 4))
+    assert corners(with_statistics(file, box, box_statistics(None, 3, 3, 4, 4))) == ((1, 2), (3, 4))
+    assert corners(with_statistics(file, box, box_statistics([1001], 3, 3, 4, 4, zmin=9, zmax=5))) == ((1, 2), (3, 4))
 
 
 def test_invalid_geometries_are_errors_that_name_file_column_and_row(tmp_path: Path) -> None:

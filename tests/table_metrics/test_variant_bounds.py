@@ -193,7 +193,7 @@ DOCUMENTS = st.fixed_dictionaries(
 )
 
 
-def at(document: Any, path: str) -> list[Any]:
+def values_at(document: Any, path: str) -> list[Any]:
     """The value at a normalised path of plain names, in a list of its own, empty where there is none."""
     for name in re.findall(r"\['(\w+)'\]", path):
         if not isinstance(document, dict) or name not in document:
@@ -212,7 +212,7 @@ def test_bounds_contain_every_value_at_their_path(
     low, high = bounds(column(*documents), exact, shredding=shredding, row_group_rows=row_group_rows)
     assert not (low or high) or shredded or exact
     for path in low.keys() | high.keys():
-        values = [value for one in documents for value in at(one, path) if value is not None]
+        values = [value for one in documents for value in values_at(one, path) if value is not None]
         kinds = {type(value) for value in values}
         assert values
         assert len(kinds - {int, float}) + bool(kinds & {int, float}) == 1

@@ -47,7 +47,7 @@ def column(value: bytes, metadata: bytes = NAMES) -> pa.ChunkedArray:
     return pa.chunked_array(rows)
 
 
-def inside(value: bytes) -> bytes:
+def in_object(value: bytes) -> bytes:
     return reference.object_of([(0, value)])
 
 
@@ -63,10 +63,10 @@ BROKEN = [
     (b"\x02\x02\x00\x00\x00\x01\x02\x00\x00", NAMES, "variant.object.unique"),
     (b"\x02\x02\x00\x01\x00\x00\x01\x00", NAMES, "variant.container.extent"),
     (b"\x03\x01\x00\x02\x00\x00", NAMES, "variant.container.extent"),
-    (inside(prim("string", "x" * 70)[:-1]), NAMES, "variant.value.layout"),
-    (inside(b"\x05\xff"), NAMES, "variant.utf8"),
-    (inside(b"\x20\x27" + bytes(4)), NAMES, "variant.decimal.scale"),
-    (inside(b"\0"), b"\x01\x01\x00\x01\xff", "variant.utf8"),
+    (in_object(prim("string", "x" * 70)[:-1]), NAMES, "variant.value.layout"),
+    (in_object(b"\x05\xff"), NAMES, "variant.utf8"),
+    (in_object(b"\x20\x27" + bytes(4)), NAMES, "variant.decimal.scale"),
+    (in_object(b"\0"), b"\x01\x01\x00\x01\xff", "variant.utf8"),
 ]
 
 
@@ -85,7 +85,7 @@ def test_violated_rule_is_named_with_its_row(value: bytes, metadata: bytes, rule
 def test_reported_byte_is_that_of_the_invalid_value() -> None:
     for use in ("to_python", "canonical", "set", "patch", "value"):
         with pytest.raises(VariantError) as caught:
-            USES[use](column(inside(b"\x05\xff")))
+            USES[use](column(in_object(b"\x05\xff")))
         assert caught.value.offset == 5, use
 
 
@@ -98,7 +98,7 @@ def test_unordered_fields_are_rejected(use: str) -> None:
 @pytest.mark.parametrize("use", USES)
 def test_types_added_later_are_not_supported(use: str) -> None:
     with pytest.raises(UnsupportedError, match="added later"):
-        USES[use](column(inside(b"\xfc")))
+        USES[use](column(in_object(b"\xfc")))
 
 
 @pytest.mark.parametrize("use", USES)

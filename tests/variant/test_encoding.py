@@ -51,7 +51,7 @@ def tagged(given: Variant) -> reference.Value:
     return built[0][0]
 
 
-def same(a: reference.Value, b: reference.Value) -> bool:
+def equal(a: reference.Value, b: reference.Value) -> bool:
     """Equality that tells NaN and -0.0 apart and does not look at the order of fields."""
     return repr(ordered(a)) == repr(ordered(b))
 
@@ -86,8 +86,8 @@ def test_every_type_and_layout_matches_the_reference(
     value: reference.Value, layout: reference.Layout
 ) -> None:
     metadata, data = reference.encode(value, layout)
-    assert same(reference.decode(metadata, data), value)
-    assert same(tagged(Variant(data, metadata)), value)
+    assert equal(reference.decode(metadata, data), value)
+    assert equal(tagged(Variant(data, metadata)), value)
 
 
 @pytest.mark.spec("variant.primitive.uuid")
@@ -118,7 +118,7 @@ def test_dates_and_times_count_from_1970_and_midnight() -> None:
 def test_published_values_are_read_as_documented(name: str) -> None:
     metadata, data = ((FOLDER / f"{name}.{part}").read_bytes() for part in ("metadata", "value"))
     given = Variant(data, metadata)
-    assert same(tagged(given), reference.decode(metadata, data))
+    assert equal(tagged(given), reference.decode(metadata, data))
     # The published dictionary ends with a comma after its last entry.
     expected = json.loads(
         (FOLDER / "data_dictionary.json").read_text("utf-8").rstrip().removesuffix("}").rstrip(",\n") + "}"

@@ -31,7 +31,7 @@ def column(value: bytes, metadata: bytes = NAMES) -> pa.ChunkedArray:
     return pa.chunked_array(rows)
 
 
-def inside(value: bytes) -> bytes:
+def in_object(value: bytes) -> bytes:
     """The value as field ``a`` of an object; it starts at byte 5."""
     return reference.object_of([(0, value)])
 
@@ -47,10 +47,10 @@ def inside(value: bytes) -> bytes:
         (GOOD[:2], NAMES, "variant.value.layout", 0),
         (b"\x02\x01\x09\x00\x02\x0c\x01", reference.encode_metadata(["b", "a"]), "variant.object.field-id", 0),
         (b"\x02\x01\x00\x09\x02\x0c\x01", NAMES, "variant.container.offsets", 0),
-        (inside(prim("string", "x" * 70)[:-1]), NAMES, "variant.value.layout", 5),
-        (inside(b"\x05\xff"), NAMES, "variant.utf8", 5),
-        (inside(b"\x20\x27" + bytes(4)), NAMES, "variant.decimal.scale", 5),
-        (inside(prim("time", 86_400_000_000)), NAMES, "variant.time.range", 5),
+        (in_object(prim("string", "x" * 70)[:-1]), NAMES, "variant.value.layout", 5),
+        (in_object(b"\x05\xff"), NAMES, "variant.utf8", 5),
+        (in_object(b"\x20\x27" + bytes(4)), NAMES, "variant.decimal.scale", 5),
+        (in_object(prim("time", 86_400_000_000)), NAMES, "variant.time.range", 5),
     ],
 )
 @pytest.mark.parametrize("type", ["string", "struct<a: string>", "map<string, string>"])

@@ -49,7 +49,7 @@ _ArrowArray._fields_ = [
 ]  # fmt: skip
 
 
-def lying(array: pa.Array, path: tuple[int, ...], length: int) -> pa.Array:
+def with_false_length(array: pa.Array, path: tuple[int, ...], length: int) -> pa.Array:
     """``array`` as the C interface gives it when its child at ``path`` says that it is of another length."""
     exported, schema = _ArrowArray(), ctypes.create_string_buffer(256)
     array._export_to_c(ctypes.addressof(exported), ctypes.addressof(schema))
@@ -84,7 +84,7 @@ def test_short_children_are_rejected(
     reader: str, array: pa.StructArray, path: tuple[int, ...], length: int
 ) -> None:
     for cut in (0, 4):
-        broken = lying(array, path, length)[cut:]
+        broken = with_false_length(array, path, length)[cut:]
         if reader == "unshred" and array.type == variant.variant_type():
             continue  # which looks at nothing
         with pytest.raises((ValueError, VariantError)):

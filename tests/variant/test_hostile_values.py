@@ -55,7 +55,7 @@ class _Longer:
         return self.length
 
 
-def laughs(depth: int) -> bytes:
+def nested_arrays(depth: int) -> bytes:
     """Arrays of two elements that are the same bytes, within each other: 2 to the ``depth`` values."""
     value = b"\0"
     for _ in range(depth):
@@ -74,7 +74,7 @@ HUGE = b"\xff\xff\xff\xff"
 HOSTILE: dict[str, tuple[str, int | None, bytes, bytes]] = {
     "10,000 arrays": ("variant.depth", None, EMPTY, nested(10_000)),
     "10,000 objects": ("variant.depth", None, AB, nested(10_000, of_objects=True)),
-    "elements that share their bytes": ("variant.container.extent", None, EMPTY, laughs(60)),
+    "elements that share their bytes": ("variant.container.extent", None, EMPTY, nested_arrays(60)),
     "fields that share their bytes": ("variant.container.extent", None, AB, laughing_objects(60)),
     "metadata offsets that descend": ("variant.metadata.offsets", 4, b"\x01\x02\0\x02\x01ab", b"\0"),
     "a metadata of 4,294,967,295 strings": ("variant.metadata.layout", 0, b"\xc1" + HUGE + bytes(8), b"\0"),
@@ -131,22 +131,22 @@ READERS: dict[str, Callable[[pa.StructArray], Any]] = {
         f"shred {schema}": lambda array, schema=schema: variant.unshred(variant.shred(array, schema))
         for schema in ("BIGINT", "a STRING", "ARRAY<INT>", "a ARRAY<STRUCT<b: INT>>")
     },
-    "unshred": lambda array: variant.unshred(beside(array, "z INT", {"z": {}})),
-    "to_json of shredded": lambda array: variant.to_json(beside(array, "z INT", {"z": {"typed_value": 1}})),
-    "to_python": lambda array: one(array).to_python(),
-    "hash": lambda array: hash(one(array)),
-    "==": lambda array: one(array) == one(array),
-    "repr": lambda array: repr(one(array)),
-    "path": lambda array: one(array).get("$.a[0].b"),
+    "unshred": lambda array: variant.unshred(next_to_object(array, "z INT", {"z": {}})),
+    "to_json of shredded": lambda array: variant.to_json(next_to_object(array, "z INT", {"z": {"typed_value": 1}})),
+    "to_python": lambda array: first_value(array).to_python(),
+    "hash": lambda array: hash(first_value(array)),
+    "==": lambda array: first_value(array) == first_value(array),
+    "repr": lambda array: repr(first_value(array)),
+    "path": lambda array: first_value(array).get("$.a[0].b"),
 }
 
 
-def one(array: pa.StructArray) -> Variant:
+def first_value(array: pa.StructArray) -> Variant:
     row = array[0].as_py()
     return Variant(row["value"], row["metadata"])
 
 
-def beside(array: pa.StructArray, schema: str, typed: Any) -> pa.StructArray:
+def next_to_object(array: pa.StructArray, schema: str, typed: Any) -> pa.StructArray:
     """The value as a residual beside a shredded object."""
     row = array[0].as_py()
     return pa.array([{**row, "typed_value": typed}], storage_struct(shredding_schema(schema)))
@@ -157,12 +157,12 @@ def test_every_reader_takes_bounded_time(reader: str) -> None:
     for name, (_, _, metadata, value) in HOSTILE.items():
         array = column(metadata, value)
         started = time.process_time()
-        refusal = refused(READERS[reader], array)
+        refusal = rejection(READERS[reader], array)
         assert time.process_time() - started < 2 * SLOWER, name
         assert refusal is None or isinstance(refusal, LimitError) or refusal.rule, name
 
 
-def refused(read: Callable[[pa.StructArray], Any], array: pa.StructArray) -> VariantError | LimitError | None:
+def rejection(read: Callable[[pa.StructArray], Any], array: pa.StructArray) -> VariantError | LimitError | None:
     try:
         read(array)
     except (VariantError, LimitError) as error:
@@ -178,7 +178,7 @@ def test_array_of_sixteen_million_elements_is_supported() -> None:
     started = time.process_time()
     assert variant.validate(array) is None
     assert variant.get(array, f"$[{count - 1}]", pa.string()).null_count == 1
-    assert len(one(array)) == count
+    assert len(first_value(array)) == count
     assert time.process_time() - started < 5 * SLOWER
     lying = b"\x1f" + (count + 1).to_bytes(4, "little") + offsets + bytes(count)
     fault = variant.validate(column(EMPTY, lying))

@@ -18,7 +18,7 @@ SCHEMAS = [None, "a INT", "ARRAY<ARRAY<INT>>", "DECIMAL(38,10)"]
 LONG = 1_000_000
 
 
-def refused(text: str | bytes, **options: Any) -> list[VariantError]:
+def parse_errors(text: str | bytes, **options: Any) -> list[VariantError]:
     """The errors of every way to parse the text, as the second row of a column and the second line of a file."""
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     errors = []
@@ -63,13 +63,13 @@ def refused(text: str | bytes, **options: Any) -> list[VariantError]:
     ],
 )
 def test_hostile_text_is_rejected_with_row_byte_and_reason(text: str | bytes, offset: int, reason: str) -> None:
-    for error in refused(text):
+    for error in parse_errors(text):
         assert error.offset == offset
         assert reason in str(error)
 
 
 def test_depth_and_length_limits_are_exact() -> None:
-    for error in refused("[" * 10_000, max_depth=9_999) + refused('"' + "x" * 2000 + '"', max_bytes=2001):
+    for error in parse_errors("[" * 10_000, max_depth=9_999) + parse_errors('"' + "x" * 2000 + '"', max_bytes=2001):
         assert isinstance(error, VariantLimitError)
     assert variant.parse_json(pa.array(['"' + "x" * 2000 + '"']), max_bytes=2002).null_count == 0
 

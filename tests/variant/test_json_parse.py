@@ -26,12 +26,12 @@ def rows(array: pa.Array) -> list[reference.Value | None]:
     return [None if row is None else reference.decode(row["metadata"], row["value"]) for row in array.to_pylist()]
 
 
-def same(a: Any, b: Any) -> bool:
+def equal(a: Any, b: Any) -> bool:
     """Equality of decoded values that tells -0.0 from 0.0 and does not look at the order of fields."""
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
-def one(text: str | bytes, **options: Any) -> reference.Value:
+def parse_one(text: str | bytes, **options: Any) -> reference.Value:
     array = variant.parse_json(pa.array([text], pa.string() if isinstance(text, str) else pa.binary()), **options)
     value = rows(array)[0]
     assert value is not None
@@ -91,8 +91,8 @@ def test_numbers_are_exact_or_rounded_once(text: str) -> None:
         with pytest.raises(VariantError, match="too large for a double"):
             Variant.from_json(text)
         return
-    assert same(one(text), expected)
-    assert same(one(f"[{text}]"), ("array", [expected]))
+    assert equal(parse_one(text), expected)
+    assert equal(parse_one(f"[{text}]"), ("array", [expected]))
 
 
 SPACE = st.sampled_from(["", "", "", " ", "\n", "\t ", "\r\n"])
@@ -146,7 +146,7 @@ def test_documents_match_the_standard_library(texts: list[str], duplicate_keys: 
         except ValueError:
             expected.append(None)
     array = variant.parse_json(pa.array(texts), duplicate_keys=duplicate_keys, on_error="null")
-    assert same(rows(array), expected)
+    assert equal(rows(array), expected)
     assert variant.validate(array) is None
 
 
@@ -168,9 +168,9 @@ def test_corrupt_documents_are_rejected_like_in_the_standard_library(text: str, 
         expected = variant_json.parse(raw.decode())
     except (ValueError, RecursionError):
         with pytest.raises(VariantError, match="row 0"):
-            one(bytes(raw))
+            parse_one(bytes(raw))
     else:
-        assert same(one(bytes(raw)), expected)
+        assert equal(parse_one(bytes(raw)), expected)
 
 
 @pytest.mark.parametrize(
@@ -250,19 +250,19 @@ def test_invalid_utf8_is_rejected_at_its_byte(raw: str, before: int) -> None:
     with pytest.raises(UnicodeDecodeError) as expected:
         text.decode()
     with pytest.raises(VariantError, match="not UTF-8") as caught:
-        one(text)
+        parse_one(text)
     assert caught.value.offset == expected.value.start
 
 
 @given(st.text())
 def test_arbitrary_text_round_trips(text: str) -> None:
-    assert one(json.dumps(text, ensure_ascii=False)) == ("string", text)
+    assert parse_one(json.dumps(text, ensure_ascii=False)) == ("string", text)
 
 
 def test_depth_is_bounded_by_the_limit_instead_of_the_stack() -> None:
     assert Variant.from_json("[" * 1000 + "]" * 1000).to_json() == "[" * 1000 + "]" * 1000
     with pytest.raises(VariantError, match="max_depth") as caught:
-        one("[" * 1001 + "]" * 1001)
+        parse_one("[" * 1001 + "]" * 1001)
     assert caught.value.offset == 1000
     deep = '{"a":' * 100_000 + "1" + "}" * 100_000
     array = variant.parse_json(pa.array([deep]), max_depth=100_000)
@@ -270,9 +270,9 @@ def test_depth_is_bounded_by_the_limit_instead_of_the_stack() -> None:
     assert variant.validate(array, max_depth=100_000) is None
     with pytest.raises(VariantError, match="max_depth"):
         variant.parse_json(pa.array(["[" * 1_000_001]), max_depth=1_000_000)
-    assert one("1", max_depth=0) == ("int8", 1)
+    assert parse_one("1", max_depth=0) == ("int8", 1)
     with pytest.raises(VariantError, match="max_depth"):
-        one("[]", max_depth=0)
+        parse_one("[]", max_depth=0)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_wide_objects_and_arrays_use_the_narrowest_sizes(count: int) -> None:
     mixed = f'[{object},{array},{{"00000":1,"{count:06}":{object}}}]'
     got = variant.parse_json(pa.array([object, array, mixed]))
     for value, row in zip(rows_of_large(got), (object, array, mixed), strict=True):
-        assert same(value, json.loads(row))
+        assert equal(value, json.loads(row))
     head = got.field("value")[0].as_py()[0] >> 2
     assert (head >> 2 & 3) + 1 == max(1, (max(count - 1, 0).bit_length() + 7) // 8)
     assert variant.validate(got) is None

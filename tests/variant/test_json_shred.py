@@ -44,7 +44,7 @@ DOCUMENTS: st.SearchStrategy[str] = st.recursive(
 ROWS = st.lists(st.one_of(st.none(), DOCUMENTS), min_size=1, max_size=8)
 
 
-def two_steps(array: Any, shredding: Any, **options: Any) -> Any:
+def parse_then_shred(array: Any, shredding: Any, **options: Any) -> Any:
     choice = shredding if isinstance(shredding, dict) else {"schema": shredding}
     return variant.shred(
         variant.parse_json(array, **options), choice["schema"], coerce=choice.get("coerce", "equivalent")
@@ -54,7 +54,7 @@ def two_steps(array: Any, shredding: Any, **options: Any) -> Any:
 def check(array: Any, shredding: Any, **options: Any) -> Any:
     """The shredded array, once it was found to be that of the two steps."""
     found = variant.parse_json(array, shredding=shredding, **options)
-    expected = two_steps(array, shredding, **options)
+    expected = parse_then_shred(array, shredding, **options)
     found.validate(full=True)
     assert found.type == expected.type
     assert found.equals(expected)

@@ -49,7 +49,7 @@ def write(path: str, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def inside(array: pa.Array, path: str) -> pa.Array:
+def variant_at(array: pa.Array, path: str) -> pa.Array:
     if path == "s.v":
         return array.field(array.type.get_field_index("v"))
     return array.values if path.startswith("l") else array.items
@@ -65,9 +65,9 @@ def documents(array: pa.Array) -> list[Any]:
 def test_nested_variants_round_trip(path: str, choice: Any) -> None:
     data = write(path, shredding={path: choice} if choice else {})
     whole = pqext.read_table(data).column(0).combine_chunks()
-    assert documents(inside(whole, path)) == [*DOCUMENTS, None]
+    assert documents(variant_at(whole, path)) == [*DOCUMENTS, None]
     assert whole.is_valid().equals(COLUMNS[path][0].is_valid())
-    shredded = inside(pqext.read_table(data, shredded=True).column(0).combine_chunks(), path)
+    shredded = variant_at(pqext.read_table(data, shredded=True).column(0).combine_chunks(), path)
     schema = str(schema_of_storage(shredded.type))
     assert ("a: BIGINT" in schema) == bool(choice)
     assert ("b: STRING" in schema) == (choice == "infer")
@@ -81,7 +81,7 @@ def test_nested_shredded_variants_are_written_unchanged(path: str) -> None:
     shredded = pqext.read_table(write(path, shredding={path: SCHEMA}), shredded=True)
     sink = io.BytesIO()
     pqext.write_table(shredded, sink)
-    again = inside(pqext.read_table(sink.getvalue(), shredded=True).column(0).combine_chunks(), path)
+    again = variant_at(pqext.read_table(sink.getvalue(), shredded=True).column(0).combine_chunks(), path)
     assert str(schema_of_storage(again.type)) == "STRUCT<a: BIGINT, c: ARRAY<INT>>"
     assert documents(again) == [*DOCUMENTS, None]
 
@@ -114,7 +114,7 @@ def test_pyarrow_and_duckdb_read_nested_variants(path: str, choice: str | None, 
     file = tmp_path / "nested.parquet"
     file.write_bytes(write(path, shredding={path: choice} if choice else {}))
     stored = pq.read_table(file).column(0).combine_chunks()
-    assert documents(variant.unshred(inside(stored, path))) == [*DOCUMENTS, None]
+    assert documents(variant.unshred(variant_at(stored, path))) == [*DOCUMENTS, None]
     queries = {
         "s.v": f"SELECT s.v::JSON FROM '{file}'",
         "l.list.element": f"SELECT unnest(l)::JSON FROM '{file}'",

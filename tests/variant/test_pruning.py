@@ -48,7 +48,7 @@ def written(groups: list[list[bytes | None]], schema: Any, **options: Any) -> Pa
     return ParquetFile(sink.getvalue())
 
 
-def kept(file: ParquetFile, path: str, type: str, predicate: Predicate) -> list[bool]:
+def match(file: ParquetFile, path: str, type: str, predicate: Predicate) -> list[bool]:
     node = file.schema.find("v")
     assert node is not None
     question = VariantPredicate(path, type, predicate)
@@ -76,13 +76,13 @@ INTEGERS = [[fields(a=prim("int32", n)) for n in numbers] for numbers in ([1, 2]
     ],
 )
 def test_leaf_with_an_empty_residual_is_pruned_by_bounds(predicate: Predicate, answers: list[bool]) -> None:
-    assert kept(written(INTEGERS, "a BIGINT"), "$.a", "bigint", predicate) == answers
+    assert match(written(INTEGERS, "a BIGINT"), "$.a", "bigint", predicate) == answers
 
 
 @pytest.mark.spec("shredding.skipping.own-type", "shredding.skipping.statistics")
 def test_other_type_in_the_residual_of_the_leaf_retains_the_row_group() -> None:
     file = written([[fields(a=prim("int32", 1)), fields(a=prim("string", "7"))], INTEGERS[0]], "a BIGINT")
-    assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [True, False]
+    assert match(file, "$.a", "bigint", Comparison(">", 5)) == [True, False]
 
 
 @pytest.mark.spec("shredding.skipping.nan")
@@ -91,17 +91,17 @@ def test_nan_condition_skips_row_groups_without_nan() -> None:
     numbers = [[1.0, 2.0], [nan, 1.0], [nan, nan]]
     rows = [[fields(a=prim("double", n)) for n in group] for group in numbers]
     file = written([*rows, [fields(a=prim("double", 1.0)), fields(a=prim("string", "NaN"))]], "a DOUBLE")
-    assert kept(file, "$.a", "double", Comparison("==", nan)) == [False, True, True, True]
+    assert match(file, "$.a", "double", Comparison("==", nan)) == [False, True, True, True]
 
 
 @pytest.mark.spec("shredding.skipping.variant-null")
 def test_variant_nulls_in_the_residual_do_not_retain_the_row_group() -> None:
     file = written([[fields(a=prim("int32", 1)), fields(a=b"\0")], [fields(a=b"\0"), fields(a=b"\0")]], "a BIGINT")
-    assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [False, False]
-    assert kept(file, "$.a", "bigint", Comparison("<", 5)) == [True, False]
-    assert kept(file, "$.a", "bigint", IsNull()) == [True, True]
-    assert kept(file, "$.a", "bigint", IsNotNull()) == [True, False]
-    assert kept(file, "$.a", "variant", IsNotNull()) == [True, True]
+    assert match(file, "$.a", "bigint", Comparison(">", 5)) == [False, False]
+    assert match(file, "$.a", "bigint", Comparison("<", 5)) == [True, False]
+    assert match(file, "$.a", "bigint", IsNull()) == [True, True]
+    assert match(file, "$.a", "bigint", IsNotNull()) == [True, False]
+    assert match(file, "$.a", "variant", IsNotNull()) == [True, True]
 
 
 @pytest.mark.spec("shredding.skipping.ancestors")
@@ -109,28 +109,28 @@ def test_residuals_of_ancestors_do_not_retain_the_row_group() -> None:
     low = fields(a=fields(b=prim("int8", 1), c=prim("string", "residual of a")), c=prim("string", "residual of $"))
     rows = [[low, low, prim("string", "no object")], [low, fields(a=prim("int8", 100)), None]]
     file = written(rows, "a STRUCT<b: BIGINT>")
-    assert kept(file, "$.a.b", "bigint", Comparison(">", 5)) == [False, False]
-    assert kept(file, "$.a.b", "bigint", Comparison("==", 1)) == [True, True]
-    assert kept(file, "$.a.b", "bigint", IsNull()) == [True, True]
+    assert match(file, "$.a.b", "bigint", Comparison(">", 5)) == [False, False]
+    assert match(file, "$.a.b", "bigint", Comparison("==", 1)) == [True, True]
+    assert match(file, "$.a.b", "bigint", IsNull()) == [True, True]
 
 
 @pytest.mark.parametrize("path", ["$", "$.b", "$.a.c", "$.c[0]", "$[0]", "$.a"])
 def test_path_without_a_leaf_is_read(path: str) -> None:
     file = written([[fields(a=fields(b=prim("int8", 1)), c=reference.array_of([prim("int8", 1)]))]],
                    "a STRUCT<b: BIGINT>, c ARRAY<BIGINT>")  # fmt: skip
-    assert kept(file, path, "bigint", Comparison(">", 5)) == [True]
+    assert match(file, path, "bigint", Comparison(">", 5)) == [True]
 
 
 def test_absent_field_is_skipped_without_a_typed_column() -> None:
     file = written([[fields(b=prim("int8", 1))], [fields(a=prim("int8", 1))]], "a VARIANT, b BIGINT")
-    assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [False, True]
-    assert kept(file, "$.a", "string", IsNotNull()) == [False, True]
-    assert kept(file, "$.a", "string", IsNull()) == [True, True]
+    assert match(file, "$.a", "bigint", Comparison(">", 5)) == [False, True]
+    assert match(file, "$.a", "string", IsNotNull()) == [False, True]
+    assert match(file, "$.a", "string", IsNull()) == [True, True]
 
 
 def test_unshredded_files_and_files_without_statistics_are_read() -> None:
-    assert kept(written(INTEGERS, None), "$.a", "bigint", Comparison(">", 99)) == [True] * 3
-    assert kept(written(INTEGERS, "a BIGINT", statistics=False), "$.a", "bigint", Comparison(">", 99)) == [True] * 3
+    assert match(written(INTEGERS, None), "$.a", "bigint", Comparison(">", 99)) == [True] * 3
+    assert match(written(INTEGERS, "a BIGINT", statistics=False), "$.a", "bigint", Comparison(">", 99)) == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_bounds_are_cast_if_the_cast_is_monotone(
     leaf: str, value: bytes, type: str, outside: Any, inside: Any
 ) -> None:
     file = written([[fields(a=value)]], f"a {leaf}")
-    assert kept(file, "$.a", type, Comparison("==", outside)) == [False]
-    assert kept(file, "$.a", type, Comparison("==", inside)) == [True]
+    assert match(file, "$.a", type, Comparison("==", outside)) == [False]
+    assert match(file, "$.a", type, Comparison("==", inside)) == [True]
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_bounds_are_cast_if_the_cast_is_monotone(
 @pytest.mark.spec("shredding.skipping.own-type", "shredding.skipping.null")
 def test_nonmonotone_casts_are_read(leaf: str, value: bytes, type: str, literal: Any) -> None:
     file = written([[fields(a=value)]], f"a {leaf}")
-    assert kept(file, "$.a", type, Comparison("==", literal)) == [True]
-    assert kept(file, "$.a", type, IsNull()) == [True]
+    assert match(file, "$.a", type, Comparison("==", literal)) == [True]
+    assert match(file, "$.a", type, IsNull()) == [True]
 
 
 @pytest.mark.spec("shredding.skipping.null")
@@ -295,7 +295,7 @@ def test_integers_in_the_residual_of_duckdb_retain_the_row_group(tmp_path: FileP
     with ParquetFile(path) as file:
         found = [variant.get(chunk, "$.id", "bigint").to_pylist() for chunk in file.read()["v"].chunks]
         for predicate in (Comparison("==", 4999), Comparison("<", 10), Comparison("<", 0)):
-            for values, answer in zip(found, kept(file, "$.id", "bigint", predicate), strict=True):
+            for values, answer in zip(found, match(file, "$.id", "bigint", predicate), strict=True):
                 assert answer or not any(holds(predicate, value) for value in values)
 
 

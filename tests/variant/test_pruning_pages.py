@@ -153,15 +153,15 @@ def test_leaf_bloom_filters_are_named_by_path_and_exclude_absent_values() -> Non
     assert node is not None
     (group,) = file.row_groups
 
-    def answer(type: str, predicate: Predicate) -> bool:
+    def page_match(type: str, predicate: Predicate) -> bool:
         return may_match(node, group, VariantPredicate("$.a", type, predicate))
 
-    assert not answer("string", Comparison("==", b"cat"))
-    assert answer("string", Comparison("==", b"cow"))
-    assert answer("string", IsIn((b"cat", b"cow")))
-    assert not answer("binary", IsIn((b"cat", b"crow")))
-    assert answer("string", Comparison("<", b"cat"))
-    assert answer("bigint", Comparison("==", 5))
+    assert not page_match("string", Comparison("==", b"cat"))
+    assert page_match("string", Comparison("==", b"cow"))
+    assert page_match("string", IsIn((b"cat", b"cow")))
+    assert not page_match("binary", IsIn((b"cat", b"crow")))
+    assert page_match("string", Comparison("<", b"cat"))
+    assert page_match("bigint", Comparison("==", 5))
     assert rows_of(file, "string", Comparison("==", b"cat")) == []
 
 

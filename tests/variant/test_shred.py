@@ -25,7 +25,7 @@ def column(rows: list[tuple[bytes, bytes] | None]) -> pa.StructArray:
     return pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant_type())
 
 
-def one(value: bytes, names: list[str] | None = None) -> pa.StructArray:
+def single_row(value: bytes, names: list[str] | None = None) -> pa.StructArray:
     return column([(reference.encode_metadata(names or []), value)])
 
 
@@ -75,9 +75,9 @@ def test_exact_coercion_leaves_unusual_encodings_in_the_residual() -> None:
     long_form = b"\x40" + (3).to_bytes(4, "little") + b"abc"
     too_many_digits = reference.primitive("decimal4", (2**31 - 1, 2))
     for value, leaf in ((long_form, "STRING"), (too_many_digits, "DECIMAL(9,2)"), (too_many_digits, "DECIMAL(18,2)")):
-        shredded = variant.shred(one(value), leaf, coerce="exact")
+        shredded = variant.shred(single_row(value), leaf, coerce="exact")
         assert shredded.field("typed_value").to_pylist() == [None]
-        assert variant.unshred(shredded).equals(one(value))
+        assert variant.unshred(shredded).equals(single_row(value))
 
 
 _DECIMALS = st.tuples(
@@ -91,7 +91,7 @@ def test_json_coercion_stores_decimals_as_doubles_if_the_text_is_equal(numbers: 
     for unscaled, scale in [*numbers, (25, 1), (250, 2), (10, 1), (0, 1), (-5, 4), (5, 5), (10**16, 1), (3, 0)]:
         text = format(Decimal(unscaled).scaleb(-scale, Context(prec=60)), "f")
         text = text.rstrip("0").rstrip(".") if "." in text else text
-        array = one(reference.primitive("decimal16", (unscaled, scale)))
+        array = single_row(reference.primitive("decimal16", (unscaled, scale)))
         assert variant.to_json(array).to_pylist() == [text]
         shredded = variant.shred(array, "DOUBLE", coerce="json")
         alike = scale > 0 and Decimal(repr(float(text))) == Decimal(text)  # Python prints the fewest digits, too
@@ -267,39 +267,39 @@ def test_objects_are_stored_like_in_the_specification() -> None:
     ],
 )
 def test_leaf_accepts_exact_values_of_its_equivalence_class(schema: str, value: bytes, typed: bool) -> None:
-    shredded = variant.shred(one(value), schema)
+    shredded = variant.shred(single_row(value), schema)
     assert shredded.field("typed_value").is_valid().to_pylist() == [typed]
     assert shredded.field("value").to_pylist() == [None if typed else value]
 
 
 def test_exact_coercion_accepts_only_the_type_of_the_leaf() -> None:
-    assert variant.shred(one(integer(2)), "BIGINT", coerce="exact").field("typed_value").to_pylist() == [None]
-    assert variant.shred(one(integer(2)), "INT", coerce="exact").field("typed_value").to_pylist() == [2]
+    assert variant.shred(single_row(integer(2)), "BIGINT", coerce="exact").field("typed_value").to_pylist() == [None]
+    assert variant.shred(single_row(integer(2)), "INT", coerce="exact").field("typed_value").to_pylist() == [2]
 
 
 @pytest.mark.spec("shredding.metadata.top-level", "shredding.metadata.names")
 def test_metadata_is_shared_with_the_input_and_names_every_field() -> None:
     value = reference.object_of([(0, integer(1)), (1, reference.object_of([(2, integer(2))]))])
-    array = one(value, ["a", "b", "c"])
+    array = single_row(value, ["a", "b", "c"])
     shredded = variant.shred(array, "a INT, b STRUCT<c INT>")
     assert shredded.field("metadata").to_pylist() == array.field("metadata").to_pylist()
     assert shredded.field("metadata").buffers()[2].address == array.field("metadata").buffers()[2].address
 
 
 def test_shredded_array_is_reshredded() -> None:
-    array = one(reference.object_of([(0, integer(1)), (1, text("x"))]), ["a", "b"])
+    array = single_row(reference.object_of([(0, integer(1)), (1, text("x"))]), ["a", "b"])
     again = variant.shred(variant.shred(array, "a INT"), "b STRING")
     assert again.equals(variant.shred(variant.unshred(variant.shred(array, "a INT")), "b STRING"))
 
 
 def test_untyped_schema_leaves_variants_unshredded() -> None:
-    array = one(integer(1))
+    array = single_row(integer(1))
     assert variant.shred(array, "VARIANT").equals(array)
     assert variant.shred(array, "VARIANT").type == variant_type()
 
 
 def test_large_and_view_binaries_are_accepted() -> None:
-    array = one(integer(7))
+    array = single_row(integer(7))
     parts = [array.field(0).cast(pa.large_binary()), array.field(1).cast(pa.binary_view())]
     loose = pa.StructArray.from_arrays(parts[::-1], names=["value", "metadata"])
     assert variant.shred(loose, "INT").field("typed_value").to_pylist() == [7]
@@ -334,7 +334,7 @@ def test_overlapping_elements_cannot_multiply_the_output() -> None:
     count = 100
     overlapping = bytes([3 | 1 << 2, count]) + b"\0\0" * count + len(inner).to_bytes(2, "little") + inner
     with pytest.raises(VariantError) as caught:
-        variant.shred(one(overlapping), "ARRAY<BINARY>")
+        variant.shred(single_row(overlapping), "ARRAY<BINARY>")
     assert caught.value.rule == "variant.container.extent"
 
 
@@ -373,7 +373,7 @@ def test_real_records_round_trip(name: str) -> None:
 
 def test_invalid_schema_is_rejected() -> None:
     with pytest.raises(ValueError, match="coerce"):
-        variant.shred(one(integer(1)), "INT", coerce="loose")  # type: ignore[arg-type]
+        variant.shred(single_row(integer(1)), "INT", coerce="loose")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="variant array"):
         variant.shred(pa.array([1]), "INT")
     assert str(shredding_schema("INT")) == "INT"

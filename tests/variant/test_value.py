@@ -26,7 +26,7 @@ from reference.variant_strategies import fewer, valid_variants
 T = PrimitiveType
 
 
-def of(kind: PrimitiveType, data: Any) -> Variant:
+def make(kind: PrimitiveType, data: Any) -> Variant:
     return Variant(encode_primitive(kind, data), EMPTY)
 
 
@@ -210,13 +210,13 @@ def test_nesting_is_bounded_and_cycles_are_detected() -> None:
 @pytest.mark.parametrize(
     "equal",
     [
-        [of(T.INT8, 1), of(T.INT16, 1), of(T.INT32, 1), of(T.INT64, 1), of(T.DECIMAL4, Scaled(10, 1)),
-        of(T.DECIMAL16, Scaled(100, 2))],
-        [of(T.DECIMAL4, Scaled(0, 0)), of(T.DECIMAL16, Scaled(0, 38)), of(T.INT8, 0)],
-        [of(T.TIMESTAMP, 5), of(T.TIMESTAMP_NANOS, 5000)],
-        [of(T.TIMESTAMP_NTZ, -5), of(T.TIMESTAMP_NTZ_NANOS, -5000)],
-        [of(T.DOUBLE, float("nan")), Variant(b"\x1c\x01\x00\x00\x00\x00\x00\xf8\xff", EMPTY)],
-        [of(T.DOUBLE, 0.0), of(T.DOUBLE, -0.0)],
+        [make(T.INT8, 1), make(T.INT16, 1), make(T.INT32, 1), make(T.INT64, 1), make(T.DECIMAL4, Scaled(10, 1)),
+        make(T.DECIMAL16, Scaled(100, 2))],
+        [make(T.DECIMAL4, Scaled(0, 0)), make(T.DECIMAL16, Scaled(0, 38)), make(T.INT8, 0)],
+        [make(T.TIMESTAMP, 5), make(T.TIMESTAMP_NANOS, 5000)],
+        [make(T.TIMESTAMP_NTZ, -5), make(T.TIMESTAMP_NTZ_NANOS, -5000)],
+        [make(T.DOUBLE, float("nan")), Variant(b"\x1c\x01\x00\x00\x00\x00\x00\xf8\xff", EMPTY)],
+        [make(T.DOUBLE, 0.0), make(T.DOUBLE, -0.0)],
         [Variant.from_json('{"a":1,"b":[2]}'), Variant(*reversed(reference.encode(
             ("object", {"a": ("decimal8", (10, 1)), "b": ("array", [("int64", 2)])}),
             reference.Layout(sorted_dictionary=False, backwards=True, large=True, offset_size=4))))],
@@ -230,12 +230,12 @@ def test_variants_of_one_class_with_equal_data_are_equal(equal: list[Variant]) -
 @pytest.mark.spec("variant.equivalence")
 def test_variants_of_different_classes_or_data_are_not_equal() -> None:
     different = [
-        of(T.INT8, 1), of(T.INT8, 2), of(T.DECIMAL4, Scaled(11, 1)), of(T.DOUBLE, 1.0), of(T.FLOAT, 1.0),
-        of(T.TRUE, None),
-        of(T.FALSE, None), of(T.NULL, None), of(T.DATE, 1), of(T.TIMESTAMP, 1), of(T.TIMESTAMP_NTZ, 1),
-        of(T.TIME_NTZ, 1),
-        of(T.TIMESTAMP_NANOS, 1), of(T.STRING, "1"), of(T.BINARY, b"1"), of(T.UUID, uuid.UUID(int=1)),
-        of(T.DOUBLE, float("nan")), of(T.FLOAT, float("nan")),
+        make(T.INT8, 1), make(T.INT8, 2), make(T.DECIMAL4, Scaled(11, 1)), make(T.DOUBLE, 1.0), make(T.FLOAT, 1.0),
+        make(T.TRUE, None),
+        make(T.FALSE, None), make(T.NULL, None), make(T.DATE, 1), make(T.TIMESTAMP, 1), make(T.TIMESTAMP_NTZ, 1),
+        make(T.TIME_NTZ, 1),
+        make(T.TIMESTAMP_NANOS, 1), make(T.STRING, "1"), make(T.BINARY, b"1"), make(T.UUID, uuid.UUID(int=1)),
+        make(T.DOUBLE, float("nan")), make(T.FLOAT, float("nan")),
         *map(Variant.from_json, ["[]", "{}", "[1]", "[[1]]", "[1,2]", '{"a":1}', '{"b":1}', '{"a":[]}', '["a",1]']),
     ]  # fmt: skip
     assert len(set(different)) == len(different)

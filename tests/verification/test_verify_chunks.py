@@ -271,11 +271,11 @@ def test_changed_bit_in_the_footer_is_reported() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({name: range(10) for name in "abc"}), out, row_group_rows=5)
 
-    def doubled(metadata: FileMetaData) -> None:
+    def duplicate_row_groups(metadata: FileMetaData) -> None:
         metadata.row_groups, metadata.num_rows = [*metadata.row_groups, *metadata.row_groups], 20
 
     twice = io.BytesIO()
-    rewrite_footer(io.BytesIO(out.getvalue()), doubled, twice)
+    rewrite_footer(io.BytesIO(out.getvalue()), duplicate_row_groups, twice)
     whole = twice.getvalue()
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     for bit in range(8 * footer, 8 * (len(whole) - 8), 37):

@@ -48,7 +48,7 @@ def written(**options: Any) -> bytes:
     return out.getvalue()
 
 
-def told(column: str, change: Callable[[ColumnMetaData], None], data: bytes) -> bytes:
+def change_metadata(column: str, change: Callable[[ColumnMetaData], None], data: bytes) -> bytes:
     """The file with something else in the footer about the first chunk of a column."""
     out = io.BytesIO()
 
@@ -71,14 +71,14 @@ def indexed(column: str, kind: type[Any], change: Callable[[Any], None], data: b
     change(index)
     raw, out = encode(index), io.BytesIO()
 
-    def elsewhere(metadata: FileMetaData) -> None:
+    def change_chunks(metadata: FileMetaData) -> None:
         for one in metadata.row_groups[0].columns:
             if one.meta_data is not None and ".".join(one.meta_data.path_in_schema) == column:
                 place = "column_index" if kind is ColumnIndex else "offset_index"
                 setattr(one, f"{place}_offset", end)
                 setattr(one, f"{place}_length", len(raw))
 
-    rewrite_footer(io.BytesIO(data[:end] + raw + data[end:]), elsewhere, out)
+    rewrite_footer(io.BytesIO(data[:end] + raw + data[end:]), change_chunks, out)
     return out.getvalue()
 
 
@@ -147,7 +147,7 @@ LIES: dict[str, tuple[str, str, Callable[[ColumnMetaData], None], dict[str, Any]
 @pytest.mark.spec("statistics.truncation", "statistics.sizes", "layout.chunk-encoding", "layout.offsets")
 def test_false_page_facts_in_a_footer_are_detected(name: str) -> None:
     rule, column, change, options = LIES[name]
-    report = verify(told(column, change, written(**options)))
+    report = verify(change_metadata(column, change, written(**options)))
     assert rules(report) == {rule}, report
     assert [(fault.column, fault.row_group) for fault in report.faults] == [(column, 0)]
     assert all(count.advice for count in report.counts)
@@ -167,7 +167,7 @@ def flagged_without_bounds(index: ColumnIndex) -> None:
     index.min_values, index.max_values = [b"", *index.min_values[1:]], [b"", *index.max_values[1:]]
 
 
-def bounds_beside(index: ColumnIndex) -> None:
+def add_bounds_to_null_page(index: ColumnIndex) -> None:
     """The page is null in truth, and has bounds all the same."""
     assert index.null_pages[0]
     index.min_values, index.max_values = ([b"\1\0\0\0", *values[1:]] for values in (index.min_values, index.max_values))
@@ -220,7 +220,7 @@ def page_bytes(index: OffsetIndex) -> None:
         ("page-index.null-pages", "i", ColumnIndex, flagged),
         ("page-index.null-pages", "i", ColumnIndex, flagged_and_counted),
         ("page-index.null-pages", "s", ColumnIndex, flagged_without_bounds),
-        ("page-index.null-pages", "n", ColumnIndex, bounds_beside),
+        ("page-index.null-pages", "n", ColumnIndex, add_bounds_to_null_page),
         ("page-index.histograms", "o.b", ColumnIndex, histograms),
         ("page-index.histograms", LISTED, ColumnIndex, histograms),
         ("statistics.sizes", "s", OffsetIndex, page_bytes),

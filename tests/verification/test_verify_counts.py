@@ -53,7 +53,7 @@ def more_rows(header: DataPageHeaderV2) -> None:
     header.num_rows += 1
 
 
-def less_rows(header: DataPageHeaderV2) -> None:
+def decrement_rows(header: DataPageHeaderV2) -> None:
     header.num_rows -= 1
 
 
@@ -77,7 +77,7 @@ def test_correct_header_counts_are_not_faults(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("page", [0, 1])
-@pytest.mark.parametrize("change", [rows, more_rows, less_rows, nulls, more_nulls])
+@pytest.mark.parametrize("change", [rows, more_rows, decrement_rows, nulls, more_nulls])
 @pytest.mark.parametrize("column", range(COLUMNS))
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)
 @pytest.mark.spec("page.v2.counts")
@@ -101,7 +101,7 @@ def test_missing_null_counts_of_parquet_java_are_not_a_fault(column: int) -> Non
 @pytest.mark.spec("page.v2.counts")
 def test_rows_counted_in_another_page_of_lists_are_a_fault() -> None:
     data = FILES["ours without index"]
-    report = verify(with_header(with_header(data, more_rows, 1, 0), less_rows, 1, 1))
+    report = verify(with_header(with_header(data, more_rows, 1, 0), decrement_rows, 1, 1))
     assert [fault.message for fault in report.faults] == [
         "a page contains 15 rows, its header states 16", "a page contains 15 rows, its header states 14",
     ]
@@ -128,7 +128,7 @@ def test_pages_that_end_within_a_run_of_rows_are_counted() -> None:
 def test_wrong_header_counts_are_not_skippable_corruption(column: int, checksums: bool) -> None:
     """Without checksums, headers are believed of lists whose pages are damaged, where they count all rows."""
     data = by_pqext(page_index=False, checksums=checksums)
-    for change in (rows, more_rows, less_rows):
+    for change in (rows, more_rows, decrement_rows):
         with pqext.open(with_header(data, change, column), on_corrupt="skip") as file:
             assert file.read() == TABLE
             assert not file.damage

@@ -67,7 +67,7 @@ def boxed(*bounds: float | None, types: list[int] | None = None) -> Callable[[Co
     return change
 
 
-def found(data: bytes | Path) -> list[tuple[str, int | None]]:
+def geometry_faults(data: bytes | Path) -> list[tuple[str, int | None]]:
     report = verify(data, checks=["geometries"])
     assert "geometries" in report.checks
     return [(fault.rule, fault.row) for fault in report.faults]
@@ -96,13 +96,13 @@ def test_correct_files_have_no_faults() -> None:
 def test_vertex_only_boxes_of_geography_are_detected(edges: Any) -> None:
     lines = geo.from_shapely([shapely.LineString([(0, 60), (10, 60)]), shapely.LineString([(0, 60), (90, 60)])])
     theirs = altered(written(lines, edges=edges), boxed(0, 90, 60, 60, types=[2]))
-    assert found(theirs) == [("geo.box.contains", 0)]
+    assert geometry_faults(theirs) == [("geo.box.contains", 0)]
     geod = pyproj.Geod(ellps="sphere" if edges == "spherical" else "WGS84")
     top = max(latitude for _, latitude in geod.npts(0, 60, 90, 60, 999))
     wide = altered(written(lines, edges=edges), boxed(0, 90, 60, top, types=[2]))
     low = altered(written(lines, edges=edges), boxed(0, 90, 60, top - 0.01, types=[2]))
-    assert found(low) == [("geo.box.contains", 1)]
-    assert found(wide) == []
+    assert geometry_faults(low) == [("geo.box.contains", 1)]
+    assert geometry_faults(wide) == []
     summit = pqext.col("g").intersects((44, 67.7, 46, 68))
     assert len(pqext.read_table(theirs, filter=summit)) == 0
     assert len(pqext.read_table(theirs, filter=summit, trust_statistics=False)) == 1
@@ -127,26 +127,26 @@ def test_vertex_only_boxes_of_geography_are_detected(edges: Any) -> None:
 )
 def test_box_must_contain_its_data_and_may_be_wider(bounds: tuple[float, ...], row: int | None) -> None:
     expected = [] if row is None else [("geo.box.contains", row)]
-    assert found(altered(written(POINTS), boxed(*bounds, types=[1]))) == expected
+    assert geometry_faults(altered(written(POINTS), boxed(*bounds, types=[1]))) == expected
     wraps = bounds[0] > bounds[1]
     planar = [("geo.box.wraparound_only", None)] if wraps else expected
-    assert found(altered(written(POINTS, "EPSG:3857"), boxed(*bounds, types=[1]))) == planar
+    assert geometry_faults(altered(written(POINTS, "EPSG:3857"), boxed(*bounds, types=[1]))) == planar
 
 
 @pytest.mark.spec("geo.box.contains", "geo.box.xy")
 def test_invalid_boxes_and_z_and_m_ranges_are_checked() -> None:
     infinite, nan = float("inf"), float("nan")
     for bounds in ((1, infinite, 10, 30), (nan, 3, 10, 30), (1, 3, 30, 10)):
-        assert found(altered(written(POINTS), boxed(*bounds, types=[1]))) == [("geo.box.xy", None)]
+        assert geometry_faults(altered(written(POINTS), boxed(*bounds, types=[1]))) == [("geo.box.xy", None)]
     high = geo.from_wkt(pa.array(["POINT ZM (1 2 3 4)", "POINT ZM (1 2 5 6)"]))
     around = (1.0, 1.0, 2.0, 2.0)
     for zm, row in (((3, 5, 4, 6), None), ((None,) * 4, None), ((3, 4, 4, 6), 1), ((3, 5, 5, 6), 0)):
-        assert found(altered(written(high), boxed(*around, *zm, types=[3001]))) == (
+        assert geometry_faults(altered(written(high), boxed(*around, *zm, types=[3001]))) == (
             [] if row is None else [("geo.box.contains", row)]
         )
     line = written(geo.from_shapely([shapely.LineString([(0, 60), (90, 60)])]), edges="spherical")
     for north, rows in ((67.7924, []), (67.7, [("geo.box.contains", 0)])):
-        assert found(altered(line, boxed(0, 90, 60, north, types=[2]))) == rows
+        assert geometry_faults(altered(line, boxed(0, 90, 60, north, types=[2]))) == rows
 
 
 @pytest.mark.spec("geo.types.several", "geo.types.codes", "geo.types.unique", "geo.types.unknown")
@@ -159,7 +159,7 @@ def test_invalid_boxes_and_z_and_m_ranges_are_checked() -> None:
 )  # fmt: skip
 def test_type_list_contains_every_type_once(types: list[int] | None, rules: list[str]) -> None:
     array = geo.from_wkt(pa.array(["POINT (1 2)", "LINESTRING (1 2, 3 4)"]))
-    assert [rule for rule, _ in found(altered(written(array), boxed(1, 3, 2, 4, types=types)))] == rules
+    assert [rule for rule, _ in geometry_faults(altered(written(array), boxed(1, 3, 2, 4, types=types)))] == rules
 
 
 @pytest.mark.spec("geometry.order", "geography.order")
@@ -168,7 +168,7 @@ def test_minimum_and_maximum_are_reported() -> None:
         metadata.statistics = Statistics(min_value=b"\x01", max_value=b"\x02", null_count=1)
 
     for edges, rule in (("planar", "geometry.order"), ("spherical", "geography.order")):
-        assert found(altered(written(POINTS, edges=edges), bound)) == [(rule, None)]
+        assert geometry_faults(altered(written(POINTS, edges=edges), bound)) == [(rule, None)]
 
 
 def foreign(values: list[bytes | None], type: pa.DataType | None = None) -> bytes:
@@ -204,8 +204,8 @@ def test_every_invalid_geometry_is_named_with_row_and_byte() -> None:
 @pytest.mark.spec("geography.range")
 def test_invalid_geography_coordinates_are_named_with_their_row() -> None:
     values = geo.from_points([1.0, 181.0, 2.0, 3.0], [0.0, 0.0, -91.0, 0.0]).to_pylist()
-    assert found(foreign(values, pa.large_binary())) == [("geography.range", 1), ("geography.range", 2)]
-    assert found(foreign(values)) == []
+    assert geometry_faults(foreign(values, pa.large_binary())) == [("geography.range", 1), ("geography.range", 2)]
+    assert geometry_faults(foreign(values)) == []
 
 
 def test_nested_rows_are_numbered_within_the_file() -> None:
@@ -216,7 +216,7 @@ def test_nested_rows_are_numbered_within_the_file() -> None:
     data = sink.getvalue()
     footer = read_footer(open_source(data), DEFAULT_LIMITS)
     footer.metadata.schema[3].logicalType = LogicalType(GEOMETRY=GeometryType())
-    assert found(data[: footer.offset] + serialise_footer(footer.metadata)) == [
+    assert geometry_faults(data[: footer.offset] + serialise_footer(footer.metadata)) == [
         ("geo.wkb.bounded", 3), ("geo.wkb.bounded", 4),
     ]  # fmt: skip
 
@@ -228,7 +228,7 @@ def test_page_boxes_are_checked_like_chunk_boxes() -> None:
     chunk = pqext.open(data).row_groups[0].chunk(0)
     boxes = page_boxes.read(chunk)
     assert boxes is not None
-    assert found(data) == []
+    assert geometry_faults(data) == []
 
     def stored(payload: bytes) -> bytes:
         return altered(data, lambda metadata: set_extension(metadata, frame(payload, PAGE_BOXES), replace=True))
@@ -243,8 +243,8 @@ def test_page_boxes_are_checked_like_chunk_boxes() -> None:
             name: changed.get(name, getattr(boxes, name)) for name in page_boxes.PageBoxes.__slots__
         }))  # fmt: skip
         assert payload is not None
-        assert found(stored(payload)) == [expected]
-    assert found(stored(b"\x01")) == [("geo.page_boxes.damaged", None)]
+        assert geometry_faults(stored(payload)) == [expected]
+    assert geometry_faults(stored(b"\x01")) == [("geo.page_boxes.damaged", None)]
 
 
 @pytest.mark.spec("geoparquet.bbox", "geoparquet.covering")
@@ -260,7 +260,7 @@ def test_geoparquet_boxes_contain_their_data(shift: float) -> None:
     text = json.dumps({"primary_column": "g", "columns": {"g": about}})
     pq.write_table(table.replace_schema_metadata({"geo": text}), sink)
     coverings = [("geoparquet.covering", 0), ("geoparquet.covering", 1)]
-    assert found(sink.getvalue()) == ([("geoparquet.bbox", 0), *coverings] if shift else [])
+    assert geometry_faults(sink.getvalue()) == ([("geoparquet.bbox", 0), *coverings] if shift else [])
 
 
 @pytest.mark.skipif("PARQUET_TEST_DATA" not in os.environ, reason="PARQUET_TEST_DATA names no folder")

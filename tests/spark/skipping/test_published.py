@@ -67,10 +67,10 @@ class Case:
         text = re.sub(r"date != '", "date != date '", text)
         names = {name.lower(): name for name in columns}
 
-        def same(column: Any) -> Any:
+        def normalise(column: Any) -> Any:
             return type(column)((names.get(column.path[0].lower(), column.path[0]),))
 
-        found: Expression = replace_columns(filters.from_sql(text), same)
+        found: Expression = replace_columns(filters.from_sql(text), normalise)
         return found
 
 
