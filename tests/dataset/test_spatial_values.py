@@ -108,12 +108,14 @@ def test_filters_select_the_rows_of_shapely(text: str, expression: Any, truths: 
         assert ids(copies[0]) == ids(text)
 
 
+@pytest.mark.spec("querying.measures")
 def test_null_geometries_have_null_values() -> None:
     assert ids("st_area(geom) is null") == ids("st_centroid(geom) is null") == [2]
     assert ids("st_centroid(geom) is not null") == [row for row in range(len(SHAPES)) if row != 2]
     assert 2 not in ids("not (st_area(geom) > 3)")
 
 
+@pytest.mark.spec("querying.measures")
 def test_computed_columns_have_the_values_of_shapely_and_the_type_of_the_column() -> None:
     result = pqext.scan(FILE).select(
         "id", ("area", GEOM.st_area()), GEOM.st_buffer(1).alias("wide"), ("corners", GEOM.st_npoints()),
@@ -152,6 +154,7 @@ def test_two_columns_are_measured_against_each_other() -> None:
         pqext.read_table(sink.getvalue(), None, "st_distance(a, b) > 0")
 
 
+@pytest.mark.spec("querying.measures")
 def test_geographies_are_measured_in_metres() -> None:
     globe = pa.table({"geom": geo.from_points([0.0, 10.0], [0.0, 50.0])})
     pqext.write_table(globe, sink := io.BytesIO(), geometry={"geom": {"edges": "karney"}})

@@ -86,6 +86,7 @@ def test_constructions_are_those_of_shapely(name: str, is_chunked: bool) -> None
     assert bare.to_pylist() == storage.to_pylist()
 
 
+@pytest.mark.spec("querying.measures")
 def test_planar_measures_are_those_of_shapely() -> None:
     series = geopandas.GeoSeries(SHAPES)
     assert geo.area(ARRAY).to_pylist() == nullable(shapely.area(SHAPES))
@@ -111,6 +112,7 @@ def test_perimeters_are_of_areas_only() -> None:
     assert geo.perimeter(ARRAY).to_pylist() == pytest.approx(present(lengths))
 
 
+@pytest.mark.spec("querying.measures")
 def test_measures_of_geographies_are_those_of_the_ellipsoid() -> None:
     areas, perimeters, lengths = [], [], []
     for shape in SHAPES:
@@ -197,6 +199,7 @@ def test_hostile_geometries_have_a_result_or_an_error_with_the_row(name: str, wk
         assert not result[1].is_valid
 
 
+@pytest.mark.spec("querying.measures")
 def test_errors_count_rows_over_chunks() -> None:
     chunks = pa.chunked_array([geo.from_wkt(["POINT (1 2)"] * 3), geo.from_wkt(["POINT (1 2)", BOWTIE])])
     with pytest.raises(GeometryError, match=r"^row 4: intersection is not possible"):

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyproj
 import pytest
+import shapely
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from spark.sessions import native_geometry
@@ -17,7 +18,7 @@ import pqext
 from pqext import geo
 from pqext.core.base.errors import UnsupportedError
 from pqext.geo.types import GeospatialType, type_of
-from pqext.spark import read
+from pqext.spark import read, where
 from pqext.spark.base.types import crs_of_srid, file_schema, spark_schema, srid_of_crs
 from pqext.verification import verify
 
@@ -156,3 +157,26 @@ def test_parquet_java_reads_our_boxes_types_and_crs(spark: Any, ours: Path, tmp_
     assert (xmin, xmax, ymin, z, types) == (170, -100, 1, [2, 2], [2, 3001])
     assert ymax == pytest.approx(geo.bounds(lines, "karney")[0]["ymax"].as_py())
     assert marks == "GEOGRAPHY(OGC:CRS84,KARNEY)"
+
+
+def test_measures_filter_rows_and_compute_columns(spark: Any, tmp_path: Path) -> None:
+    shapes = [shapely.box(0, 0, 2, 2), shapely.Point(5, 5), None, shapely.box(0, 0, 9, 9)]
+    wkb = geo.to_iso_wkb(geo.from_shapely(shapes))
+    table = pa.table({"id": range(4), "flat": wkb, "globe": wkb, "bytes": wkb})
+    path = str(tmp_path / "measures.parquet")
+    pqext.write_table(table, path, geometry={"flat": 4326, "globe": {"edges": "spherical"}})
+    columns = ["id", ("area", pqext.col("flat").st_area()), ("centre", pqext.col("flat").st_centroid())]
+    frame = read(spark, path, columns=columns, where="st_area(flat) > 3")
+    assert frame.schema["centre"].dataType.srid == 4326
+    rows = frame.orderBy("id").collect()
+    assert [(row["id"], row["area"]) for row in rows] == [(0, 4.0), (3, 81.0)]
+    centres = [shapely.from_wkb(bytes(row["centre"].wkb)) for row in rows]
+    assert centres == [shapely.Point(1, 1), shapely.Point(4.5, 4.5)]
+    frame = read(spark, path)
+    metres = geo.area(wkb, "spherical").to_pylist()
+    for condition, matches in (
+        ("st_area(flat) > 3 and id < 3", [0]), ("st_area(bytes) = 81", [3]),
+        (f"st_area(globe) = {metres[3]!r}D", [3]), ("st_x(st_centroid(flat)) > 4 or flat is null", [1, 2, 3]),
+    ):
+        found = where(frame, condition)
+        assert sorted(row["id"] for row in found.select("id").collect()) == matches, condition

@@ -306,7 +306,7 @@ def test_result_columns_have_the_names_of_their_functions(frame: Any) -> None:
     assert df.schema["m"].dataType.srid == 3857
     with pytest.raises(TypeError, match=r"st_buffer takes GEOMETRY or BINARY of WKB, but .* is string"):
         P.st_buffer(P.st_aswkt("geom"), 1)
-    with pytest.raises(ValueError, match="precision is an integer from 1 to 12"):
+    with pytest.raises(ValueError, match="precision must be an integer from 1 to 12"):
         P.st_geohash("geom", 13)
     with pytest.raises(TypeError, match="distance must be a number or a column"):
         P.st_buffer("geom", None)

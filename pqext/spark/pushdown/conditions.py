@@ -48,6 +48,7 @@ from pqext.spark.base.types import (
 )
 from pqext.spark.columns.names import quoted
 from pqext.spark.columns.recorded_schema import holds_collated, is_collated, is_interval
+from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.functions.variant_paths import get_in_timezone, group_get
@@ -268,12 +269,15 @@ class _Translator(Visitor[Condition]):
                 )
             is_variant = isinstance(type, T.VariantType) or is_marked_struct(type)
             columns.append(column)
-            fields.append(variant_field(name) if is_variant else pa.field(name, exchange_type(type)))
+            spatial = spatial_type(self.schema, (name,))
+            plain = pa.field(name, exchange_type(type) if spatial is None else pa.binary())
+            fields.append(variant_field(name) if is_variant else plain if spatial is None else geo.mark(plain, spatial))
         text = to_json(node)
 
         def holds(*values: pa.Array) -> pa.Array:
             arrays = [
-                variant_from_spark(value) if is_variant_type(field.type) else value
+                variant_from_spark(value) if is_variant_type(field.type)
+                else Geometries.from_arrow(value).wkb if geo.type_of(field) is not None else value
                 for value, field in zip(values, fields, strict=True)
             ]
             schema = pa.schema([field.with_type(array.type) for field, array in zip(fields, arrays, strict=True)])
