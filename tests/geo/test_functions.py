@@ -285,3 +285,9 @@ def test_geographies_are_oriented_by_their_smaller_side() -> None:
     oriented = geo.to_shapely(geo.orient(globe))
     assert all(WGS84.polygon_area_perimeter(*shape.exterior.xy)[0] > 0 for shape in oriented)
     assert all(shapely.equals(oriented, shapes))
+
+
+def test_arrays_are_paired_over_their_chunks() -> None:
+    points = pa.chunked_array([geo.from_points([0.0, 1.0], [0.0, 0.0]), geo.from_points([2.0], [0.0])])
+    others = pa.chunked_array([geo.from_points([0.0], [1.0]), geo.from_points([1.0, 2.0], [2.0, 3.0])])
+    assert geo.distance(points, others).to_pylist() == [1.0, 2.0, 3.0]
