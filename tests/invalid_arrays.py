@@ -218,6 +218,7 @@ CALLS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "pqext.variant.unshred": (VARIANTS, variant.unshred),
     "pqext.variant.validate": (VARIANTS, variant.validate),
     "pqext.geo.as_extension": (GEOMETRY_TABLES, geo.as_extension),
+    "pqext.geo.buffer": (WKB, lambda array: geo.buffer(array, 1.0)),
     "pqext.geo.densify": (WKB, geo.densify),
     "pqext.geo.dwithin": (WKB, lambda array: geo.dwithin(array, BOX, 1.0)),
     "pqext.geo.from_geoarrow": (TEXT, lambda array: geo.from_geoarrow(array, "geoarrow.wkt")),
@@ -229,6 +230,8 @@ CALLS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "pqext.geo.from_wkt": (TEXT, geo.from_wkt),
     "pqext.geo.hilbert_index": (NUMBERS, lambda array: geo.hilbert_index(array, array, UNIT)),
     "pqext.geo.zorder_index": (NUMBERS, lambda array: geo.zorder_index(array, array, UNIT)),
+    "pqext.geo.simplify": (WKB, lambda array: geo.simplify(array, 1.0)),
+    "pqext.geo.snap_to_grid": (WKB, lambda array: geo.snap_to_grid(array, 1.0)),
     "pqext.geo.sort": (GEOMETRY_TABLES, lambda table: geo.sort(table, "g")),
     "pqext.geo.to_geopandas": (GEOMETRY_TABLES, geo.to_geopandas),
     "pqext.geo.transform": (WKB, lambda array: geo.transform(array, "EPSG:4326", "EPSG:3857")),
@@ -237,8 +240,12 @@ CALLS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
 for name in ("contains", "covered_by", "covers", "crosses", "disjoint", "equals", "intersects", "intersects_box",
              "overlaps", "touches", "within"):  # fmt: skip
     CALLS[f"pqext.geo.{name}"] = (WKB, partial(against_box, getattr(geo, name)))
-for name in ("bounds", "clamp", "find_faults", "sort_indices", "statistics", "to_geojson", "to_iso_wkb", "to_shapely",
-             "to_wkt", "validate"):  # fmt: skip
+for name in ("azimuth", "distance", "intersection", "union"):
+    CALLS[f"pqext.geo.{name}"] = (WKB, partial(against_box, getattr(geo, name)))
+for name in ("area", "boundary", "bounds", "centroid", "clamp", "convex_hull", "envelope", "find_faults",
+             "geometry_type", "is_empty", "is_valid", "length", "m", "make_valid", "num_points", "orient", "perimeter",
+             "point_on_surface", "sort_indices", "statistics", "to_geojson", "to_iso_wkb", "to_shapely", "to_wkt",
+             "validate", "x", "y", "z"):  # fmt: skip
     CALLS[f"pqext.geo.{name}"] = (WKB, getattr(geo, name))
 
 
