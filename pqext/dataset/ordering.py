@@ -78,7 +78,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
             _check_memory(request, opened, 2 * top.held if limit is None else top.held)
     columns = [*range(len(planner.schema))]
     for batch in top.ordered():
-        batch = batch.slice(request.offset).select(columns)
+        batch = batch.slice(request.offset).select(columns).replace_schema_metadata(planner.schema.metadata)
         run.rows += batch.num_rows
         for start in range(0, batch.num_rows, batch_rows):
             yield batch.slice(start, batch_rows), opened

@@ -17,6 +17,7 @@ from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.base.suggestions import join_names
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.data_frames import drop_row_ranges
 from pqext.dataset.column_names import ExactNames
 from pqext.dataset.execution.metrics import Run, counts_of
 from pqext.dataset.expressions import Expression, all_of
@@ -51,6 +52,10 @@ class ScanPlanner:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
+        schema = self._unordered_schema()
+        return schema.with_metadata(drop_row_ranges(schema.metadata) or None) if self.request.order else schema
+
+    def _unordered_schema(self) -> pa.Schema:
         known = self.known_schema if self.request.rule is None else self._strategy.schema
         if known is None:
             rows = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]

@@ -176,3 +176,27 @@ def test_covering_that_names_the_geometry_does_not_remove_it() -> None:
     sink = io.BytesIO()
     pyarrow.parquet.write_table(table, sink)
     assert list(geo.read_geopandas(sink).columns) == ["g"]
+
+
+def test_reordered_rows_carry_no_labels_of_other_rows(tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame(
+        {"id": [0, 1, 2, 3]}, geometry=shapely.points([[5, 1], [1, 2], [9, 8], [2, 4]]), crs="OGC:CRS84",
+        index=pandas.RangeIndex(100, 104, name="key"),
+    )
+    ordered, plain = tmp_path / "ordered.parquet", tmp_path / "plain.parquet"
+    geo.write_geopandas(frame, ordered, geometry={"geometry": {"order": "hilbert"}})
+    geo.write_geopandas(frame, plain)
+    assert geopandas.read_parquet(plain).index.equals(frame.index)
+    sorted_frame = pqext.scan(plain).order_by("id", descending=True).to_geopandas()
+    curve = geo.to_geopandas(geo.sort(geo.from_geopandas(frame), "geometry"))
+    for result in (geopandas.read_parquet(ordered), sorted_frame, curve):
+        assert result["id"].tolist() != frame["id"].tolist()
+        assert result.index.equals(pandas.RangeIndex(4))
+        assert result.index.name is None
+    batches = pqext.scan(plain).order_by("id").to_batches()
+    assert [batch.to_pandas().index.tolist() for batch in batches] == [[0, 1, 2, 3]]
+
+    labelled = frame.set_index(pandas.Index(["a", "b", "c", "d"], name="key"))
+    geo.write_geopandas(labelled, ordered, geometry={"geometry": {"order": "hilbert"}})
+    result = geopandas.read_parquet(ordered)
+    assert dict(zip(result.index, result["id"], strict=True)) == dict(zip("abcd", range(4), strict=True))

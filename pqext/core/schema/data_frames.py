@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -56,6 +58,19 @@ def restore(table: pa.Table, attributes: Any) -> pa.Table:
         metadata = {EXTENSION_NAME: mark[0].encode(), EXTENSION_METADATA: mark[1].encode()}
         table = table.set_column(place, pa.field(field.name, column.type, field.nullable, metadata), column)
     return table
+
+
+def drop_row_ranges(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
+    """Return the metadata of a schema for rows in another order.
+
+    A pandas ``RangeIndex`` is stored there as a range, which would label other rows; pandas numbers them instead.
+    """
+    result = dict(metadata or {})
+    with suppress(KeyError, TypeError, ValueError, RecursionError):
+        stated = json.loads(result[b"pandas"])
+        stated["index_columns"] = [index for index in stated["index_columns"] if not isinstance(index, dict)]
+        result[b"pandas"] = json.dumps(stated).encode()
+    return result
 
 
 _VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])

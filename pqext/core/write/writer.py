@@ -28,6 +28,7 @@ from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.schema.data_frames import drop_row_ranges
 from pqext.core.schema.key_value_types import of_other_rows
 from pqext.core.write import derived_columns, key_value_metadata, row_group_writer
 from pqext.core.write.disassemble import DenseColumns
@@ -397,7 +398,7 @@ class ParquetWriter(SuggestionMixin):
         excluded = {KEY.encode(), b"geo"} if self.options.geoparquet is False else {KEY.encode()}
         carried = {
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
-            for key, value in (self.arrow_schema.metadata or {}).items()
+            for key, value in (drop_row_ranges if self._plan.order else dict)(self.arrow_schema.metadata or {}).items()
             if key not in excluded
         }
         carried = of_other_rows(carried, self._plan.schema, is_subset=self._is_rewrite)
@@ -405,13 +406,12 @@ class ParquetWriter(SuggestionMixin):
         if self.options.arrow_schema:
             noted = self._plan.arrow_schema_text(carried, self._dense.unbounded)
             carried = carried if noted is None else {KEY: noted, **carried}
-        pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         return FileMetaData(
             version=2,
             schema=self._plan.elements,
             num_rows=sum(group.num_rows for group in self._row_groups),
             row_groups=groups,
-            key_value_metadata=pairs or None,
+            key_value_metadata=[KeyValue(key=k, value=v) for k, v in carried.items()] or None,
             created_by=created_by(),
             column_orders=self._plan.column_orders,
         )

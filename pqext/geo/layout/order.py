@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.schema.arrow_check import check_array, check_table
+from pqext.core.schema.data_frames import drop_row_ranges
 from pqext.core.write.row_order import pick, take_positions
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.curves import positions
@@ -99,7 +100,8 @@ def sort(
     field, values = pick(table, column)
     marked = type_of(field)
     order = order_of(row_boxes(values), bounds, curve, marked is None or marked.planar)
-    return take_positions(table, order)
+    metadata = drop_row_ranges(table.schema.metadata)
+    return take_positions(table.replace_schema_metadata(metadata or None), order)
 
 
 def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
