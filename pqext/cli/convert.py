@@ -43,7 +43,7 @@ from pqext.cli.scan_options import ignore_table_format_option
 from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.progress import Progress
 from pqext.core.base.text import escape_text, format_size, shorten, with_noun
-from pqext.dataset.computed_columns import Kind, Made
+from pqext.dataset.computed_columns import ColumnRecipe, Kind
 
 _INPUT, _COLUMNS, _FILE = "Input", "Columns", "Output file"
 _VARIANT = "value"
@@ -205,7 +205,7 @@ def convert(
         if properties is not None:
             if format != "geojson":
                 raise ValueError("--properties applies to GeoJSON only")
-            derived.append(Made("json", None, (properties,)))
+            derived.append(ColumnRecipe("json", None, (properties,)))
         csv_parsing = parse_csv_options(format == "csv", {} if existing is None else existing.types, csv)
         if existing is not None and document_column is not None:
             schema = existing.shredding_of(document_column, schema)
@@ -247,7 +247,7 @@ def convert(
 
 
 def _write_rows(
-    stream: Stream, writer: Any, document_column: str | None, derived: list[Made], losses: Losses,
+    stream: Stream, writer: Any, document_column: str | None, derived: list[ColumnRecipe], losses: Losses,
     show: Progress,
 ) -> int:
     """Write all rows and return their number."""
@@ -278,7 +278,7 @@ def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
         raise
 
 
-def _parse_all(derivation: Kind, texts: Sequence[str]) -> Iterator[Made]:
+def _parse_all(derivation: Kind, texts: Sequence[str]) -> Iterator[ColumnRecipe]:
     return (parse_derived(derivation, text) for text in texts)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
 from pqext.core.base.errors import ParquetError
-from pqext.dataset.computed_columns import Kind, Made, make, maker, path_within, without_row
+from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, path_within, without_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +16,7 @@ GEOMETRY = "geom"
 """Default name of a geometry column that does not replace another column."""
 
 
-def parse_derived(derivation: Kind, text: str) -> Made:
+def parse_derived(derivation: Kind, text: str) -> ColumnRecipe:
     """Parse ``[NAME=]PATH``, or ``[NAME=]lon,lat[,z]`` for points; raise ``ValueError`` for other text."""
     name, equals, rest = text.rpartition("=")
     paths = tuple(path.strip() for path in rest.split(",")) if derivation == "points" else (rest.strip(),)
@@ -24,12 +24,12 @@ def parse_derived(derivation: Kind, text: str) -> Made:
         raise ValueError(f"missing name or path in {text!r}; expected PATH or NAME=PATH")
     if derivation == "points" and len(paths) not in (2, 3):
         raise ValueError("points require two or three paths, as in lon,lat or $.at.x,$.at.y,$.at.z")
-    return Made(derivation, name.strip() or None, paths)
+    return ColumnRecipe(derivation, name.strip() or None, paths)
 
 
 def add_derived(
-    stream: Stream, columns: Sequence[Made], variant: str | None, crs: str | None, edges: str, on_error: OnError,
-    losses: Losses,
+    stream: Stream, columns: Sequence[ColumnRecipe], variant: str | None, crs: str | None, edges: str,
+    on_error: OnError, losses: Losses,
 ) -> Stream:
     """Add derived columns to ``stream``; paths refer to ``variant``, the column of JSON input.
 
@@ -45,7 +45,8 @@ def add_derived(
 
 
 def _add_column(
-    stream: Stream, column: Made, variant: str | None, crs: str | None, edges: str, on_error: OnError, losses: Losses
+    stream: Stream, column: ColumnRecipe, variant: str | None, crs: str | None, edges: str, on_error: OnError,
+    losses: Losses,
 ) -> Stream:
     import pyarrow as pa
 

@@ -28,7 +28,7 @@ from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import find, lookup
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.table.file_request import FileRequest, type_at
-from pqext.dataset.table.union import Conformed, keeps_values
+from pqext.dataset.table.union import ConformedRequest, keeps_values
 
 if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
@@ -180,7 +180,7 @@ def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | N
 
 def _node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
     """Return the column as stored in the file; None if the result's values are widened or cast."""
-    if isinstance(file_request, Conformed):
+    if isinstance(file_request, ConformedRequest):
         schemas = file_request.schema, file.arrow_schema
         path = (top,) if top in file_request.schema.names else tuple(top.split("."))
         unified, own = (type_at(schema, path if column is None else column.path) for schema in schemas)

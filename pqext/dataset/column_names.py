@@ -16,10 +16,10 @@ from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Column, Value, col
 from pqext.dataset.expressions.dotted_names import dotted_columns, exact, replace_columns
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 
 T = TypeVar("T")
-Result = tuple["str | Computed", ...]
+Result = tuple["str | ComputedColumn", ...]
 
 
 @dataclass
@@ -47,9 +47,9 @@ class ExactNames:
         is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
         return self.resolve(node) if is_unclear else made
 
-    def of_column(self, column: str | Computed) -> str | Computed:
+    def of_column(self, column: str | ComputedColumn) -> str | ComputedColumn:
         """Resolve a result column; plain names are looked up exactly anyway."""
-        return replace(column, field=self.resolve(column.field)) if isinstance(column, Computed) else column
+        return replace(column, field=self.resolve(column.field)) if isinstance(column, ComputedColumn) else column
 
     def learn(self, file: ParquetFile) -> None:
         """Record the column names of the first file; all files have the same names unless a schema is passed."""
@@ -93,9 +93,9 @@ def selected(before: Result | None, selection: Result) -> Result:
     """
     if before is None:
         return selection
-    results: list[str | Computed] = []
+    results: list[str | ComputedColumn] = []
     for item in selection:
-        if isinstance(item, Computed):
+        if isinstance(item, ComputedColumn):
             results.append(item)
             continue
         whole = [known for known in before if item == (known if isinstance(known, str) else known.name)]
@@ -109,7 +109,7 @@ def selected(before: Result | None, selection: Result) -> Result:
     return tuple(dict.fromkeys(results))
 
 
-def with_computed(expression: T, computed: Sequence[Computed]) -> T:
+def with_computed(expression: T, computed: Sequence[ComputedColumn]) -> T:
     """Replace the names of ``computed`` columns in a condition or value by their values."""
     if not computed:
         return expression
@@ -128,7 +128,7 @@ def with_computed(expression: T, computed: Sequence[Computed]) -> T:
 
 def order_keys(
     columns: Sequence[Any], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool],
-    computed: Sequence[Computed],
+    computed: Sequence[ComputedColumn],
 ) -> tuple[OrderKey, ...]:
     """Return the sort keys for ``columns``, names or values; names of ``computed`` columns refer to their values.
 

@@ -16,7 +16,7 @@ Kind = Literal["points", "wkt", "geojson", "json"]
 
 
 @dataclass(frozen=True)
-class Made:
+class ColumnRecipe:
     """A column ``name`` computed from ``paths``: paths within a VARIANT, otherwise column names."""
 
     kind: Kind
@@ -29,7 +29,7 @@ def path_within(path: str) -> str:
     return path if path.startswith("$") else f"$.{path}"
 
 
-def maker(made: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
+def maker(made: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return a function that computes the column from a batch; ``variant`` is the column that its paths start at."""
     import pyarrow as pa
 

@@ -24,7 +24,7 @@ from pqext.dataset.execution.metrics import Run
 from pqext.dataset.execution.top_rows import OrderKey, TopRows, check_order, key_values
 from pqext.dataset.expressions import Base, Column, Expression, Value, bases, operand_column
 from pqext.dataset.files.file_set import located
-from pqext.dataset.planning.projection import Computed, leaf_of
+from pqext.dataset.planning.projection import ComputedColumn, leaf_of
 from pqext.dataset.pruning.binding import bind, find, type_in
 from pqext.dataset.pruning.intervals import UNKNOWN, interval
 from pqext.dataset.scan_executor import ScanExecutor
@@ -104,7 +104,7 @@ def _with_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequ
             if isinstance(value, Column) and len(value.path) == 1:
                 result.append(value.path[0])
             else:
-                result.append(Computed(f"_pqext_order_{number}", value))
+                result.append(ComputedColumn(f"_pqext_order_{number}", value))
                 value = Column((f"_pqext_order_{number}",))
         values.append(value)
     columns = None if result is None else tuple(dict.fromkeys(result))

@@ -20,7 +20,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipped, summary
 from pqext.dataset.planning.plan import Task
-from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.results import NotATable, Results
 from pqext.dataset.scan_planner import ScanPlanner
@@ -114,7 +114,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             [{'id': 2}, {'id': 3}]
         """
         request = self._request
-        computed = [item for item in request.result or () if isinstance(item, Computed)]
+        computed = [item for item in request.result or () if isinstance(item, ComputedColumn)]
         expressions = [as_expression(condition) for condition in conditions]
         results = [with_computed(expression, computed) for expression in expressions if expression is not None]
         if not results or len(results) < len(expressions):
@@ -164,7 +164,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         keys = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
         if request.limit is not None or request.offset:
             raise ValueError("an order after a limit is not supported: order first, then limit")
-        computed = [column for column in request.result or () if isinstance(column, Computed)]
+        computed = [column for column in request.result or () if isinstance(column, ComputedColumn)]
         return Scan(replace(request, order=order_keys(keys, descending, nulls_first, computed)))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:

@@ -13,7 +13,7 @@ from pqext.dataset.expressions import Expression, bases
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.planner import RowTarget
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.skipping import Skipping
 from pqext.dataset.table.partitions import NO_PARTITIONS, Partitions
 from pqext.variant.timezones import DEFAULT
@@ -30,7 +30,7 @@ class ScanRequest:
     """
 
     files: FileSet
-    result: tuple[str | Computed, ...] | None
+    result: tuple[str | ComputedColumn, ...] | None
     filter: Expression | None
     partitions: Partitions = NO_PARTITIONS
     rule: SchemaRule = None
@@ -54,7 +54,7 @@ class ScanRequest:
         for name in ("result", "filter", "order"):
             object.__setattr__(self, name, in_timezone(getattr(self, name), self.timezone))
         for column in self.result or ():
-            if isinstance(column, Computed):
+            if isinstance(column, ComputedColumn):
                 for base in bases(column.field):
                     self.partitions.check(base, is_computed=True)
         if self.rule is not None and self.files.options.shredded:

@@ -23,7 +23,7 @@ from pqext import col
 from pqext import variant as variants
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions.patterns import matches
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark import explain_read, read, read_metrics, where
 from pqext.spark.pushdown.spark_sql import condition_columns, spark_condition
 from pqext.spark.pushdown.sql_clauses import clauses
@@ -422,7 +422,7 @@ def test_condition_columns_are_read_once(spark: Any, values_path: str) -> None:
     for text in ("abs(i) = 44", "abs(I) = 44 and f > 0"):
         df = read(spark, values_path, ["I"], text)
         assert df.collect() == native.where(text).select("I").collect()
-    computed = Computed("event", col("event").variant("$.a", "int"))
+    computed = ComputedColumn("event", col("event").variant("$.a", "int"))
     stored = ["id", "event", "event_id", "x y"]
     assert condition_columns(["ID", computed], "upper(Event_Id) = 'A' and id > `x y`", stored) == ["event_id", "x y"]
     assert condition_columns(["A"], "abs(a) = 1", ["a", "A"]) == ["a"]

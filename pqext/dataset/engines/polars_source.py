@@ -38,7 +38,7 @@ _TICKS = {"Nanoseconds": 1000, "Microseconds": 1, "Milliseconds": 1}
 _KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "Float32", "Float64": "Float64"}
 
 
-class Untranslated(Exception):
+class UntranslatedCondition(Exception):
     """A part of a condition that only polars evaluates."""
 
 
@@ -94,7 +94,7 @@ def translated(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
     for part in _conjuncts(tree):
         try:
             parts.append(_condition(part, schema))
-        except (Untranslated, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        except (UntranslatedCondition, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             continue
     return all_of(parts) if parts else None
 
@@ -145,7 +145,7 @@ def _condition(tree: Any, schema: pl.Schema) -> Expression:
             column, dtype = _column(tree, schema)
             if dtype == "Boolean":
                 return column == True  # noqa: E712
-    raise Untranslated
+    raise UntranslatedCondition
 
 
 def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
@@ -153,7 +153,7 @@ def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
     path, kind = _path(tree, schema)
     name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
     if name not in _KINDS and name not in _INTEGERS and name != "Datetime":
-        raise Untranslated
+        raise UntranslatedCondition
     return col(list(path)), name
 
 
@@ -164,7 +164,7 @@ def _path(tree: Any, schema: pl.Schema) -> tuple[tuple[str, ...], Any]:
         case {"Function": {"input": [operand], "function": {"StructExpr": {"FieldByName": str(name)}}}}:
             path, kind = _path(operand, schema)
             return (*path, name), {field.name: field.dtype for field in kind.fields}[name]
-    raise Untranslated
+    raise UntranslatedCondition
 
 
 def _literal(tree: Any, dtype: str) -> Any:
@@ -174,11 +174,11 @@ def _literal(tree: Any, dtype: str) -> Any:
         ticks, unit, zone = value
         whole, rest = divmod(ticks, _TICKS[unit])
         if rest:
-            raise Untranslated
+            raise UntranslatedCondition
         step = timedelta(milliseconds=whole) if unit == "Milliseconds" else timedelta(microseconds=whole)
         return (datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)) + step
     if kind != dtype:
-        raise Untranslated
+        raise UntranslatedCondition
     return _plain(value, dtype)
 
 
@@ -189,7 +189,7 @@ def _plain(value: Any, dtype: str) -> Any:
         return float(np.float32(value))  # the text has the fewest digits that identify the float
     known = {"String": str, "Boolean": bool, "Float64": float}.get(dtype, int)
     if not isinstance(value, known) or (known is int and isinstance(value, bool)):
-        raise Untranslated
+        raise UntranslatedCondition
     return value
 
 
@@ -203,7 +203,7 @@ def _values(data: bytes, dtype: str) -> list[Any]:
         array = pa.chunked_array([chunk.flatten() for chunk in array.chunks])
     values: list[Any] = array.to_pylist()
     if dtype == "Datetime" or any(value is None for value in values):
-        raise Untranslated
+        raise UntranslatedCondition
     if dtype == "Date":
         return values
     return [_plain(value, dtype) for value in values]

@@ -35,7 +35,7 @@ from pqext.dataset.expressions import (
     Relation,
     Spatial,
     SpatialValue,
-    Stored,
+    StoredOperand,
     VariantField,
 )
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
@@ -175,7 +175,7 @@ class _Evaluator(Visitor[pa.Array]):
 
         if isinstance(operand, SpatialValue):
             return self.value(operand), self._geometries(operand.operands[0])[1]
-        field, array = self._column(cast(Stored, operand))
+        field, array = self._column(cast(StoredOperand, operand))
         marked = type_of(field)
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
         return array, resolve_type(array, crs, edges)
@@ -282,7 +282,7 @@ class _Evaluator(Visitor[pa.Array]):
             return array.view(pa.int64())
         return run_ends_decoded(array) if pa.types.is_run_end_encoded(array.type) else array
 
-    def _column(self, column: Stored) -> tuple[pa.Field, pa.Array]:
+    def _column(self, column: StoredOperand) -> tuple[pa.Field, pa.Array]:
         if isinstance(column, Column):
             column = column.exact(self.batch.schema.names)
         index = self.batch.schema.get_field_index(column.path[0])

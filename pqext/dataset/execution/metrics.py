@@ -101,9 +101,9 @@ class Run:
             filter_seconds=counts["filter_seconds"], seconds=self._seconds,
         )
 
-    def opened(self, file: ParquetFile, before: Counts) -> _Opened:
+    def opened(self, file: ParquetFile, before: Counts) -> _FileTracker:
         """Count what is read of a file, ``before`` having been read of its source."""
-        return _Opened(self, file.source, before)
+        return _FileTracker(self, file.source, before)
 
     def opens(self, source: Source, before: Counts) -> bool:
         """Start to count the usage of a source; returns whether the source is open."""
@@ -188,7 +188,7 @@ class _Planning:
         self._run.planned(perf_counter() - self._started - fetched)
 
 
-class _Opened:
+class _FileTracker:
     """Track a file while it is open in a run."""
 
     __slots__ = ("_before", "_opened", "_run", "_source")

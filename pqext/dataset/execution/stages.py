@@ -32,7 +32,7 @@ from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import check_batches
 from pqext.dataset.planning.conjuncts import PassRates, estimated
 from pqext.dataset.planning.plan import RowGroupPlan, Stage, merged_stage
-from pqext.dataset.planning.projection import Computed, Fields, computed_of, read_leaves
+from pqext.dataset.planning.projection import ComputedColumn, Fields, computed_of, read_leaves
 
 AHEAD_BYTES = 1 << 20
 """Files with fewer rows are read on demand, without threads."""
@@ -52,7 +52,7 @@ _NEARLY_ALL = 0.5
 
 
 def matching(
-    file: ParquetFile, plans: Iterable[RowGroupPlan], computed: Sequence[Computed], batch_rows: int, *,
+    file: ParquetFile, plans: Iterable[RowGroupPlan], computed: Sequence[ComputedColumn], batch_rows: int, *,
     ahead: bool = True,
 ) -> Generator[Part, None, None]:
     """Yield the matching rows in the order of the ``plans``: at most ``batch_rows`` at a time, no batch empty.
@@ -94,7 +94,7 @@ class AdaptiveStatistics:
 
 
 def _run(
-    file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int,
+    file: ParquetFile, plan: RowGroupPlan, computed: Sequence[ComputedColumn], batch_rows: int,
     statistics: AdaptiveStatistics, shares: int,
 ) -> Iterator[Part]:
     returned = 0
@@ -209,7 +209,7 @@ class _GroupRun:
     """Reads one row group with one of ``shares`` shares of the call's memory."""
 
     def __init__(
-        self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int,
+        self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[ComputedColumn], batch_rows: int,
         statistics: AdaptiveStatistics,
         shares: int = 1, *, is_apart: bool = False,
     ) -> None:

@@ -22,7 +22,7 @@ from pqext.dataset.expressions.conditions import (
     Or,
     Relation,
     Spatial,
-    Stored,
+    StoredOperand,
     all_of,
     any_of,
     literal_text,
@@ -36,7 +36,7 @@ from pqext.dataset.expressions.operands import (
     Column,
     Constant,
     ListLength,
-    Named,
+    NamedValue,
     SpatialValue,
     Value,
     VariantField,
@@ -50,7 +50,7 @@ from pqext.dataset.expressions.type_inference import check_number
 
 __all__ = [
     "ARITHMETIC", "MAX_DEPTH", "NEGATED", "And", "Arithmetic", "ArithmeticOperator", "Base", "Cast", "Column",
-    "Comparison", "Constant", "Expression", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches", "Named", "Not",
-    "OneOperand", "Operand", "Or", "Relation", "Spatial", "SpatialValue", "Stored", "Value", "VariantField", "all_of",
-    "any_of", "as_value", "bases", "check_number", "col", "literal_text", "operand_column", "relation",
+    "Comparison", "Constant", "Expression", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches", "NamedValue", "Not",
+    "OneOperand", "Operand", "Or", "Relation", "Spatial", "SpatialValue", "StoredOperand", "Value", "VariantField",
+    "all_of", "any_of", "as_value", "bases", "check_number", "col", "literal_text", "operand_column", "relation",
 ]  # fmt: skip

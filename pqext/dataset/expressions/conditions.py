@@ -98,7 +98,7 @@ class Operand(ABC):
         return str(self)
 
 
-class Stored(Operand):
+class StoredOperand(Operand):
     """A column stored in the file, as opposed to a computed value."""
 
     __slots__ = ()
@@ -251,13 +251,13 @@ class Spatial(Expression):
     Only ``dwithin`` has a ``distance``.
     """
 
-    column: Stored
+    column: StoredOperand
     operation: Operation
     geometry: Geometry
     distance: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.column, Stored):
+        if not isinstance(self.column, StoredOperand):
             raise TypeError(f"expected a column, not {type(self.column).__name__}")
         object.__setattr__(self, "geometry", canonical_geometry(self.operation, self.geometry))
         object.__setattr__(self, "distance", canonical_distance(self.operation, self.distance))

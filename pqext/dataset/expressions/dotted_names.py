@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from pqext.dataset.expressions.conditions import Expression, Operand
-from pqext.dataset.expressions.operands import Column, Named, VariantField
+from pqext.dataset.expressions.operands import Column, NamedValue, VariantField
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
     if isinstance(node, tuple):
         parts = tuple(replace_columns(part, replacement) for part in node)
         return parts if any(new is not old for old, new in zip(node, parts, strict=True)) else node
-    if not isinstance(node, Expression | Operand | Named):
+    if not isinstance(node, Expression | Operand | NamedValue):
         return node
     changed: dict[str, Any] = {}
     for field in filter(attrgetter("init"), fields(node)):

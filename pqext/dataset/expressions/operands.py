@@ -27,7 +27,7 @@ from pqext.dataset.expressions.conditions import (
     Operand,
     Relation,
     Spatial,
-    Stored,
+    StoredOperand,
     literal_text,
 )
 from pqext.dataset.expressions.operators import ArithmeticOperators, Predicates
@@ -79,14 +79,14 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         """
         return ListLength(cast(Base, self))
 
-    def alias(self, name: str) -> Named:
+    def alias(self, name: str) -> NamedValue:
         """The value as a column called ``name`` of the result, for ``columns=``.
 
         >>> from pqext import col
         >>> str((col("price") * col("count")).alias("total"))
         'price * count as total'
         """
-        return Named(name, self)
+        return NamedValue(name, self)
 
     if not TYPE_CHECKING:  # so that type checkers reject brackets
         __iter__ = None
@@ -110,7 +110,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Column(Value, Stored, SpatialPredicates["Spatial"], SpatialFunctions["SpatialValue"]):
+class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunctions["SpatialValue"]):
     """A column by its path: the top-level name, then the names of struct fields."""
 
     path: tuple[str, ...]
@@ -370,7 +370,7 @@ Base = Column | VariantField
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Named:
+class NamedValue:
     """A named value, as a column of the result."""
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from pqext.dataset.expressions.conditions import Operand, Stored
+from pqext.dataset.expressions.conditions import Operand, StoredOperand
 from pqext.dataset.expressions.spatial import Box, canonical_geometry, geometry_text
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def arguments_of(name: str, arguments: tuple[Any, ...]) -> tuple[Argument, ...]:
     result: list[Any] = []
     for parameter, argument in spatial_function(name).parameters_of(arguments):
         if isinstance(argument, Operand):
-            is_geometry = isinstance(argument, Stored) or getattr(argument, "is_geometry", False)
+            is_geometry = isinstance(argument, StoredOperand) or getattr(argument, "is_geometry", False)
             if parameter.type != "geometry" or not is_geometry:
                 expected = "a column of geometries" if parameter.type == "geometry" else "a constant"
                 raise TypeError(f"{name}: {parameter.name} must be {expected}, not {argument}")

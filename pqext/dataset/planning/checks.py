@@ -8,11 +8,11 @@ from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.plan import RowGroupPlan, Stage
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 
 
 def check_batches(
-    plans: Iterable[RowGroupPlan], file: ParquetFile, computed: Sequence[Computed]
+    plans: Iterable[RowGroupPlan], file: ParquetFile, computed: Sequence[ComputedColumn]
 ) -> Iterator[RowGroupPlan]:
     """The ``plans``, each when it is asked for, once all that it names is found in ``file``.
 
@@ -37,7 +37,7 @@ def check_numbers(row_groups: Iterable[int], file: ParquetFile) -> None:
             raise _other(f"it has a row group {index}, the file {len(file.row_groups)} row groups")
 
 
-def _check(stage: Stage, file: ParquetFile, computed: Sequence[Computed], *, is_last: bool) -> None:
+def _check(stage: Stage, file: ParquetFile, computed: Sequence[ComputedColumn], *, is_last: bool) -> None:
     results = [file.schema.find(name) for name in stage.columns or ()]
     for name, node in zip(stage.columns or (), results, strict=True):
         if node is None:

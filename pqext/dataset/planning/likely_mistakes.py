@@ -14,7 +14,7 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.expressions import Expression, Spatial, VariantField, bases
 from pqext.dataset.expressions.spatial import geometry_text
 from pqext.dataset.expressions.visitors import leaves, operands
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.pruning.binding import find
 from pqext.geo.types import type_of
 from pqext.variant.access.path import as_path
@@ -23,7 +23,7 @@ from pqext.variant.access.path import as_path
 def checkable_parts(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
     """Return the VARIANT fields and the spatial conditions of a query."""
     requested = [] if condition is None else operands(condition)
-    requested += [base for element in result if isinstance(element, Computed) for base in bases(element.field)]
+    requested += [base for element in result if isinstance(element, ComputedColumn) for base in bases(element.field)]
     spatial = [] if condition is None else [leaf for leaf in leaves(condition) if isinstance(leaf, Spatial)]
     return [item for item in requested if isinstance(item, VariantField)], spatial
 

@@ -23,7 +23,7 @@ from pqext.dataset.expressions import Column, Expression, Operand, VariantField,
 from pqext.dataset.expressions.visitors import compared_columns, operands
 from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of, estimated, rank
 from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, merged_stage
-from pqext.dataset.planning.projection import Computed, leaves_of
+from pqext.dataset.planning.projection import ComputedColumn, leaves_of
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
 from pqext.dataset.pruning.row_groups import Proof, chosen_rows, proof, prune_reason, row_group_may_match
 
@@ -39,7 +39,7 @@ class FilePlanner:
     """
 
     def __init__(
-        self, facts: FileFacts, options: ReadOptions, columns: Sequence[str] | None, computed: Sequence[Computed],
+        self, facts: FileFacts, options: ReadOptions, columns: Sequence[str] | None, computed: Sequence[ComputedColumn],
         filter: Expression | None,
     ) -> None:
         self.facts = facts
@@ -294,7 +294,7 @@ class FilePlanner:
                 return False  # a part of it in the result keeps it whole
         return True
 
-    def _needed(self, computed: Sequence[Computed]) -> list[SchemaNode]:
+    def _needed(self, computed: Sequence[ComputedColumn]) -> list[SchemaNode]:
         """Return the nodes to read: columns, and the nodes of fields and filter that they do not contain."""
         if self.columns is None:
             return list(self.facts.schema.root.children)

@@ -25,7 +25,7 @@ from pqext.core.schema.row_ranges import RowRanges
 from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.operand_values import as_shredded
-from pqext.dataset.expressions import Column, Named, SpatialValue, Value, VariantField, bases, col, operand_column
+from pqext.dataset.expressions import Column, NamedValue, SpatialValue, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import in_python
 from pqext.dataset.pruning.binding import find, type_in
 from pqext.variant.timezones import DEFAULT
@@ -37,18 +37,18 @@ Fields: TypeAlias = Mapping[Key, pa.Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Computed:
+class ComputedColumn:
     """A result column called ``name``: the value of ``field`` in each row."""
 
     name: str
     field: Value
 
     def __post_init__(self) -> None:
-        Named(self.name, self.field)
+        NamedValue(self.name, self.field)
 
     def __eq__(self, other: object) -> bool:
         # Fields themselves make conditions of ==.
-        return isinstance(other, Computed) and self.name == other.name and self.field.equals(other.field)
+        return isinstance(other, ComputedColumn) and self.name == other.name and self.field.equals(other.field)
 
     def __hash__(self) -> int:
         return hash((self.name, self.field))
@@ -103,7 +103,7 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
     return leaf
 
 
-def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
+def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
     """Parse ``columns`` of a scan: names, columns, VARIANT fields and named values; or a mapping of names to these."""
     if isinstance(columns, str):
         raise TypeError(column_list_hint(columns))
@@ -112,18 +112,18 @@ def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
             (name, value) if not isinstance(value, str) else name if value == name else (name, col(value))
             for name, value in columns.items()
         ]
-    parsed: list[str | Computed] = []
+    parsed: list[str | ComputedColumn] = []
     for column in columns:
-        if isinstance(column, str | Computed):
+        if isinstance(column, str | ComputedColumn):
             parsed.append(column)
         elif isinstance(column, VariantField):
-            parsed.append(Computed(".".join(column.column.path) + column.path[1:], column))
+            parsed.append(ComputedColumn(".".join(column.column.path) + column.path[1:], column))
         elif isinstance(column, Column):
-            parsed.append(Computed(".".join(column.path), column))
-        elif isinstance(column, Named):
-            parsed.append(Computed(column.name, column.value))
+            parsed.append(ComputedColumn(".".join(column.path), column))
+        elif isinstance(column, NamedValue):
+            parsed.append(ComputedColumn(column.name, column.value))
         elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Value):
-            parsed.append(Computed(*column))
+            parsed.append(ComputedColumn(*column))
         elif isinstance(column, Value):
             raise TypeError(f"{column} needs a name in the result: {in_python(column)}.alias('name')")
         else:
@@ -144,8 +144,8 @@ def twice(name: str) -> str:
 
 
 def leaves_of(
-    group: RowGroupFacts, computed: Sequence[Computed], held: Collection[str]
-) -> dict[Computed, SchemaNode]:
+    group: RowGroupFacts, computed: Sequence[ComputedColumn], held: Collection[str]
+) -> dict[ComputedColumn, SchemaNode]:
     """Return the columns that a row group stores in a leaf of their own, with the leaf.
 
     Fields inside the top-level columns ``held`` are read with them and not a second time.
@@ -193,7 +193,7 @@ def read_leaves(
 
 
 def computed_of(
-    computed: Sequence[Computed], leaves: Fields, batch: pa.RecordBatch
+    computed: Sequence[ComputedColumn], leaves: Fields, batch: pa.RecordBatch
 ) -> list[pa.Array]:
     """Compute the computed columns of a batch: from their leaves, or from the columns in the batch."""
     return [

@@ -101,7 +101,7 @@ class AnyOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class ComputedLeaf:
     """A leaf of the expression on a computed operand: no row is true unless its bounds allow the question.
 
     A question is a predicate on the operand's values, or an operator with another operand.
@@ -139,7 +139,7 @@ class Derived:
         return core.may_relate(result, operator, beside)
 
 
-Bound = Leaf | Derived | AllOf | AnyOf
+Bound = Leaf | ComputedLeaf | AllOf | AnyOf
 
 _DATE, _TIMESTAMP = ValueType("date"), ValueType("timestamp")
 
@@ -222,10 +222,11 @@ def _bind_predicates(
 
 def _derived(
     expression: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
-) -> Derived:
+) -> ComputedLeaf:
     read = bases(operand) + (bases(question[1]) if isinstance(question, tuple) else [])
     nodes = {base._key(): _flat(base, schema) for base in read}
-    return Derived(expression, operand, question, nodes, {base._key(): _column_type(base, schema) for base in read})
+    types = {base._key(): _column_type(base, schema) for base in read}
+    return ComputedLeaf(expression, operand, question, nodes, types)
 
 
 def _flat(base: Base, schema: Schema) -> SchemaNode | None:

@@ -17,7 +17,7 @@ from pqext.core.indexes.page_index import matching_rows
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.row_ranges import RowRanges, intersection, merged, union
 from pqext.dataset.expressions.literals import value_text
-from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Leaf, Question
+from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, ComputedLeaf, Leaf, Question
 
 if TYPE_CHECKING:
     from pqext.core.schema.facts import RowGroupFacts
@@ -31,7 +31,7 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
             return all(row_group_may_match(operand, row_group) for operand in bound.operands)
         case AnyOf():
             return any(row_group_may_match(operand, row_group) for operand in bound.operands)
-        case Derived():
+        case ComputedLeaf():
             return bound.may_match(row_group.bounds)
     return all(_answer(bound.node, row_group, question) for question in bound.questions)
 
@@ -67,7 +67,7 @@ def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
             return Proof("; ".join(reasons), tuple(sorted({word for item in every for word in item.evidence})))
     if row_group_may_match(bound, row_group):
         return None
-    if isinstance(bound, Derived):
+    if isinstance(bound, ComputedLeaf):
         return Proof(f"{bound.expression} is true for no row, by the bounds of its columns", _STATISTICS)
     node = bound.node
     if for_logical(node.logical_name) is not None:
@@ -146,13 +146,13 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
             return reduce(intersection, (rows_that_may_match(operand, row_group) for operand in bound.operands), whole)
         case AnyOf():
             return reduce(union, (rows_that_may_match(operand, row_group) for operand in bound.operands), [])
-        case Derived():
+        case ComputedLeaf():
             return _derived_rows(bound, row_group)
     answers = (_rows(bound.node, row_group, question) for question in bound.questions)
     return reduce(intersection, (whole if answer is None else answer for answer in answers), whole)
 
 
-def _derived_rows(bound: Derived, row_group: RowGroupFacts) -> RowRanges:
+def _derived_rows(bound: ComputedLeaf, row_group: RowGroupFacts) -> RowRanges:
     """Return the rows between page boundaries of its columns whose bounds allow the condition."""
     nodes = {node.leaf_start: node for node in bound.nodes.values() if node is not None}
     pages = {leaf: found for leaf, node in nodes.items() if (found := row_group.chunk(node).pages) is not None}

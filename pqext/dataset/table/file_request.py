@@ -31,7 +31,7 @@ from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.visitors import operands, paths
-from pqext.dataset.planning.projection import Computed, twice
+from pqext.dataset.planning.projection import ComputedColumn, twice
 from pqext.dataset.pruning.binding import bind, find, lookup
 from pqext.dataset.table.partitions import Partitions
 
@@ -42,7 +42,7 @@ class TableRequest:
     folders name further columns."""
 
     sources: tuple[Any, ...]
-    result: tuple[str | Computed, ...] | None
+    result: tuple[str | ComputedColumn, ...] | None
     filter: Expression | None
     partitions: Partitions
 
@@ -52,9 +52,9 @@ class TableRequest:
         return None if self.result is None else tuple(name for name in self.result if isinstance(name, str))
 
     @property
-    def computed(self) -> tuple[Computed, ...]:
+    def computed(self) -> tuple[ComputedColumn, ...]:
         """The computed columns."""
-        return tuple(column for column in self.result or () if isinstance(column, Computed))
+        return tuple(column for column in self.result or () if isinstance(column, ComputedColumn))
 
     @property
     def tops(self) -> frozenset[str] | None:
@@ -97,7 +97,7 @@ class TableRequest:
         else:
             held, folders = self._held_schema(file), set(self.partitions.schema.names)
             fields = {field.name: field for field in (*held, *self.partitions.schema)}
-            names = [column.name if isinstance(column, Computed) else column for column in self.result]
+            names = [column.name if isinstance(column, ComputedColumn) else column for column in self.result]
             known = folders | {column.name for column in self.computed}
             order = [name if name in known else lookup(file.schema, name, folders).path[0] for name in names]
             schema = pa.schema([fields[name] for name in dict.fromkeys(order)], held.metadata)
@@ -126,7 +126,7 @@ class FileRequest:
 
     columns: Sequence[str] | None
     """Names and dotted paths to read, all if None."""
-    computed: tuple[Computed, ...]
+    computed: tuple[ComputedColumn, ...]
     """VARIANT values to read."""
     filter: Expression | None
     """Condition on the file's own columns; only rows for which it is true are in the result."""

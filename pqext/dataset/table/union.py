@@ -36,7 +36,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.literals import value_type_of_arrow
 from pqext.dataset.expressions.visitors import columns, normal, paths
-from pqext.dataset.planning.projection import Computed, computed_of
+from pqext.dataset.planning.projection import ComputedColumn, computed_of
 from pqext.dataset.pruning.binding import lookup
 from pqext.dataset.table.conformance import check_geometry_types, conform, nulls
 from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest, type_at
@@ -93,7 +93,7 @@ class Union(SchemaStrategy):
             answer = self._answer(normal(filter), file)
             if answer is False:
                 reason = f"{filter} is true for no row: the file lacks {_lacking(filter, file)}"
-                return Conformed((), (), None, self._schema, reason)
+                return ConformedRequest((), (), None, self._schema, reason)
             left = answer if isinstance(answer, Expression) else None
             exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(normal(filter))) else None
         names = self._names(file)
@@ -105,9 +105,9 @@ class Union(SchemaStrategy):
         later = tuple(item for item in self.table_request.computed if item not in computed)
         tops = (operand_column(base).path[0] for entry in later for base in bases(entry.field))
         names = list(dict.fromkeys([*names, *(name for name in tops if _has(file, name))]))
-        return Conformed(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
+        return ConformedRequest(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
 
-    def _is_own(self, computed: Computed, file: ParquetFile) -> bool:
+    def _is_own(self, computed: ComputedColumn, file: ParquetFile) -> bool:
         """Whether a file has all columns that a computed column needs, in the unified types."""
         results = [operand_column(base).path for base in bases(computed.field)]
         return all(
@@ -185,14 +185,14 @@ class Union(SchemaStrategy):
 
 
 @dataclass(frozen=True)
-class Conformed(FileRequest):
+class ConformedRequest(FileRequest):
     """Request to one file whose rows are cast to the result's schema."""
 
     exact: Expression | None = None
     """Condition evaluated after the cast, if ``filter`` does not decide all rows."""
     stored: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """The unified schema of all columns of files."""
-    later: tuple[Computed, ...] = ()
+    later: tuple[ComputedColumn, ...] = ()
     """Columns computed after the cast, because the file lacks their inputs or has them in another type."""
 
     def result_batch(
@@ -222,7 +222,7 @@ class Conformed(FileRequest):
         return filtered(conformed, mask) if arrays else _without_columns(mask.true_count)
 
     @cached_property
-    def without_columns(self) -> Conformed:
+    def without_columns(self) -> ConformedRequest:
         """A request for the same rows of the file, with only the columns that ``exact`` compares."""
         compared = set() if self.exact is None else set(columns(self.exact))
         names = tuple(name for name in self.columns or () if name in compared)

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from pqext.dataset.expressions import Column
 from pqext.dataset.expressions.dotted_names import exact, replace_columns
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.settings import CASE_SENSITIVE, is_case_sensitive, session_setting
 
 Node = TypeVar("Node")
@@ -68,15 +68,15 @@ class Names:
         resolved: Node = exact(replace_columns(node, self._column), self._types)
         return resolved
 
-    def resolve_result(self, column: str | Computed, partition_columns: Container[str]) -> str | Computed:
+    def resolve_result(self, column: str | ComputedColumn, partition_columns: Container[str]) -> str | ComputedColumn:
         """Resolve a column of the result, which has the requested spelling of its name, as in Spark.
 
         Partition columns have the names in the folders instead.
         """
-        if isinstance(column, Computed):
-            return Computed(column.name, self.resolve(column.field))
+        if isinstance(column, ComputedColumn):
+            return ComputedColumn(column.name, self.resolve(column.field))
         name = self.find(column)
-        return name if name == column or name in partition_columns else Computed(column, Column((name,)))
+        return name if name == column or name in partition_columns else ComputedColumn(column, Column((name,)))
 
     def _column(self, column: Column) -> Column:
         if column.dotted > 1:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from pqext.dataset.expressions import Value, col
 from pqext.dataset.expressions.timezones import in_timezone
-from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.spark.base.files import absolute_paths
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
@@ -59,7 +59,7 @@ def query(
     """
     timezone = session_timezone(spark)
     groups = list(in_timezone(parse_columns(by), timezone))
-    requested: list[str | Computed] = list(groups)
+    requested: list[str | ComputedColumn] = list(groups)
     targets: list[Aggregate] = []
     for name, function, column in aggregates_of(agg):
         place = None
@@ -67,7 +67,7 @@ def query(
             (result,) = in_timezone(parse_columns([column]), timezone)
             if result not in requested:
                 used = set(map(_name, requested))
-                requested.append(result if _name(result) not in used else Computed(_free(used), _value(result)))
+                requested.append(result if _name(result) not in used else ComputedColumn(_free(used), _value(result)))
                 place = len(requested) - 1
             else:
                 place = requested.index(result)
@@ -89,11 +89,11 @@ def query(
     return aggregation.result(made, list(map(_name, groups)))
 
 
-def _name(column: str | Computed) -> str:
+def _name(column: str | ComputedColumn) -> str:
     return column if isinstance(column, str) else column.name
 
 
-def _value(column: str | Computed) -> Value:
+def _value(column: str | ComputedColumn) -> Value:
     return col(column) if isinstance(column, str) else column.field
 
 

@@ -20,7 +20,7 @@ from pqext.core.base.suggestions import suggest_arguments_of
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of, visitors
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
-from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes
 from pqext.spark.base.files import absolute_paths, is_remote
 from pqext.spark.base.hadoop import from_hadoop
@@ -190,7 +190,7 @@ def read(
         df = cast_to_intervals(spark.read.format("pqext").options(**options, interval_months="true").load(paths))
     if "time(" in df.schema.simpleString() and spark.conf.get(_TIME_TYPE, "true") == "false":
         _time_hint()
-    computed = {column.name for column in parse_columns(columns or ()) if isinstance(column, Computed)}
+    computed = {column.name for column in parse_columns(columns or ()) if isinstance(column, ComputedColumn)}
     computed |= {name for name in [include_row_numbers] if name is not None}
     query = partial(_query_of, options, paths)
     is_found_here = not _is_on_connect(spark)

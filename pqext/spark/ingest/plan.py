@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.dataset.computed_columns import Made, path_within
+from pqext.dataset.computed_columns import ColumnRecipe, path_within
 from pqext.dataset.writing.part_files import Division
 from pqext.geo.types import geometry_field
 from pqext.spark.json.csv_documents import CsvFormat, CsvRows, read_csv_rows
@@ -38,7 +38,7 @@ class IngestConfig:
     format: str
     on_error: str
     error_column: str | None
-    geometry_columns: tuple[tuple[Made, pa.Field], ...]
+    geometry_columns: tuple[tuple[ColumnRecipe, pa.Field], ...]
     partitions: tuple[tuple[str, str, str], ...]
     """The name, path and type of each partition column."""
     has_bad_lines_file: bool
@@ -99,7 +99,9 @@ class IngestConfig:
         return arrays
 
 
-def geometry_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Made, pa.Field], ...], dict[str, Any]]:
+def geometry_columns(
+    geometry: Mapping[str, Any] | None,
+) -> tuple[tuple[tuple[ColumnRecipe, pa.Field], ...], dict[str, Any]]:
     """Parse argument ``geometry`` into columns computed from paths and the options of the writer.
 
     Raises ``ValueError`` or ``TypeError`` for an invalid argument.
@@ -120,7 +122,7 @@ def geometry_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Ma
         for path in paths:
             as_path(path_within(path))
         field = geometry_field(name, choice.get("crs"), choice.get("edges", "planar"))
-        columns.append((Made(format, name, paths), field))
+        columns.append((ColumnRecipe(format, name, paths), field))
         if choice:
             options[name] = choice
     return tuple(columns), options

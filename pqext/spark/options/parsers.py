@@ -8,7 +8,7 @@ from typing import Any
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.dataset.notations.dnf import from_text
 from pqext.dataset.notations.json_text import value_of_tree
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.table.partitions import Partitioning
 from pqext.spark.base.files import local_path, option_paths
 from pqext.spark.options.save import storage_options
@@ -16,14 +16,14 @@ from pqext.spark.options.skipping_store import StoreReference
 from pqext.variant.timezones import find_timezone
 
 
-def _columns(text: str) -> tuple[str | Computed, ...]:
+def _columns(text: str) -> tuple[str | ComputedColumn, ...]:
     items = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
     columns = tuple(
-        Computed(item["name"], value_of_tree(item["value"]))
+        ComputedColumn(item["name"], value_of_tree(item["value"]))
         if isinstance(item, dict) and item.keys() == {"name", "value"} and isinstance(item["name"], str) else item
         for item in items
     )
-    names = [column.name if isinstance(column, Computed) else column for column in columns]
+    names = [column.name if isinstance(column, ComputedColumn) else column for column in columns]
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
         raise ValueError("expected distinct column names")
     return columns

@@ -37,7 +37,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.sql import from_sql
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.settings import session_timezone
 from pqext.spark.columns.names import quoted, resolve_case
@@ -345,12 +345,12 @@ def read_in_two_steps(
     return filtered.select(*map(quoted, names)) if added else filtered
 
 
-def condition_columns(columns: Sequence[str | Computed], where: str | Column, stored: Sequence[str]) -> list[str]:
+def condition_columns(columns: Sequence[str | ComputedColumn], where: str | Column, stored: Sequence[str]) -> list[str]:
     """Return the ``stored`` columns that a condition may refer to and that are not in the ``columns`` of a read."""
     text = str(where).casefold()
     words = set(re.findall(r"\w+", text))
     used = [name for name in stored if (fold := name.casefold()) in words or (fold in text and re.search(r"\W", fold))]
-    if hidden := [column.name for column in columns if isinstance(column, Computed) and column.name in used]:
+    if hidden := [column.name for column in columns if isinstance(column, ComputedColumn) and column.name in used]:
         raise ValueError(f"column {hidden[0]!r} is computed, but where= reads the stored column: rename the result")
     folds = [name.casefold() for name in stored]
     names = [column if isinstance(column, str) else column.name for column in columns]

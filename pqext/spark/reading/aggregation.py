@@ -23,9 +23,9 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.aggregates import proved_value
-from pqext.dataset.expressions import Column as Stored
+from pqext.dataset.expressions import Column as StoredOperand
 from pqext.dataset.planning.plan import RowGroupPlan, Task
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform
 from pqext.spark.base.types import exchange_schema
@@ -181,11 +181,11 @@ def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         yield name, function, None if isinstance(column, str) and column == "*" else column
 
 
-def _stored(column: str | Computed) -> Stored | None:
+def _stored(column: str | ComputedColumn) -> StoredOperand | None:
     """The stored column that a value is, None where it is computed."""
     if isinstance(column, str):
-        return Stored((column,))
-    return column.field if isinstance(column.field, Stored) else None
+        return StoredOperand((column,))
+    return column.field if isinstance(column.field, StoredOperand) else None
 
 
 def _is_pair(value: Any) -> bool:

@@ -19,7 +19,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import escape_text
 from pqext.dataset.expressions import Column, Spatial, VariantField
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.files import is_remote
 from pqext.spark.reading.native_reading import NativeRead, fields_of, leaves_of
 from pqext.spark.reading.planning import ReadPlan, plan_read
@@ -112,7 +112,7 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
     if query.bbox is not None or any(isinstance(leaf, Spatial) for leaf in leaves_of(query.where)):
         yield "boxes and conditions on geometries are evaluated by pqext"
     for column in query.columns or ():
-        if isinstance(column, Computed) and not isinstance(column.field, Column | VariantField):
+        if isinstance(column, ComputedColumn) and not isinstance(column.field, Column | VariantField):
             yield f"column {escape_text(column.name)} is computed by pqext"
     for field in fields_of(query).values():
         if len(field.column.path) != 1:

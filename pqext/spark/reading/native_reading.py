@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from pqext.core.base.text import escape_text
 from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.types import marked_struct
 from pqext.spark.columns.names import quoted
 from pqext.spark.functions.variant_paths import get_in_timezone
@@ -57,7 +57,7 @@ def _to_spark(leaf: Expression) -> E.Column | VariantField | None:
 
 def fields_of(query: Query) -> dict[Any, VariantField]:
     """Return the VARIANT values of a query's columns and conditions, by their keys."""
-    operands = [column.field for column in query.columns or () if isinstance(column, Computed)]
+    operands = [column.field for column in query.columns or () if isinstance(column, ComputedColumn)]
     operands += [operand for leaf in leaves_of(query.where) if (operand := _to_spark(leaf)) is not None]
     return {operand._key(): operand for operand in operands if isinstance(operand, VariantField)}
 
@@ -118,7 +118,7 @@ class NativeRead:
         for column in self.target:
             texts += [f"column {escape_text(column.name)} has type {text}" for text in _unsupported(column.dataType)]
         for item in self.query.columns or ():
-            if isinstance(item, Computed) and isinstance(item.field, VariantField):
+            if isinstance(item, ComputedColumn) and isinstance(item.field, VariantField):
                 type = self.target[item.name].dataType
                 if field_type(item.field) != type:
                     texts.append(f"Spark does not cast {item.field} to {type.simpleString()}")
@@ -257,7 +257,7 @@ class NativeRead:
         return operand is not None
 
     def _result(self, rows: DataFrame, bound: Mapping[Any, Value]) -> Iterator[Column]:
-        computed = {item.name: item.field for item in self.query.columns or () if isinstance(item, Computed)}
+        computed = {item.name: item.field for item in self.query.columns or () if isinstance(item, ComputedColumn)}
         for field in self.target:
             operand = computed.get(field.name, E.Column((field.name,)))
             if isinstance(operand, VariantField):

@@ -25,7 +25,7 @@ from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import located, source_name
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.json_text import to_json, tree_of
-from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
 from pqext.dataset.table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
@@ -64,7 +64,7 @@ class Query:
 
     files: tuple[str, ...] = field(repr=False)
     """Paths and URLs."""
-    columns: tuple[str | Computed, ...] | None = None
+    columns: tuple[str | ComputedColumn, ...] | None = None
     has_user_schema: bool = False
     """Whether the user's schema chooses columns: files need not agree on the others."""
     where: Expression | None = None
@@ -211,12 +211,12 @@ class Query:
         noted: Mapping[str, RecordedField | None] = recorded_fields(self._note(arrow))
         if self.columns is not None:
             fields = {field.name: field for field in arrow}
-            requested = [one for one in self.columns if isinstance(one, Computed)]
+            requested = [one for one in self.columns if isinstance(one, ComputedColumn)]
             if requested:
                 first = self.query(self.files[:1], [item.name for item in requested], filter=None)
                 made = {field.name: field for field in ScanPlanner(first).schema}
                 fields |= {entry.name: _stored(entry, fields) or made[entry.name] for entry in requested}
-            names = [column.name if isinstance(column, Computed) else column for column in self.columns]
+            names = [column.name if isinstance(column, ComputedColumn) else column for column in self.columns]
             noted = {element.name: _recorded_field(element, noted) for element in requested} | {
                 name: noted.get(name) for name in self.columns if isinstance(name, str)
             }
@@ -250,7 +250,7 @@ class Query:
 
     def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """Return the scan of ``files`` for the result's columns ``names`` and rows that match ``filter``."""
-        computed = {column.name: column for column in self.columns or () if isinstance(column, Computed)}
+        computed = {column.name: column for column in self.columns or () if isinstance(column, ComputedColumn)}
         result = tuple(computed.get(name, name) for name in names)
         places = FileSet(tuple(map(self.locate, files)), self.options, self.limits)
         return ScanRequest(places, result, filter, self.partitions, self.unified)
@@ -337,13 +337,13 @@ class Query:
         return replace(self, bbox_column=names[0])
 
 
-def _recorded_field(column: Computed, recorded: Mapping[str, RecordedField | None]) -> RecordedField | None:
+def _recorded_field(column: ComputedColumn, recorded: Mapping[str, RecordedField | None]) -> RecordedField | None:
     """Return the recorded field of a stored column, which may be renamed."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return recorded.get(path[0]) if len(path) == 1 else None
 
 
-def _stored(column: Computed, fields: Mapping[str, pa.Field]) -> pa.Field | None:
+def _stored(column: ComputedColumn, fields: Mapping[str, pa.Field]) -> pa.Field | None:
     """Return the field of a stored column, which may be renamed."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return fields[path[0]].with_name(column.name) if len(path) == 1 and path[0] in fields else None
@@ -402,5 +402,5 @@ def encode_options(
     return arguments
 
 
-def _column_as_data(column: str | Computed) -> Any:
+def _column_as_data(column: str | ComputedColumn) -> Any:
     return column if isinstance(column, str) else {"name": column.name, "value": tree_of(column.field)}
