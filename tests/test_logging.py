@@ -16,7 +16,7 @@ import pqext
 from pqext import col
 from pqext.core.io.sources import remote
 from pqext.core.read.column import ColumnReader
-from pqext.core.read.pages.table_decoder import Declined, TableDecoder
+from pqext.core.read.pages.table_decoder import FallbackRequired, TableDecoder
 from pqext.dataset.writing import commit
 
 
@@ -63,7 +63,7 @@ def test_fallback_to_single_pages_is_logged(
     caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decline(*_: object, **__: object) -> None:
-        raise Declined
+        raise FallbackRequired
 
     path = tmp_path / "ids.parquet"
     pqext.write_table(pa.table({"id": range(100_000)}), path)

@@ -17,7 +17,7 @@ from pqext.core.io.sources.streams import codec_errors
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pqext.core.io.sources.csv_text import Ended
+    from pqext.core.io.sources.csv_text import EndMarkedFile
 
 BLOCK_BYTES = 8 << 20
 """Bytes of a block of CSV; the first block determines the column types."""
@@ -96,11 +96,11 @@ def widened(options: CsvOptions, error: TypeTooNarrowError, sources: Sequence[So
 
 
 @dataclass
-class _Opened:
+class _OpenCsv:
     """An open CSV file and its delimiter."""
 
     source: Source
-    end: Ended
+    end: EndMarkedFile
     reader: Any
     delimiter: str
 
@@ -133,7 +133,7 @@ class _CsvInput:
         )
         return Stream(schema, self._batches(first, schema))
 
-    def _batches(self, first: _Opened, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(self, first: _OpenCsv, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         from pqext.core.base.suggestions import excerpt
 
         types = {field.name: field.type for field in first.reader.schema}
@@ -155,13 +155,13 @@ class _CsvInput:
                 reason = "unclosed quote: all rows after it would be one field"
                 raise CorruptFileError(reason, path=name_of(source))
 
-    def _next_batch(self, opened: _Opened) -> pa.RecordBatch | None:
+    def _next_batch(self, opened: _OpenCsv) -> pa.RecordBatch | None:
         names = opened.reader.schema.names
         return self._with_location(lambda: next(opened.reader, None), opened.source, lambda: names, opened.delimiter)
 
-    def _open(self, source: Source, types: Mapping[str, pa.DataType] | None) -> _Opened:
+    def _open(self, source: Source, types: Mapping[str, pa.DataType] | None) -> _OpenCsv:
         """Open a file with columns of ``types``, inferred from its first rows if None."""
-        from pqext.core.io.sources.csv_text import CsvText, Ended, detect_delimiter, repeated
+        from pqext.core.io.sources.csv_text import CsvText, EndMarkedFile, detect_delimiter, repeated
 
         options, path = self._options, name_of(source)
         text = CsvText(open_bytes(source), encoding=options.encoding, skip_rows=options.skip_rows)
@@ -176,7 +176,7 @@ class _CsvInput:
             text = CsvText(text, comment=options.comment, delimiter=delimiter)
         if types is None:
             types = self._infer_types(self._with_location(partial(text.peek, BLOCK_BYTES), source), delimiter, source)
-        end = Ended(text, delimiter)
+        end = EndMarkedFile(text, delimiter)
         column_types = types
         try:
             reader = self._with_location(
@@ -189,7 +189,7 @@ class _CsvInput:
         except BaseException:
             end.stop()
             raise
-        return _Opened(source, end, reader, delimiter)
+        return _OpenCsv(source, end, reader, delimiter)
 
     def _reader(
         self, file: Any, delimiter: str, types: Mapping[str, pa.DataType], row_handler: Callable[[Any], str],
@@ -215,12 +215,12 @@ class _CsvInput:
             ),
         )
 
-    def _names(self, end: Ended) -> Sequence[str]:
+    def _names(self, end: EndMarkedFile) -> Sequence[str]:
         """Return the column names of a partly read file."""
         options = self._options
         return options.names or (end.names if options.has_header else [f"f{index}" for index in range(len(end.names))])
 
-    def _row_handler(self, end: Ended, source: Source) -> Callable[[Any], str]:
+    def _row_handler(self, end: EndMarkedFile, source: Source) -> Callable[[Any], str]:
         """Return a function that handles rows with a wrong number of fields and records skipped rows."""
         from pqext.core.base.suggestions import excerpt
 
@@ -245,7 +245,7 @@ class _CsvInput:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from pqext.core.io.sources.csv_text import Ended, repeated
+        from pqext.core.io.sources.csv_text import EndMarkedFile, repeated
         from pqext.core.schema.types.arrow_compute import cast_exactly
 
         options = self._options
@@ -255,7 +255,7 @@ class _CsvInput:
             fixed |= dict.fromkeys(self._dates, pa.timestamp("s"))
 
         def heading() -> Sequence[str]:
-            end = Ended(io.BytesIO(sample), delimiter)
+            end = EndMarkedFile(io.BytesIO(sample), delimiter)
             end.read(len(sample))
             return self._names(end)
 

@@ -19,7 +19,7 @@ from pqext.core.schema.annotations import (
     PAGE_BOXES,
     AssignedTypes,
     ChunkFacts,
-    Derived,
+    DerivedColumn,
     Storage,
     StoredColumn,
     WriteRecords,
@@ -160,7 +160,7 @@ class GeospatialHandler(OrdersRows):
             records.add(summary)
         return plain.cast(storage.field.type)
 
-    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> Derived | None:
+    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
         """Return the covering column of the option ``covering``; version 1.1 has one by default.
 
         A covering that ``schema`` has, by its metadata, is computed again.
@@ -182,7 +182,8 @@ class GeospatialHandler(OrdersRows):
             geometries = as_wkb(geometries, encoding_of(field))
             return covering.values(coordinate_range.clamp(geometries) if clamps else geometries, type)
 
-        return Derived(covering.field(field), values, is_update=existing is not None and covering.name == existing.name)
+        is_update = existing is not None and covering.name == existing.name
+        return DerivedColumn(covering.field(field), values, is_update=is_update)
 
     def key_value_metadata(
         self, columns: Sequence[WrittenColumn], carried: Mapping[str, str], options: WriteOptions

@@ -24,7 +24,7 @@ from pqext.core.kernels.decode import selected_values
 from pqext.core.kernels.encodings import rle
 from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.read.column import ColumnReader
-from pqext.core.read.pages.table_decoder import Declined, TableDecoder
+from pqext.core.read.pages.table_decoder import FallbackRequired, TableDecoder
 from pqext.core.read.pages.value_selection import select
 from reference import hybrid
 from reference.effort import share, some
@@ -295,7 +295,7 @@ def test_fully_read_pages_between_skipped_pages_return_their_rows(monkeypatch: p
 
 
 def declining(*arguments: object) -> None:
-    raise Declined
+    raise FallbackRequired
 
 
 @pytest.mark.spec("querying.in-page")

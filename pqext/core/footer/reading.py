@@ -43,14 +43,14 @@ _MARKS = (
 )
 
 
-class _Kept(NamedTuple):
+class _CachedFooter(NamedTuple):
     about: tuple[str, int, Limits]
     raw: Bytes
     metadata: FileMetaData
     end: int
 
 
-_kept: LRU[str, _Kept] = LRU(CACHE.limit)
+_kept: LRU[str, _CachedFooter] = LRU(CACHE.limit)
 
 
 def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
@@ -65,7 +65,7 @@ def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[Fi
     if metadata.encryption_algorithm is None:
         _kept.limit = CACHE.limit
         # Offsets of structures take about as much memory as the bytes.
-        _kept.put(path, _Kept(about, raw, _copy(metadata), end), 2 * len(raw))
+        _kept.put(path, _CachedFooter(about, raw, _copy(metadata), end), 2 * len(raw))
     return metadata, end
 
 

@@ -28,7 +28,7 @@ from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.read.pages.page_decoder import PageDecoder, located
 from pqext.core.read.pages.page_selection import PageSelection
-from pqext.core.read.pages.table_decoder import Declined, TableDecoder
+from pqext.core.read.pages.table_decoder import FallbackRequired, TableDecoder
 from pqext.core.schema.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
 from pqext.core.schema.shape import LeafShape
 from pqext.core.schema.types.arrow_compute import flagged
@@ -160,7 +160,7 @@ class ColumnReader:
                 column, count = pages.read_at(positions)
             except ArrayLimitError as error:
                 raise self._located(error) from None
-            except (Declined, ParquetError) as reason:
+            except (FallbackRequired, ParquetError) as reason:
                 pages = self._go_by_page(pages, reason)
                 break
             finally:
@@ -231,7 +231,7 @@ class ColumnReader:
                 return step(pages)
             except (ArrayLimitError, ExpansionError):
                 raise
-            except (Declined, ParquetError) as reason:
+            except (FallbackRequired, ParquetError) as reason:
                 self._go_by_page(pages, reason)
         return step(self._pages)
 

@@ -38,7 +38,7 @@ from pqext.core.read.leaf_column import LeafColumn
 from pqext.core.read.lenient_chunk import LenientReader
 from pqext.core.read.pages.page_selection import AllPages, PageSelection, SelectedPages
 from pqext.core.read.row_group import ColumnChunk, RowGroup
-from pqext.core.read.small_chunks import SMALL, Fetched, SmallLeaves
+from pqext.core.read.small_chunks import SMALL, FetchedChunks, SmallLeaves
 from pqext.core.read.value_slots import is_viewable, viewed_bytes
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.schema.shape import LeafShape, Shape
@@ -64,7 +64,7 @@ class RowGroupReader:
     """
 
     def __init__(
-        self, group: RowGroup, small: SmallLeaves, fetched: Fetched | None, arrow_schema: pa.Schema, options:
+        self, group: RowGroup, small: SmallLeaves, fetched: FetchedChunks | None, arrow_schema: pa.Schema, options:
         ReadOptions, damage: DamageReport, budget: Budget, output_account: Account | None, chunk_ranges: ChunkRanges,
     ) -> None:
         self._group = group

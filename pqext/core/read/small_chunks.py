@@ -55,7 +55,7 @@ class _Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedChunks:
     """Small chunks of a row group with ``rows`` rows: the leaves, their codecs, and their bytes."""
 
     rows: int
@@ -109,7 +109,7 @@ class SmallLeaves:
 
     def fetched(
         self, groups: Iterable[tuple[RowGroup, _Rows]], batch_rows: int | None
-    ) -> Iterator[tuple[RowGroup, _Rows, Fetched | None]]:
+    ) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
         """Iterate over row groups and their selected rows, with the small chunks to decode in one call each.
 
         The chunks of several row groups are fetched together: twice as many each time for batches of at most
@@ -172,7 +172,7 @@ class SmallLeaves:
         few = len(result[0]) < len(self.shapes) if self._are_exact else 2 * len(result[0]) < len(self._requests)
         return None if few else result
 
-    def read(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
+    def read(self, fetched: FetchedChunks, account: Account) -> dict[int, pa.Array]:
         """Return, by column index, all rows of the ordinary fetched chunks; ``account`` counts them."""
         held = account.held
         try:
@@ -181,7 +181,7 @@ class SmallLeaves:
             account.resize(held)
             return {}
 
-    def _decode(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
+    def _decode(self, fetched: FetchedChunks, account: Account) -> dict[int, pa.Array]:
         result: dict[int, pa.Array] = {}
         rows, unpackers, crc32 = fetched.rows, fetched.unpackers, self._crc32
         owed = pages = 0
@@ -212,7 +212,7 @@ class SmallLeaves:
 
 def _fetch(
     ahead: Sequence[tuple[RowGroup, _Rows, _Ranges | None]]
-) -> Iterator[tuple[RowGroup, _Rows, Fetched | None]]:
+) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
     """The row groups of one file with the bytes of their small chunks."""
     ranges = [item for _, _, result in ahead if result is not None for item in result[2]]
     data: list[Any] = [b""] * len(ranges)
@@ -234,7 +234,7 @@ def _fetch(
             yield group, rows, None
             continue
         chosen, codecs, _ = value
-        yield group, rows, Fetched(group.num_rows, chosen, codecs, data[at : at + len(codecs)], unpackers)
+        yield group, rows, FetchedChunks(group.num_rows, chosen, codecs, data[at : at + len(codecs)], unpackers)
         at += len(codecs)
 
 

@@ -117,7 +117,7 @@ class AnnotationHandler(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedColumn:
     """A column derived from another: its field, and the function that computes its values.
 
     An update takes the place of a column of the same name.
@@ -132,7 +132,7 @@ class Derived:
 class DerivesColumns(Protocol):
     """Optional part of a handler: columns derived from columns of its type."""
 
-    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> Derived | None:
+    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
         """Return the column derived from top-level ``field`` of ``schema``, if any."""
 
 

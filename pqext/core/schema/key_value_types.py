@@ -75,8 +75,8 @@ def _with_types(schema: Schema, logical_types: Mapping[str, LogicalType]) -> Sch
             leaves[node.leaf_start] = adopted
     if not columns:
         return schema
-    root = replace(schema.root, children=_Replaced(schema.root.children, columns, names))
-    return Schema(root, _Replaced(schema.leaves, leaves, ()))
+    root = replace(schema.root, children=_ReplacedNodes(schema.root.children, columns, names))
+    return Schema(root, _ReplacedNodes(schema.leaves, leaves, ()))
 
 
 def _column(schema: Schema, name: str) -> SchemaNode | None:
@@ -87,7 +87,7 @@ def _column(schema: Schema, name: str) -> SchemaNode | None:
     return node
 
 
-class _Replaced(Sequence[SchemaNode]):
+class _ReplacedNodes(Sequence[SchemaNode]):
     """Nodes with replacements; all other nodes are still created on access."""
 
     def __init__(self, nodes: Sequence[SchemaNode], others: Mapping[int, SchemaNode], names: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.schema.annotations import Derived, DerivesColumns, for_field
+from pqext.core.schema.annotations import DerivedColumn, DerivesColumns, for_field
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class DerivedColumns:
 
     schema: pa.Schema
     sources: tuple[int, ...]
-    made: tuple[Derived | None, ...]
+    made: tuple[DerivedColumn | None, ...]
 
     @property
     def names(self) -> dict[str, str]:
@@ -52,7 +52,7 @@ class DerivedColumns:
 
 def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     """Find the columns derived from ``schema``; raises ``ValueError`` if a name is already used."""
-    derived: dict[int, Derived] = {}
+    derived: dict[int, DerivedColumn] = {}
     for index, field in enumerate(schema):
         annotation = for_field(field, field.name, options)
         handler = None if annotation is None else annotation.load()
@@ -63,7 +63,7 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     names = [name for name in schema.names if name not in updated]
     fields: list[pa.Field] = []
     sources: list[int] = []
-    made: list[Derived | None] = []
+    made: list[DerivedColumn | None] = []
     for index, field in enumerate(schema):
         if field.name in updated:
             continue

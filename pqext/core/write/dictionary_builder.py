@@ -35,13 +35,13 @@ class IndexedValues:
     __slots__ = ("_entries", "_found", "count", "has_user_entries", "indices")
 
     def __init__(
-        self, indices: NDArray[np.int32], entries: pa.Array | Found, *, has_user_entries: bool = False
+        self, indices: NDArray[np.int32], entries: pa.Array | DictionaryEntries, *, has_user_entries: bool = False
     ) -> None:
         self.indices = indices
         self.has_user_entries = has_user_entries
         self.count = len(entries)
-        self._entries = None if isinstance(entries, Found) else entries
-        self._found = entries if isinstance(entries, Found) else None
+        self._entries = None if isinstance(entries, DictionaryEntries) else entries
+        self._found = entries if isinstance(entries, DictionaryEntries) else None
 
     @property
     def entries(self) -> pa.Array:
@@ -77,7 +77,7 @@ class IndexedValues:
 
 
 @dataclass(slots=True)
-class Found:
+class DictionaryEntries:
     """Entries collected by the kernel: their bytes, and the offsets of byte arrays in them."""
 
     kind: pa.DataType
@@ -175,4 +175,4 @@ def _index(physical: pa.Array) -> IndexedValues:
     done, starts, values = distinct.index_array(
         buffers[1], None if width else buffers[2], physical.offset, width, MAX_BYTES, indices
     )
-    return IndexedValues(indices[:done], Found(kind, width, starts, values))
+    return IndexedValues(indices[:done], DictionaryEntries(kind, width, starts, values))

@@ -13,7 +13,15 @@ from pyarrow import csv
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import escape_text
-from pqext.core.io.sources.csv_text import CsvText, Ended, encoding_name, is_bad_text, repeated, told_once, with_names
+from pqext.core.io.sources.csv_text import (
+    CsvText,
+    EndMarkedFile,
+    encoding_name,
+    is_bad_text,
+    repeated,
+    told_once,
+    with_names,
+)
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import open_stream
 from pqext.variant.access.targets import target_type
@@ -148,7 +156,7 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
             delimiter=format.delimiter, quote=format.quote, escape=format.escape,
         )  # fmt: skip
         width = None if format.header is None else len(format.header)
-        end = Ended(text, format.delimiter, format.quote, format.escape, width)
+        end = EndMarkedFile(text, format.delimiter, format.quote, format.escape, width)
         parse = csv.ParseOptions(
             delimiter=format.delimiter, quote_char=format.quote, escape_char=format.escape or False,
             newlines_in_values=True, invalid_row_handler=lambda row: "skip" if end.is_met(row) else "error",

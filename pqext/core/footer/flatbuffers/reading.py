@@ -63,7 +63,7 @@ _DEPTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class EmbeddedFooter:
     """A FlatBuffers footer in a Thrift footer: tables, possibly compressed, and a checksum of the Thrift fields."""
 
     codec: int
@@ -107,7 +107,7 @@ def is_beside(footer: Bytes) -> bool:
     return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
 
 
-def beside(footer: Bytes) -> Beside:
+def beside(footer: Bytes) -> EmbeddedFooter:
     """Parse the frame at the end of a serialised Thrift footer. Raises ``CorruptFileError`` if it is corrupt."""
     stop = len(footer) - 1 - FRAME_BYTES  # before the stop byte
     end = footer[stop:-1].tobytes()
@@ -119,12 +119,12 @@ def beside(footer: Bytes) -> Beside:
     return parse(payload)
 
 
-def parse(payload: Bytes) -> Beside:
+def parse(payload: Bytes) -> EmbeddedFooter:
     """Parse the payload of the frame. Raises ``CorruptFileError`` if it is too short."""
     if len(payload) < _ABOUT.size:
         raise CorruptFileError("the frame of the FlatBuffers footer is too short")
     codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload.data)
-    return Beside(codec, size, thrift_bytes, thrift_crc, payload[_ABOUT.size :])
+    return EmbeddedFooter(codec, size, thrift_bytes, thrift_crc, payload[_ABOUT.size :])
 
 
 def agrees(footer: Bytes) -> bool:
@@ -283,7 +283,7 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
         return error.message
 
 
-def _damage(footer: Bytes, held: Beside, raw: Bytes) -> str | None:
+def _damage(footer: Bytes, held: EmbeddedFooter, raw: Bytes) -> str | None:
     """The difference, if the Thrift footer differs from the original of the other footer in one location only."""
     fields = raw[:-1]  # without the stop byte
     if len(fields) != held.thrift_bytes or crc32(fields.data) != held.thrift_crc or len(fields) > len(footer):

@@ -254,7 +254,7 @@ def _but_for_rows(event: Any) -> None:
         _before(event)
 
 
-class Ended:
+class EndMarkedFile:
     """A CSV file followed by a marker line that is not a row of it; the parser reports the marker to ``seen``.
 
     If a quote is open at the end of the file, the marker becomes part of a field and is not reported. ``columns`` is

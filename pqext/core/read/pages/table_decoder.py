@@ -1,7 +1,7 @@
 """Decode the pages of an ordinary column chunk with a page table: a few calls for many pages, no object per page.
 
 It does not report faults: for a chunk that is unusual or corrupt, or takes too much memory, it raises
-:class:`Declined`, and :class:`pqext.core.read.pages.page_decoder.PageDecoder` continues at the current page.
+:class:`FallbackRequired`, and :class:`pqext.core.read.pages.page_decoder.PageDecoder` continues at the current page.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _MOST_EXPECTED = 4
 """Maximum ratio of memory allocated in advance to stored bytes."""
 
 
-class Declined(Exception):
+class FallbackRequired(Exception):
     """The page-by-page decoder must continue."""
 
 
 class TableDecoder:
     """Decode the ``pages`` of a chunk in runs; ``account`` counts their memory.
 
-    Methods raise :class:`Declined`, or errors of decoding; rows decoded before remain valid, and the object cannot be
-    used any more. Except for ``ArrayLimitError``, the page-by-page decoder continues after an error.
+    Methods raise :class:`FallbackRequired`, or errors of decoding; rows decoded before remain valid, and the object
+    cannot be used any more. Except for ``ArrayLimitError``, the page-by-page decoder continues after an error.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TableDecoder:
         stop = table.until(0, entries)
         before = table.count(0, stop - 1)
         if table.is_long(stop - 1, stop, 2 * max(long_runs.LONG, entries - before), long_runs.BYTES):
-            raise Declined
+            raise FallbackRequired
         held = self._account.held
         try:
             column = self._decode(stop, needed)
@@ -110,8 +110,8 @@ class TableDecoder:
         """Decode the first of the rows at ascending ``positions``, as far as some pages go; return them and their
         number.
 
-        Rows between them are not decoded, and preceding pages are not opened. Raises :class:`Declined` also if the rows
-        of pages cannot be counted.
+        Rows between them are not decoded, and preceding pages are not opened. Raises :class:`FallbackRequired` also if
+        the rows of pages cannot be counted.
         """
         row_ends = self._go_to(int(positions[0]))
         stop = self._table.group(0, len(row_ends), GROUP_BYTES)
@@ -138,13 +138,13 @@ class TableDecoder:
                 if passed < len(row_ends):
                     return row_ends[passed:]
             if not self._fill():
-                raise Declined
+                raise FallbackRequired
 
     def _rows_of(self, first: int, stop: int) -> list[int]:
         rows = self._table.rows(first, stop)
         if rows is None:
             if self._shape.node.max_repetition_level:
-                raise Declined
+                raise FallbackRequired
             rows = self._table.counts(first, stop)
         return rows
 
@@ -156,17 +156,17 @@ class TableDecoder:
         scratch = scratch_of(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
         self._account.reserve(scratch)
         if self._checksums and not table.verify(0, stop, isal_zlib.crc32):
-            raise Declined
+            raise FallbackRequired
         opened = table.open(0, stop, node.max_repetition_level, node.max_definition_level, self._unpack)
         if opened is None:
-            raise Declined
+            raise FallbackRequired
         repetition = None
         if opened[0] is not None:
             levels = allocate(count * 2).view(np.int16)
             rle.decode_levels(opened[0], node.max_repetition_level, levels)
             rows = np.diff(row_ends, prepend=self.decoded_rows).tolist()
             if not _has_row_counts(table.counts(0, stop), rows, levels):
-                raise Declined
+                raise FallbackRequired
             repetition = levels
         builder = LeafColumnBuilder(self._shape, len(positions) if repetition is None else count, self._account)
         builder.append_at(OpenedPages(encoding, *opened), self._dictionary, positions, repetition)
@@ -201,21 +201,21 @@ class TableDecoder:
             page_span = self._page_span
             if page_span is None or self._at >= page_span.span.size:
                 if page_span is not None and page_span.places is not None and self._placed < len(page_span.places[0]):
-                    raise Declined
+                    raise FallbackRequired
                 self._page_span, self._at, self._placed = next(self._page_spans, None), 0, 0
                 if self._page_span is None:
                     if self._unparsed and self._complete:
-                        raise Declined
+                        raise FallbackRequired
                     return False
                 continue
             span, size = page_span.span, self._table.size
             left = span.size - self._at
             data = span.peek(self._at, least)
             if not self._table.read(data, span.offset + self._at, left):
-                raise Declined
+                raise FallbackRequired
             if not self._table.consumed:
                 if len(data) >= left:
-                    raise Declined
+                    raise FallbackRequired
                 least = self._table.needed or 4 * len(data)
                 continue
             self._at += self._table.consumed
@@ -228,17 +228,17 @@ class TableDecoder:
                 first, self._placed = self._placed, self._placed + self._table.size - size
                 starts, sizes, rows = (part[first : self._placed] for part in page_span.places)
                 if not self._table.place(size, starts, sizes, rows, not self._shape.node.max_repetition_level):
-                    raise Declined
+                    raise FallbackRequired
             count = self._table.count(size)
             self._waiting += count
             self._unparsed -= count
             if self._unparsed < 0:
-                raise Declined
+                raise FallbackRequired
             return True
 
     def _read_dictionary(self) -> None:
         if not self._is_first:
-            raise Declined
+            raise FallbackRequired
         before = self._account.held
         try:
             self._dictionary = self._open_dictionary()
@@ -250,12 +250,12 @@ class TableDecoder:
 
     def _open_dictionary(self) -> Dictionary:
         if self._checksums and not self._table.verify(0, 1, isal_zlib.crc32):
-            raise Declined
+            raise FallbackRequired
         size = self._table.unpacked(0, 1)
         self._account.reserve(size)
         opened = self._table.dictionary(self._unpack)
         if opened is None:
-            raise Declined
+            raise FallbackRequired
         kind = self._shape.node.leaf_type
         dictionary = plain.read_dictionary(opened[1], opened[0], kind.physical, kind.width, self._account)
         self._account.release(size)
@@ -273,10 +273,10 @@ class TableDecoder:
             scratch = scratch_of(table.unpacked(at, end), entries, encoding, width)
             self._account.reserve(scratch)
             if self._checksums and not table.verify(at, end, isal_zlib.crc32):
-                raise Declined
+                raise FallbackRequired
             opened = table.open(at, end, node.max_repetition_level, node.max_definition_level, self._unpack)
             if opened is None:
-                raise Declined
+                raise FallbackRequired
             builder.append(OpenedPages(encoding, *opened), self._dictionary, first=first)
             self._account.release(scratch)
             first = first and not entries
@@ -284,7 +284,7 @@ class TableDecoder:
         column = builder.finish()
         rows = table.rows(0, stop)
         if rows is not None and not _has_row_counts(table.counts(0, stop), rows, column.repetition):
-            raise Declined
+            raise FallbackRequired
         return column
 
 
