@@ -162,7 +162,7 @@ def test_files_added_by_others_during_a_save_remain(base: Path) -> None:
     assert rows(base) == [7, *NEW]
     assert clean(base).finished == (JOB,)
     assert rows(base) == plain_rows(base) == [7, *NEW]
-    assert clean(base) == commit.Cleaned((), ())
+    assert clean(base) == commit.CleanupResult((), ())
 
 
 def test_corrupt_journal_blocks_saves_and_loses_nothing(base: Path) -> None:

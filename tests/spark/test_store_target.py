@@ -23,7 +23,7 @@ from pqext.core.io.sources import multipart, pending_files
 from pqext.core.io.sources.pending_files import Pending
 from pqext.dataset.files.manifests import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
-from pqext.dataset.writing.commit import Cleaned
+from pqext.dataset.writing.commit import CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, note_of
 from pqext.dataset.writing.part_files import Division, PartFiles, Staging
 from pqext.dataset.writing.store_target import StoreTarget
@@ -171,7 +171,7 @@ def test_decided_job_is_not_aborted_while_the_store_is_unreachable(
             target.commit(files, overwrite=False)
         changed.setattr(multipart.Bucket, "get", silent)
         target.abort()
-    assert clean(URL, storage_options=options) == Cleaned((JOB,), ())
+    assert clean(URL, storage_options=options) == CleanupResult((JOB,), ())
     assert rows(options) == [1, 2]
 
 
@@ -487,7 +487,7 @@ def test_data_frames_are_saved_into_a_bucket_in_every_mode(spark: Any, server: S
         with pytest.raises(FileExistsError, match='use mode="append"'):
             write(frame, URL)
         assert write(frame, URL, "ignore").files == ()
-        assert clean(URL) == Cleaned((), ())
+        assert clean(URL) == CleanupResult((), ())
     finally:
         for name in settings:
             spark.conf.unset(f"spark.hadoop.fs.s3a.{name}")

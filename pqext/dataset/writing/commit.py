@@ -50,7 +50,7 @@ ABANDONED_AFTER = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanupResult:
     """Result of :func:`clean`: the jobs whose saves it finished, and the jobs whose remains it removed."""
 
     finished: tuple[str, ...]
@@ -183,7 +183,7 @@ def abort(target: Path, job: str) -> None:
         target.rmdir()
 
 
-def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
     """Implement :func:`pqext.spark.clean` for a folder of a file system."""
     target = Path(path).absolute()
     with _lock(target):
@@ -236,7 +236,7 @@ def _lock(target: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _tidy(target: Path, older_than: timedelta) -> Cleaned:
+def _tidy(target: Path, older_than: timedelta) -> CleanupResult:
     finished, removed = [], []
     for folder in sorted(target.iterdir()):
         if folder.name.startswith(COMMIT):
@@ -247,7 +247,7 @@ def _tidy(target: Path, older_than: timedelta) -> Cleaned:
             _logger.info("%s: removing the files of the killed save %s", target, folder.name)
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder.name.removeprefix(TEMPORARY))
-    return Cleaned(tuple(finished), tuple(removed))
+    return CleanupResult(tuple(finished), tuple(removed))
 
 
 def _finish(folder: Path) -> None:

@@ -23,7 +23,7 @@ from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.writing.appending import check_append, empty_file, without
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
-from pqext.dataset.writing.saved import Saved
+from pqext.dataset.writing.saved import SaveResult
 from pqext.dataset.writing.targets import put_empty, target_at
 
 WriteMode = Literal["error", "ignore", "append", "overwrite"]
@@ -48,7 +48,7 @@ def write_dataset(
     progress: Progress | None = None,
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
-) -> Saved:
+) -> SaveResult:
     """Write a table into a folder of Parquet files, one or more for each partition.
 
     All files become visible together when they are complete, as with :func:`pqext.spark.write`. If anything fails, the
@@ -109,7 +109,7 @@ def write_dataset(
     target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
-            return Saved(target.path, ())
+            return SaveResult(target.path, ())
         raise FileExistsError(
             errno.EEXIST, 'the folder contains files: pass mode="append", "overwrite" or "ignore"', target.path
         )
@@ -139,7 +139,7 @@ def write_dataset(
     except BaseException:
         target.abort()
         raise
-    return Saved(target.path, tuple(file.file for file in files))
+    return SaveResult(target.path, tuple(file.file for file in files))
 
 
 def check_choice(name: str, choice: str, words: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ Digest = tuple[tuple[int, str], ...]
 
 
 @dataclass(frozen=True)
-class Noted:
+class JobInput:
     """An input file of a job."""
 
     stamp: str
@@ -29,7 +29,7 @@ class Noted:
     """Number of invalid documents."""
 
 
-Note = Mapping[str, Noted]
+Note = Mapping[str, JobInput]
 """The input files of one job, by path."""
 
 
@@ -41,7 +41,7 @@ def read_ingest_note(note: bytes, path: str) -> Note:
         if arguments is not None:
             arguments = {str(name): str(text) for name, text in arguments.items()}
         return {
-            str(file["path"]): Noted(
+            str(file["path"]): JobInput(
                 str(file["stamp"]), _digest(file.get("digest")), arguments, parse_integer(file.get("bad_lines", 0))
             )
             for file in content["files"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.writing.partition_folders import folder_names, split
-from pqext.dataset.writing.staging import Staged, Token
+from pqext.dataset.writing.staging import StagingArea, Token
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.file_shredding import Counts, residual_counts
 from pqext.variant.shredding.schema import schema_of_storage
@@ -63,7 +63,7 @@ class PartFiles:
     """
 
     def __init__(
-        self, staged: Staged, name: str, schema: pa.Schema, options: Mapping[str, Any], division: Division
+        self, staged: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any], division: Division
     ) -> None:
         self._staged = staged
         self._name = name
@@ -153,7 +153,7 @@ class _PartFile:
     rows are sorted by a column, the first row group if a schema is inferred from it.
     """
 
-    def __init__(self, staged: Staged, name: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
+    def __init__(self, staged: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
         self._staged = staged
         self._name = name
         self._schema = schema

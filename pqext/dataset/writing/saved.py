@@ -10,7 +10,7 @@ from pqext.variant.shredding.file_shredding import residual_shares
 
 
 @dataclass(frozen=True)
-class Saved:
+class SaveResult:
     """Result of a save: its folder and its files."""
 
     path: str

@@ -19,7 +19,7 @@ FAILED = "failed"
 """File in a job's folder that informs its tasks of a permanent error in another task."""
 
 
-class Staged(Protocol):
+class StagingArea(Protocol):
     """Staging area for the files of a job; it can be pickled."""
 
     def check(self) -> None:

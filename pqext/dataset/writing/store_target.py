@@ -36,7 +36,7 @@ from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
-from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders
+from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, CleanupResult, in_folders
 from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
 from pqext.dataset.writing.part_files import Staging
 from pqext.dataset.writing.staging import Token
@@ -107,7 +107,7 @@ class StoreTarget:
     def _inside(self) -> str:
         return f"{self._bucket.prefix}/" if self._bucket.prefix else ""
 
-    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         """Finish a killed job whose commit was decided, and abort jobs that began before ``older_than``."""
         finished = self._finish_other()
         before = datetime.now(UTC) - older_than
@@ -117,7 +117,7 @@ class StoreTarget:
             if ours is not None and item.at < before:
                 self._bucket.abort(item.key, item.upload)
                 removed[ours[1]] = None
-        return Cleaned(finished, tuple(removed))
+        return CleanupResult(finished, tuple(removed))
 
     def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
         result = {}

@@ -16,11 +16,11 @@ from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.manifests import read_note
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
-from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned
+from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, Note, read_ingest_note
 from pqext.dataset.writing.part_files import Staging
 from pqext.dataset.writing.partition_folders import null_folder
-from pqext.dataset.writing.staging import Staged, StagedFolder
+from pqext.dataset.writing.staging import StagedFolder, StagingArea
 
 
 class Target(Protocol):
@@ -28,7 +28,7 @@ class Target(Protocol):
 
     path: str
 
-    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
 
     def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
@@ -40,10 +40,10 @@ class Target(Protocol):
     def check(self, overwrite: bool, compare: Compare) -> None:
         """Raise ``ValueError`` if files cannot be written here, or if ``compare`` rejects the existing files."""
 
-    def begin(self, job: str, owner: int | None = None) -> Staged:
+    def begin(self, job: str, owner: int | None = None) -> StagingArea:
         """Create the staging area of a job run by process ``owner``, by default Spark's driver."""
 
-    def join(self, job: str) -> Staged:
+    def join(self, job: str) -> StagingArea:
         """Return the staging area of a job, which its tasks create."""
 
     def put(self, name: str, data: bytes) -> None:
@@ -81,8 +81,8 @@ class FolderTarget:
         self._job = ""
         self._put: list[str] = []
 
-    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
-        return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else Cleaned((), ())
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
+        return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else CleanupResult((), ())
 
     def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
         result = {}
@@ -101,11 +101,11 @@ class FolderTarget:
         with writing():  # of tables below the folder
             check_folder(self._folder, overwrite, compare)
 
-    def begin(self, job: str, owner: int | None = None) -> Staged:
+    def begin(self, job: str, owner: int | None = None) -> StagingArea:
         self._job, self._put = job, []
         return StagedFolder(str(commit.begin(self._folder, job, owner)))
 
-    def join(self, job: str) -> Staged:
+    def join(self, job: str) -> StagingArea:
         self._job, self._put = job, []
         folder = commit.staged(self._folder, job)
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pqext.dataset.writing import commit
-from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned
+from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
 from pqext.dataset.writing.dataset import WriteMode, check_choice
-from pqext.dataset.writing.saved import Saved
+from pqext.dataset.writing.saved import SaveResult
 from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import save_settings, session_setting
@@ -41,7 +41,7 @@ def write(
     target_file_bytes: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Saved:
+) -> SaveResult:
     """Save a data frame into a folder with data source ``pqext``, atomically, and summarize the written files.
 
     The calling process needs access to the file system or object store of ``path``, like the driver. As in Spark, the
@@ -88,7 +88,7 @@ def write(
     target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
-            return Saved(target.path, ())
+            return SaveResult(target.path, ())
         raise FileExistsError(
             errno.EEXIST, 'the folder contains files: use mode="append", "overwrite" or "ignore"', target.path
         )
@@ -124,7 +124,7 @@ def clean(
     *,
     older_than: timedelta = ABANDONED_AFTER,
     storage_options: Mapping[str, Any] | None = None,
-) -> Cleaned:
+) -> CleanupResult:
     """Complete the killed saves of a folder that had been committed, and remove the staged files of other killed saves.
 
     The staged files of an uncommitted save are removed if its driver ran on this machine and is dead, or if they have

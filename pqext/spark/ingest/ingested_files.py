@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pqext.core.base.suggestions import excerpt
 from pqext.core.base.text import escape_text, with_noun
 from pqext.core.options.read_write import WriteOptions
-from pqext.dataset.writing.ingest_notes import Digest, Note, Noted
+from pqext.dataset.writing.ingest_notes import Digest, JobInput, Note
 from pqext.dataset.writing.targets import Target
 from pqext.spark.ingest.plan import IngestConfig
 from pqext.spark.json.text_parts import Part, digest_of
@@ -50,7 +50,7 @@ class EarlierJobs:
         """
         new: list[Part] = []
         ingested: list[Part] = []
-        changed: list[tuple[Part, Noted]] = []
+        changed: list[tuple[Part, JobInput]] = []
         for part in parts:
             entries = {name: entry for name, note in self.notes.items() if (entry := note.get(part.name))}
             entries = {name: entry for name, entry in entries.items() if _is_unchanged(part, entry)}
@@ -120,7 +120,7 @@ def content_of(ranges: Iterable[tuple[Part, str | None]]) -> Digest | None:
     return tuple(hashes) if len(hashes) == len(ordered) else None
 
 
-def _is_unchanged(part: Part, entry: Noted) -> bool:
+def _is_unchanged(part: Part, entry: JobInput) -> bool:
     """Whether a file has the recorded stamp or content."""
     if entry.stamp == part.stamp:
         return True
@@ -133,7 +133,7 @@ def _is_unchanged(part: Part, entry: Noted) -> bool:
     )
 
 
-def _differing(entry: Noted, arguments: Mapping[str, str]) -> list[str]:
+def _differing(entry: JobInput, arguments: Mapping[str, str]) -> list[str]:
     """The names of arguments that would change the rows of a file; none if the record has no arguments.
 
     The time zone matters if both jobs have partitions, and ``on_error`` if documents of the file were invalid.
@@ -149,7 +149,7 @@ def _differing(entry: Noted, arguments: Mapping[str, str]) -> list[str]:
     return sorted(names)
 
 
-def _difference(entry: Noted, arguments: Mapping[str, str]) -> str:
+def _difference(entry: JobInput, arguments: Mapping[str, str]) -> str:
     before = entry.arguments or {}
     return ", ".join(
         f"{name} was {_format(before, name)} and is {_format(arguments, name)}" for name in _differing(entry, arguments)

@@ -61,7 +61,7 @@ class IngestedFile:
 
 
 @dataclass(frozen=True)
-class Ingested:
+class IngestResult:
     """The result of :func:`ingest_json`."""
 
     files: tuple[IngestedFile, ...]
@@ -123,7 +123,7 @@ def ingest_json(
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Ingested:
+) -> IngestResult:
     """Convert JSON documents to rows with a shredded VARIANT column in folder ``dest``, atomically, in Spark tasks.
 
     Each task reads, parses, shreds and writes a byte range without rows in the JVM. The calling process lists the
@@ -253,7 +253,7 @@ def ingest_json(
         parts, ingested = (inputs, []) if earlier is None else earlier.divide(inputs, arguments, on_changed_arguments)
         skipped = tuple(part.name for part in ingested)
         if not parts:
-            return Ingested((), skipped, (), None)
+            return IngestResult((), skipped, (), None)
         job_config = _with_schema(config, parts)
         work = share_out(parts, task_bytes, format == "lines")
         job = Job(
@@ -265,7 +265,7 @@ def ingest_json(
         except ConcurrentIngestError:
             continue  # this ends, because another job committed each time
         shredded = job_config.parsing().schema
-        return Ingested(
+        return IngestResult(
             tuple(_sum_files(parts, attempts)),
             skipped,
             tuple(staging.file for attempt in attempts for staging in attempt.written),

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
 from pqext.dataset.computed_columns import make, maker
 from pqext.dataset.writing.part_files import PartFiles, Staging
-from pqext.dataset.writing.staging import Staged
+from pqext.dataset.writing.staging import StagingArea
 from pqext.spark.ingest.plan import IngestConfig
 from pqext.spark.json.csv_documents import CsvRows
 from pqext.spark.json.text_parts import Part, digest_of, form_hint, lines_before, stamp_of
@@ -64,7 +64,7 @@ class StoppedError(ParquetError):
 class IngestTask:
     """Ingests the parts of each task in ``work`` into the staging area of a job."""
 
-    staged: Staged
+    staged: StagingArea
     job: str
     work: tuple[tuple[Part, ...], ...]
     config: IngestConfig

@@ -226,7 +226,7 @@ class Survey:
     def collect(cls, df: DataFrame, side: Side) -> Survey:
         """Runs a job that reads the side's columns."""
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
-        result = numbered(df).mapInArrow(_Surveyed(side), schema).collect()
+        result = numbered(df).mapInArrow(_SurveyedSide(side), schema).collect()
         total = sum(row["rows"] for row in result)
         samples = []
         for row in result:  # each task's share of the sample is its share of the rows
@@ -237,7 +237,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class _Surveyed:
+class _SurveyedSide:
     side: Side
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

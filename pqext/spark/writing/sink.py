@@ -30,8 +30,8 @@ from pqext.dataset.table.unified_schema import Unifier, widened
 from pqext.dataset.writing.appending import Compare, empty_file, nullable, partitions_beside, without
 from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
 from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
-from pqext.dataset.writing.saved import Saved as Saved
-from pqext.dataset.writing.staging import Staged
+from pqext.dataset.writing.saved import SaveResult as SaveResult
+from pqext.dataset.writing.staging import StagingArea
 from pqext.dataset.writing.targets import Target, put_empty
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.files import is_remote, option_paths, target_of
@@ -98,7 +98,9 @@ class SaveWriter:
         """Raise ``ValueError`` if the files cannot be added to the target."""
         self.target.check(overwrite, append_check(lambda: self.empty, self.partition_by, self.options.merge_schema))
 
-    def write(self, begin: Callable[[], Staged], job: str, iterator: Iterator[pa.RecordBatch]) -> tuple[Staging, ...]:
+    def write(
+        self, begin: Callable[[], StagingArea], job: str, iterator: Iterator[pa.RecordBatch]
+    ) -> tuple[Staging, ...]:
         """Write the batches of a task to the staging area that ``begin`` opens; delete the files on failure."""
         first = next((batch for batch in iterator if batch.num_rows), None)
         if first is None:
@@ -171,10 +173,10 @@ def write_summary(path: str, target: str, files: Sequence[WrittenFile]) -> None:
     partial.replace(summary)
 
 
-def read_summary(path: Path) -> Saved:
+def read_summary(path: Path) -> SaveResult:
     """Read the summary that :func:`write_summary` wrote."""
     data = json.loads(path.read_text("utf-8"))
-    return Saved(data["path"], tuple(WrittenFile(**file) for file in data["files"]))
+    return SaveResult(data["path"], tuple(WrittenFile(**file) for file in data["files"]))
 
 
 def append_check(empty: Callable[[], bytes], partition_by: tuple[str, ...] = (), merge_schema: bool = False) -> Compare:

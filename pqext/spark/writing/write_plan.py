@@ -63,7 +63,7 @@ class WritePlan:
         if self.variants:
             lines += ["VARIANT", *(f"  {variant}" for variant in self.variants)]
         if any(variant.schema == "infer" for variant in self.variants):
-            lines.append("  Saved.residual reports the share of values outside the typed columns, by path")
+            lines.append("  SaveResult.residual reports the share of values outside the typed columns, by path")
         if self.options:
             lines += ["options", *(f"  {name}: {value}" for name, value in sorted(self.options.items()))]
         return "\n".join(lines)
