@@ -26,7 +26,7 @@ from pqext import col, skipping
 from pqext.dataset.expressions import Expression
 from pqext.geo.types import GeospatialType
 from pqext.skipping.format.names import object_name
-from pqext.skipping.maintenance.object_cells import Indexed
+from pqext.skipping.maintenance.object_cells import TypedIndex
 from pqext.skipping.maintenance.part_layout import Layout, part_name, put
 from pqext.skipping.store.clauses import exclusions
 from pqext.skipping.store.folders import VERSION, VERSION_TYPE
@@ -44,7 +44,7 @@ def layout() -> Layout:
         (skipping.MinMax("id"), pa.int64()), (skipping.ValueList("place"), pa.string()),
         (skipping.Box("at", GeospatialType()), pa.binary()), (skipping.NullCount("id"), pa.int64()),
     ]  # fmt: skip
-    indexed = [Indexed(index, type, index.cell_type(type)) for index, type in indexes]
+    indexed = [TypedIndex(index, type, index.cell_type(type)) for index, type in indexes]
     return Layout.for_indexes(indexed, "/table", pa.schema([]))
 
 

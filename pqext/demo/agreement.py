@@ -13,7 +13,7 @@ from pqext.core.base.text import with_noun
 from pqext.core.read.reader import ParquetFile
 from pqext.demo import compare
 from pqext.demo.compare import Columns, Row
-from pqext.demo.questions import Asked
+from pqext.demo.questions import DemoQuery
 from pqext.report.model import Agreement, Question, Reading
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ class Reader:
 
     name: str
     rows: Callable[[Path], Iterable[Row]]
-    count: Callable[[Path, Asked], int]
+    count: Callable[[Path, DemoQuery], int]
     tells_nulls: bool = True
 
 
 def agreements(
-    spark: SparkSession, files: Iterable[File], questions: list[tuple[Asked, Question]], columns: Columns, scratch: Path
+    spark: SparkSession, files: Iterable[File], questions: list[tuple[DemoQuery, Question]], columns: Columns,
+    scratch: Path,
 ) -> tuple[Agreement, ...]:
     """One line for each reader and file."""
     own = f"Spark {spark.version}, its own reader"
@@ -82,7 +83,7 @@ def agreements(
 
 
 def _compare_reader(
-    reader: Reader, file: File, expected: list[Row] | None, questions: list[tuple[Asked, Question]], scratch: Path
+    reader: Reader, file: File, expected: list[Row] | None, questions: list[tuple[DemoQuery, Question]], scratch: Path
 ) -> Agreement:
     if expected is None:
         return Agreement(reader.name, file.label, None, f"more than {compare.MAX_ROWS:,} rows")
@@ -101,7 +102,7 @@ def _compare_reader(
     return Agreement(reader.name, file.label, differs is None, differs or note, pruned)
 
 
-def _pruned_questions(reader: Reader, file: File, questions: list[tuple[Asked, Question]], scratch: Path) -> str:
+def _pruned_questions(reader: Reader, file: File, questions: list[tuple[DemoQuery, Question]], scratch: Path) -> str:
     """For which questions the reader, too, answers right when the row groups that pqext skips are destroyed."""
     if file.file.stat().st_size > MAX_COPIED_BYTES:
         return "not tried on a file of this size"
@@ -137,7 +138,7 @@ def _reading(question: Question, label: str) -> Reading:
     return next(reading for reading in question.readings if reading.file == label)
 
 
-def _at_least(question: Asked) -> tuple[str, float] | None:
+def _at_least(question: DemoQuery) -> tuple[str, float] | None:
     return None if question.threshold is None else (question.threshold.path, question.threshold.value)
 
 

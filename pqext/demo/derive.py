@@ -12,7 +12,7 @@ from pqext import variant
 from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
-from pqext.demo.source import Shown, Threshold
+from pqext.demo.source import DisplayColumn, Threshold
 from pqext.report.model import Box
 from pqext.variant.access.path import format_path
 from pqext.variant.shredding.schema import Object, Primitive, ShreddingSchema, shredding_schema
@@ -94,7 +94,9 @@ def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
     return [np.concatenate(part) for part in parts]
 
 
-def choose_fields(ddl: str, threshold: Threshold | None, without: Sequence[str], *, chosen: bool) -> tuple[Shown, ...]:
+def choose_fields(
+    ddl: str, threshold: Threshold | None, without: Sequence[str], *, chosen: bool
+) -> tuple[DisplayColumn, ...]:
     """Choose the fields to show: the queried number, and a few other fields of the shredding schema ``ddl``.
 
     Fields of a ``chosen`` schema are in its order, in an inferred schema strings come first. ``without`` are paths that
@@ -104,8 +106,9 @@ def choose_fields(ddl: str, threshold: Threshold | None, without: Sequence[str],
     if not chosen:
         leaves.sort(key=lambda item: item[1].type != pa.string())
     names = [path for path, _ in leaves if threshold is None or path != threshold.path]
-    first = [] if threshold is None else [Shown(threshold.path.removeprefix("$."), threshold.path, "double")]
-    return (*first, *(Shown(path.removeprefix("$."), path, "string") for path in names[: MAX_SHOWN - len(first)]))
+    first = [] if threshold is None else [DisplayColumn(threshold.path.removeprefix("$."), threshold.path, "double")]
+    rest = names[: MAX_SHOWN - len(first)]
+    return (*first, *(DisplayColumn(path.removeprefix("$."), path, "string") for path in rest))
 
 
 def _leaves(schema: ShreddingSchema, steps: tuple[str, ...]) -> Iterator[tuple[str, Primitive]]:

@@ -1,4 +1,4 @@
-"""The job: read, shred, write, ask, compare, draw."""
+"""The job: read, shred, write, query, compare, draw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
 from pqext.demo.pictures import picture
 from pqext.demo.preflight import check
-from pqext.demo.questions import Answer, Asked, answer, questions, reading, same
+from pqext.demo.questions import Answer, DemoQuery, answer, questions, reading, same
 from pqext.demo.source import GEOMETRY, Source, check_column, row_group_rows
 from pqext.report import Agreement, DemoReport, FilePicture, Question, Reading, render
 
@@ -65,7 +65,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DemoFile:
     """One file that the job wrote."""
 
     folder: Path
@@ -113,7 +113,7 @@ def _running() -> SparkSession | None:
 
 def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> DemoReport:
     source, files, lost = _write(spark, job, listener)
-    result = _ask(spark, source, files, listener)
+    result = _run_queries(spark, source, files, listener)
     with listener.step("ask Spark's own reader and DuckDB"):
         columns = compare.Columns(source.column, GEOMETRY)
         others = agreements(spark, files, result, columns, job.output)
@@ -126,7 +126,7 @@ def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> Dem
     return report
 
 
-def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, list[Written], list[str]]:
+def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, list[DemoFile], list[str]]:
     """Write the file once for each shredding schema.
 
     Returns the source with questions that suit it, the files, and the reasons of the lines that became null.
@@ -151,7 +151,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
             ordered = shredded.repartition(1).sortWithinPartitions(order)
             ordered.write.format("pqext").option("row_group_rows", rows).mode("overwrite").save(str(folder))
         (file,) = sorted(folder.glob("*.parquet"))
-        files.append(Written(folder, file, picture(file, label, str(folder), source.column, GEOMETRY)))
+        files.append(DemoFile(folder, file, picture(file, label, str(folder), source.column, GEOMETRY)))
         listener.show_file(files[-1].picture)
     if source.box is None:
         with listener.step("derive questions from the data"):
@@ -210,7 +210,9 @@ def _derived(source: Source, file: Path, schema: str) -> Source:
     return replace(source, box=box, threshold=threshold, threshold_title=title, shown=shown)
 
 
-def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Listener) -> list[tuple[Asked, Question]]:
+def _run_queries(
+    spark: SparkSession, source: Source, files: list[DemoFile], listener: Listener
+) -> list[tuple[DemoQuery, Question]]:
     results = []
     for requested in questions(source, GEOMETRY):
         answers: list[Answer] = []
@@ -241,9 +243,9 @@ def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Li
 def _report(
     job: Job,
     source: Source,
-    files: list[Written],
+    files: list[DemoFile],
     questions: list[Question],
-    others: tuple[Agreement, ...],
+    reader_agreements: tuple[Agreement, ...],
     lost: list[str],
     began: float,
     spark_version: str,
@@ -267,7 +269,7 @@ def _report(
         facts=facts,
         files=pictures,
         questions=tuple(questions),
-        agreements=others,
+        agreements=reader_agreements,
         points=tuple((float(x[i]), float(y[i])) for i in sample),
         notes=_remarks(job, source, pictures, lost, len(finite), len(sample)),
     )

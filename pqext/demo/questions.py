@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pqext.spark as on_spark
 from pqext.dataset.expressions import Expression, col
-from pqext.demo.source import Shown, Source, Threshold
+from pqext.demo.source import DisplayColumn, Source, Threshold
 from pqext.report.model import Box, FilePicture, Reading
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DemoQuery:
     """A query: ``code`` shows how a user would write it, ``frame`` runs it on a folder.
 
     Its third argument is the folder for the metrics of Spark's tasks. ``filter`` is the same condition for the planner.
@@ -46,14 +46,14 @@ class Answer:
     points: tuple[tuple[float, float], ...]
 
 
-def questions(source: Source, geometry: str) -> list[Asked]:
+def questions(source: Source, geometry: str) -> list[DemoQuery]:
     """The questions that the source's box and threshold allow, in the order of the report."""
     requested = []
     box, threshold = source.box, source.threshold
     if box is not None:
         sides = (box.xmin, box.ymin, box.xmax, box.ymax)
         requested.append(
-            Asked(
+            DemoQuery(
                 source.box_title,
                 f"read(spark, path, bbox={_tuple(sides)})",
                 box,
@@ -64,7 +64,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
         )
     if threshold is not None:
         requested.append(
-            Asked(
+            DemoQuery(
                 source.threshold_title,
                 f"where(read(spark, path), col({source.column!r}).variant({threshold.path!r}, 'double') "
                 f">= {threshold.value:g})",
@@ -77,7 +77,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
     if box is not None and threshold is not None:
         both = col([geometry]).intersects(sides) & _number(source.column, threshold)
         requested.append(
-            Asked(
+            DemoQuery(
                 "Both together",
                 f"read(spark, path, where=(col({geometry!r}).intersects({_tuple(sides)})) & "
                 f"(col({source.column!r}).variant({threshold.path!r}, 'double') >= {threshold.value:g}))",
@@ -106,7 +106,8 @@ def _tuple(values: Sequence[float]) -> str:
 def answer(frame: DataFrame, source: Source) -> Answer:
     """Run a question and return its rows, sorted by the displayed value in descending order."""
     x, y = source.axes
-    shown = (*source.shown, Shown(x, source.coordinates[0], "double"), Shown(y, source.coordinates[1], "double"))
+    paths = source.coordinates
+    shown = (*source.shown, DisplayColumn(x, paths[0], "double"), DisplayColumn(y, paths[1], "double"))
     from pyspark.sql import functions as F
 
     column = F.col("`" + source.column.replace("`", "``") + "`")
@@ -144,7 +145,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def reading(folder: Path, file: FilePicture, question: Asked, metrics: Path) -> Reading:
+def reading(folder: Path, file: FilePicture, question: DemoQuery, metrics: Path) -> Reading:
     """Return the row groups that the question's tasks read from a folder's single file, and the bytes read.
 
     Raises ``RuntimeError`` when the tasks have read another number of row groups than the planner says.

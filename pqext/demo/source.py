@@ -35,7 +35,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayColumn:
     """One column of the answers: its heading, and a path and type within the VARIANT column."""
 
     name: str
@@ -61,7 +61,7 @@ class Source:
     box_title: str = "In the box"
     threshold: Threshold | None = None
     threshold_title: str = ""
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[DisplayColumn, ...] = ()
     axes: tuple[str, str] = ("x", "y")
 
 
@@ -89,9 +89,9 @@ def example(folder: Path, schema: str | None = None) -> Source:
         threshold=Threshold("$.properties.mag", 5.0),
         threshold_title="Magnitude 5 or more",
         shown=(
-            Shown("magnitude", "$.properties.mag", "double"),
-            Shown("place", "$.properties.place", "string"),
-            Shown("depth (km)", "$.geometry.coordinates[2]", "double"),
+            DisplayColumn("magnitude", "$.properties.mag", "double"),
+            DisplayColumn("place", "$.properties.place", "string"),
+            DisplayColumn("depth (km)", "$.geometry.coordinates[2]", "double"),
         ),
         axes=("longitude", "latitude"),
     )

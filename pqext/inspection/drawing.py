@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from pqext.core.base.text import format_size, shorten, with_noun
 from pqext.core.io.sources.store_errors import redact_uri
 from pqext.inspection.model import KINDS, Column, FileFacts, FileLayout, Part, RowGroup
-from pqext.report.to_scale import SAID, Drawn, Figures, LayoutPage, Strip
+from pqext.report.to_scale import SAID, DrawnBytes, Figures, LayoutPage, Strip
 
 MAX_STRIPS = 24
 """Row groups that get a drawing of their own."""
@@ -64,8 +64,8 @@ def _footer_format(facts: FileFacts) -> str:
     return f" with {beside}{'' if footer.agrees else ' that does not fit'}" if beside else ""
 
 
-def _drawn(parts: Iterable[Part]) -> tuple[Drawn, ...]:
-    return tuple(Drawn(part.kind, part.offset, part.length, part.row_group) for part in parts)
+def _drawn(parts: Iterable[Part]) -> tuple[DrawnBytes, ...]:
+    return tuple(DrawnBytes(part.kind, part.offset, part.length, part.row_group) for part in parts)
 
 
 def _part_sizes(layout: FileLayout) -> Figures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqext.recovery.candidates.report import Loss, Recovered, Recovery
+from pqext.recovery.candidates.report import Loss, RecoveredRowGroup, Recovery
 from pqext.recovery.run import recover
 
-__all__ = ["Loss", "Recovered", "Recovery", "recover"]
+__all__ = ["Loss", "RecoveredRowGroup", "Recovery", "recover"]

@@ -56,7 +56,7 @@ from pqext.recovery.detection.footers import FooterCandidate
 from pqext.recovery.detection.page_matching import Chunks, metadata_of
 from pqext.recovery.detection.pages import Page, Segment, find_segments, page_at
 from pqext.recovery.row_groups import assignment
-from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, Unplaced
+from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, UnplacedPages
 from pqext.verification.annotations import implausible, without_implausible
 
 _FIRST = 8
@@ -281,7 +281,7 @@ def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
     return [f"row_group_rows={expected} does not match the pages: row groups have {rows} rows"]
 
 
-def _schema_warnings(groups: Sequence[PageGroup], unplaced: Sequence[Unplaced], chunks: Chunks) -> list[str]:
+def _schema_warnings(groups: Sequence[PageGroup], unplaced: Sequence[UnplacedPages], chunks: Chunks) -> list[str]:
     """Warn if the schema may belong to other columns although pages fit it."""
     if len(groups) < 2:
         return []

@@ -32,7 +32,7 @@ from pqext.recovery.candidates.chunk_locations import pages_of
 from pqext.recovery.candidates.inconsistencies import flag_contradictions
 from pqext.recovery.candidates.report import (
     Loss,
-    Recovered,
+    RecoveredRowGroup,
     Recovery,
     loss_of,
     losses_of,
@@ -426,7 +426,7 @@ class _Recovery:
         expected = sum(item.recoverable_rows for item in assessments)
         return path if result.rows == expected and verify(path, limits=self._limits).ok else None
 
-    def _report(self, evidence: Evidence, groups: list[Recovered], dropped: tuple[str, ...]) -> Recovery:
+    def _report(self, evidence: Evidence, groups: list[RecoveredRowGroup], dropped: tuple[str, ...]) -> Recovery:
         return Recovery(
             self._source.path,
             self._size,

@@ -42,7 +42,7 @@ SAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnBytes:
     """``length`` bytes at ``offset``, of a row group or none."""
 
     kind: str
@@ -56,7 +56,7 @@ class Strip:
     """Parts that follow one another, drawn to one scale; ``rows`` say the same in words, under ``head``."""
 
     title: str
-    parts: tuple[Drawn, ...]
+    parts: tuple[DrawnBytes, ...]
     rows: tuple[tuple[str, ...], ...]
     head: tuple[str, ...] = ("row group", "rows", "stored", "uncompressed", "sorted by")
     cuts: tuple[int, ...] = ()
@@ -116,7 +116,7 @@ def render(page: LayoutPage) -> str:
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body), lang="en") + "\n"
 
 
-def merged(parts: Sequence[Drawn], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
+def merged(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
     """Return offset, length and bytes by type; merge neighbours that are too narrow to be seen."""
     bytes_of: dict[str, int] = {}
     start = stop = 0
@@ -180,7 +180,7 @@ def _cell(x: str, width: str, bytes_of: dict[str, int]) -> Iterator[Markup]:
         before += bytes_of[kind]
 
 
-def _groups(parts: Iterable[Drawn], first: int, scale: float) -> list[Markup]:
+def _groups(parts: Iterable[DrawnBytes], first: int, scale: float) -> list[Markup]:
     """A line under each row group."""
     spans: dict[int, tuple[int, int]] = {}
     for part in parts:

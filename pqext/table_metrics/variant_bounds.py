@@ -28,7 +28,7 @@ from pqext.core.write.writer import write_table
 from pqext.table_metrics.columns import ColumnSummary, merge, summarize_footer
 from pqext.table_metrics.single_values import lower_bytes, lower_text, unscaled_value, upper_bytes, upper_text
 from pqext.variant.annotation import check_node
-from pqext.variant.encoding import PrimitiveType, Scaled, encode_object, encode_primitive, value_size
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal, encode_object, encode_primitive, value_size
 from pqext.variant.metadata import decode_metadata, encode_metadata
 from pqext.variant.pruning import VARIANT_NULL
 from pqext.variant.shredding.infer import infer_schema
@@ -107,7 +107,7 @@ class PathBounds:
 def _data(type: PrimitiveType, value: Value, scale: int) -> object:
     if type in (_T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16):
         unscaled = unscaled_value(value, scale)
-        return None if unscaled is None else Scaled(unscaled, scale)
+        return None if unscaled is None else ScaledDecimal(unscaled, scale)
     if type in (_T.TIME_NTZ, _T.TIMESTAMP, _T.TIMESTAMP_NTZ) and isinstance(value, int):
         return value // 1_000
     if type == _T.UUID and isinstance(value, bytes):

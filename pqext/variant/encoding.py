@@ -81,7 +81,7 @@ _FIXED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class ScaledDecimal:
     """A decimal: ``unscaled * 10 ** -scale``."""
 
     unscaled: int
@@ -195,7 +195,7 @@ def value_size(data: bytes, at: int, end: int, unknown: int | None = None) -> in
 def decode_primitive(data: bytes, at: int, end: int) -> tuple[PrimitiveType, Any]:
     """The type and the data of the primitive or short string at ``at``, which ends at ``end``.
 
-    Data is None, bool, int, float, :class:`Scaled`, bytes, str or UUID; dates and times stay integers in
+    Data is None, bool, int, float, :class:`ScaledDecimal`, bytes, str or UUID; dates and times stay integers in
     their own unit.
     """
     if value_size(data, at, end) != end - at:
@@ -216,7 +216,7 @@ def decode_primitive(data: bytes, at: int, end: int) -> tuple[PrimitiveType, Any
         scale = data[at + 1]
         if scale > MAX_SCALE:
             faults.fail(Fault.FAULT_DECIMAL_SCALE, offset=at + 1)
-        return kind, Scaled(int.from_bytes(data[at + 2 : end], "little", signed=True), scale)
+        return kind, ScaledDecimal(int.from_bytes(data[at + 2 : end], "little", signed=True), scale)
     if kind == _T.DOUBLE:
         return kind, struct.unpack_from("<d", data, at + 1)[0]
     if kind == _T.FLOAT:
@@ -280,10 +280,10 @@ def encode_integer(number: int) -> bytes:
     for kind in (_T.INT8, _T.INT16, _T.INT32, _T.INT64):
         if -(1 << 8 * INTEGER_BYTES[kind] - 1) <= number < 1 << 8 * INTEGER_BYTES[kind] - 1:
             return encode_primitive(kind, number)
-    return encode_primitive(_T.DECIMAL16, Scaled(number, 0))
+    return encode_primitive(_T.DECIMAL16, ScaledDecimal(number, 0))
 
 
-def encode_decimal(number: Scaled) -> bytes:
+def encode_decimal(number: ScaledDecimal) -> bytes:
     """Encode ``number`` in the narrowest decimal type whose digits hold it and its scale; ``ValueError`` beyond 38."""
     for kind in (_T.DECIMAL4, _T.DECIMAL8):
         digits = DECIMAL_DIGITS[kind]

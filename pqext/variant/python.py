@@ -16,7 +16,7 @@ import pyarrow as pa
 from pqext.core.base.errors import UnsupportedError
 from pqext.variant import encoding, faults
 from pqext.variant.binary_value import BinaryVariant, walk
-from pqext.variant.encoding import PrimitiveType, Scaled
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal
 from pqext.variant.kernels.binary import Fault
 from pqext.variant.metadata import encode_metadata
 from pqext.variant.types import variant_type
@@ -173,7 +173,7 @@ def _encode_decimal(number: Decimal) -> bytes:
     if len(digits) > encoding.MAX_SCALE or exponent > encoding.MAX_SCALE:
         raise ValueError(f"{number:.3E} has more than 38 digits")
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1) * 10 ** max(0, exponent)
-    return encoding.encode_decimal(Scaled(unscaled, max(0, -exponent)))
+    return encoding.encode_decimal(ScaledDecimal(unscaled, max(0, -exponent)))
 
 
 def _encode_datetime(moment: datetime) -> bytes:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pqext.core.base.suggestions import excerpt
 from pqext.variant import encoding, faults
 from pqext.variant.binary_value import MAX_DEPTH, BinaryVariant, walk
-from pqext.variant.encoding import BasicType, Container, PrimitiveType, Scaled
+from pqext.variant.encoding import BasicType, Container, PrimitiveType, ScaledDecimal
 from pqext.variant.kernels.binary import Fault
 from pqext.variant.python import decode, encode
 from pqext.variant.types import variant_type
@@ -244,7 +244,7 @@ _CLASSES = {
 
 def _equivalence_class(type: PrimitiveType, data: Any) -> tuple[Any, ...]:
     """The equivalence class of a primitive and its data in a form that all types of the class share."""
-    if isinstance(data, Scaled):
+    if isinstance(data, ScaledDecimal):
         unscaled, scale = data.unscaled, data.scale
         while scale and unscaled % 10 == 0:
             unscaled, scale = unscaled // 10, scale - 1

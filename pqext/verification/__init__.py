@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqext.verification.report import Count, Fault, Report, Unchecked
+from pqext.verification.report import Count, Fault, Report, UncheckedColumn
 from pqext.verification.run import verify
 
-__all__ = ["Count", "Fault", "Report", "Unchecked", "verify"]
+__all__ = ["Count", "Fault", "Report", "UncheckedColumn", "verify"]

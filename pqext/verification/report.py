@@ -55,7 +55,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Unchecked:
+class UncheckedColumn:
     """A column that could not be checked, and the reason, such as a missing key or an unsupported encoding."""
 
     column: str
@@ -79,7 +79,7 @@ class Report:
     variant_columns: tuple[str, ...]
     counts: tuple[Count, ...]
     faults: tuple[Fault, ...]
-    unchecked: tuple[Unchecked, ...]
+    unchecked: tuple[UncheckedColumn, ...]
 
     @property
     def ok(self) -> bool:
@@ -120,7 +120,7 @@ class Findings:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.faults: list[Fault] = []
-        self.unchecked: list[Unchecked] = []
+        self.unchecked: list[UncheckedColumn] = []
         self._counts: dict[tuple[str, str], int] = {}
         self._damage: set[tuple[int | None, str | None]] = set()
 
@@ -151,7 +151,7 @@ class Findings:
 
     def skip(self, column: str, row_group: int | None, reason: str) -> None:
         """Record an unchecked column, once for each reason."""
-        unchecked = Unchecked(column, row_group, reason)
+        unchecked = UncheckedColumn(column, row_group, reason)
         if len(self.unchecked) < max(self.limit, 1) and unchecked not in self.unchecked:
             self.unchecked.append(unchecked)
 

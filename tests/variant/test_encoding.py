@@ -18,7 +18,7 @@ from pqext import variant
 from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant import Variant, encoding
 from pqext.variant.binary_value import walk
-from pqext.variant.encoding import PrimitiveType, Scaled
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal
 from pqext.variant.metadata import EMPTY, Metadata, encode_metadata
 from reference import variant_value as reference
 
@@ -43,7 +43,7 @@ def tagged(given: Variant) -> reference.Value:
         else:
             assert isinstance(event, PrimitiveType)
             name = event.name.lower()
-            if isinstance(data, Scaled):
+            if isinstance(data, ScaledDecimal):
                 data = (data.unscaled, data.scale)
             elif isinstance(data, uuid.UUID):
                 data = data.bytes
@@ -149,9 +149,9 @@ def test_each_primitive_has_its_type_id_and_size() -> None:
     examples = {
         "null": ("00", None), "true": ("04", True), "false": ("08", False), "int8": ("0cff", -1),
         "int16": ("100100", 1), "int32": ("14feffffff", -2), "int64": ("180000000000000080", -(2**63)),
-        "double": ("1c000000000000f03f", 1.0), "decimal4": ("2002d2040000", Scaled(1234, 2)),
-        "decimal8": ("2426ffffffffffffffff", Scaled(-1, 38)),
-        "decimal16": ("280000000000000000000000000000000080", Scaled(-(2**127), 0)),
+        "double": ("1c000000000000f03f", 1.0), "decimal4": ("2002d2040000", ScaledDecimal(1234, 2)),
+        "decimal8": ("2426ffffffffffffffff", ScaledDecimal(-1, 38)),
+        "decimal16": ("280000000000000000000000000000000080", ScaledDecimal(-(2**127), 0)),
         "date": ("2c01000000", 1), "timestamp": ("30ffffffffffffffff", -1),
         "timestamp_ntz": ("340000000000000001", 2**56),
         "float": ("380000803f", 1.0), "binary": ("3c02000000ff00", b"\xff\x00"), "string": ("4000000000", ""),
@@ -291,12 +291,12 @@ def pa_array(given: Variant) -> Any:
 
 @pytest.mark.spec("variant.decimal.scale", "variant.decimal.precision")
 def test_decimals_use_the_narrowest_type_for_their_digits_and_scale() -> None:
-    assert encoding.encode_decimal(Scaled(10**9 - 1, 9))[0] >> 2 == PrimitiveType.DECIMAL4
-    assert encoding.encode_decimal(Scaled(10**9, 0))[0] >> 2 == PrimitiveType.DECIMAL8
-    assert encoding.encode_decimal(Scaled(1, 10))[0] >> 2 == PrimitiveType.DECIMAL8
-    assert encoding.encode_decimal(Scaled(10**18, 0))[0] >> 2 == PrimitiveType.DECIMAL16
-    assert encoding.encode_decimal(Scaled(1 - 10**38, 38))[0] >> 2 == PrimitiveType.DECIMAL16
-    for number in (Scaled(10**38, 0), Scaled(1, 39)):
+    assert encoding.encode_decimal(ScaledDecimal(10**9 - 1, 9))[0] >> 2 == PrimitiveType.DECIMAL4
+    assert encoding.encode_decimal(ScaledDecimal(10**9, 0))[0] >> 2 == PrimitiveType.DECIMAL8
+    assert encoding.encode_decimal(ScaledDecimal(1, 10))[0] >> 2 == PrimitiveType.DECIMAL8
+    assert encoding.encode_decimal(ScaledDecimal(10**18, 0))[0] >> 2 == PrimitiveType.DECIMAL16
+    assert encoding.encode_decimal(ScaledDecimal(1 - 10**38, 38))[0] >> 2 == PrimitiveType.DECIMAL16
+    for number in (ScaledDecimal(10**38, 0), ScaledDecimal(1, 39)):
         with pytest.raises(ValueError, match="does not fit"):
             encoding.encode_decimal(number)
     with pytest.raises(VariantError) as caught:
@@ -310,7 +310,7 @@ def test_decimals_use_the_narrowest_type_for_their_digits_and_scale() -> None:
         (PrimitiveType.INT8, 128),
         (PrimitiveType.DATE, 2**31),
         (PrimitiveType.FLOAT, 1e300),
-        (PrimitiveType.DECIMAL4, Scaled(10**9, 0)),
+        (PrimitiveType.DECIMAL4, ScaledDecimal(10**9, 0)),
     ],
 )
 def test_data_out_of_range_of_its_type_is_rejected(kind: PrimitiveType, data: Any) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pqext import variant
 from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant import Timestamp, Variant
-from pqext.variant.encoding import PrimitiveType, Scaled, encode_array, encode_object, encode_primitive
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal, encode_array, encode_object, encode_primitive
 from pqext.variant.metadata import EMPTY, encode_metadata
 from reference import variant_value as reference
 from reference.variant_strategies import fewer, valid_variants
@@ -210,9 +210,9 @@ def test_nesting_is_bounded_and_cycles_are_detected() -> None:
 @pytest.mark.parametrize(
     "equal",
     [
-        [make(T.INT8, 1), make(T.INT16, 1), make(T.INT32, 1), make(T.INT64, 1), make(T.DECIMAL4, Scaled(10, 1)),
-        make(T.DECIMAL16, Scaled(100, 2))],
-        [make(T.DECIMAL4, Scaled(0, 0)), make(T.DECIMAL16, Scaled(0, 38)), make(T.INT8, 0)],
+        [make(T.INT8, 1), make(T.INT16, 1), make(T.INT32, 1), make(T.INT64, 1), make(T.DECIMAL4, ScaledDecimal(10, 1)),
+        make(T.DECIMAL16, ScaledDecimal(100, 2))],
+        [make(T.DECIMAL4, ScaledDecimal(0, 0)), make(T.DECIMAL16, ScaledDecimal(0, 38)), make(T.INT8, 0)],
         [make(T.TIMESTAMP, 5), make(T.TIMESTAMP_NANOS, 5000)],
         [make(T.TIMESTAMP_NTZ, -5), make(T.TIMESTAMP_NTZ_NANOS, -5000)],
         [make(T.DOUBLE, float("nan")), Variant(b"\x1c\x01\x00\x00\x00\x00\x00\xf8\xff", EMPTY)],
@@ -230,8 +230,8 @@ def test_variants_of_one_class_with_equal_data_are_equal(equal: list[Variant]) -
 @pytest.mark.spec("variant.equivalence")
 def test_variants_of_different_classes_or_data_are_not_equal() -> None:
     different = [
-        make(T.INT8, 1), make(T.INT8, 2), make(T.DECIMAL4, Scaled(11, 1)), make(T.DOUBLE, 1.0), make(T.FLOAT, 1.0),
-        make(T.TRUE, None),
+        make(T.INT8, 1), make(T.INT8, 2), make(T.DECIMAL4, ScaledDecimal(11, 1)), make(T.DOUBLE, 1.0),
+        make(T.FLOAT, 1.0), make(T.TRUE, None),
         make(T.FALSE, None), make(T.NULL, None), make(T.DATE, 1), make(T.TIMESTAMP, 1), make(T.TIMESTAMP_NTZ, 1),
         make(T.TIME_NTZ, 1),
         make(T.TIMESTAMP_NANOS, 1), make(T.STRING, "1"), make(T.BINARY, b"1"), make(T.UUID, uuid.UUID(int=1)),

@@ -15,7 +15,7 @@ from pqext.recovery.candidates.candidates import Assigned, CandidateGroup, Candi
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class RecoveredRowGroup:
     """A row group of the new file.
 
     ``source_row_group`` is its number in the footer, ``None`` if its pages located it, and ``offset`` the offset of its
@@ -82,7 +82,7 @@ class Recovery:
     evidence: str
     schema_from: str
     footers: tuple[str, ...]
-    row_groups: tuple[Recovered, ...]
+    row_groups: tuple[RecoveredRowGroup, ...]
     losses: tuple[Loss, ...]
     dropped_columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -212,9 +212,9 @@ def ordered(losses: Sequence[Loss], candidates: Candidates, limits: Limits) -> l
     return sorted(losses, key=position)
 
 
-def recovered_group(group: CandidateGroup, rows: int) -> Recovered:
+def recovered_group(group: CandidateGroup, rows: int) -> RecoveredRowGroup:
     """Describe a row group of the new file with ``rows`` rows."""
     certified = group.checksums and group.assigned == "footer" and not group.nulls
-    return Recovered(
+    return RecoveredRowGroup(
         rows, group.offset, group.number, group.evidence, group.checksums, group.assigned, certified, tuple(group.nulls)
     )

@@ -14,7 +14,15 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.detection.footers import Effort
 from pqext.recovery.detection.page_matching import Chunks, can_belong
 from pqext.recovery.detection.pages import Page, Segment
-from pqext.recovery.row_groups.search import AMBIGUOUS, PageGroup, Search, Split, SplitReason, Unplaced, is_ambiguous
+from pqext.recovery.row_groups.search import (
+    AMBIGUOUS,
+    PageGroup,
+    Search,
+    Split,
+    SplitReason,
+    UnplacedPages,
+    is_ambiguous,
+)
 
 _STEPS, _STEPS_PER_PAGE = 2_000_000, 32
 """Maximum pages to inspect in one search for row groups, and per page in all searches of a file."""
@@ -27,10 +35,10 @@ _OPEN_COST = 100
 
 def group(
     segments: Sequence[Segment], leaves: Sequence[SchemaNode], chunks: Chunks, row_group_rows: int | None = None
-) -> tuple[list[PageGroup], list[Unplaced]]:
+) -> tuple[list[PageGroup], list[UnplacedPages]]:
     """Return the row groups of ``segments``, and the remaining pages."""
     groups: list[PageGroup] = []
-    unplaced: list[Unplaced] = []
+    unplaced: list[UnplacedPages] = []
     effort, checks = Effort(0), Effort(0)
     pages = sum(len(segment.pages) for segment in segments)
     effort.remaining = _STEPS + _STEPS_PER_PAGE * pages
@@ -77,7 +85,7 @@ def _split(
     regular = set(map(_key, free[0]))
     contradicted = bool(regular) and not is_ambiguous(free) and set(map(_key, split[0])) != regular
     if contradicted and split[0] and not regular <= certain:
-        return [], [Unplaced(segment.start, segment.stop, AMBIGUOUS)]
+        return [], [UnplacedPages(segment.start, segment.stop, AMBIGUOUS)]
     if contradicted or not split[0]:
         split = free
 
@@ -94,10 +102,10 @@ def _key(group: PageGroup) -> tuple[int, tuple[tuple[Page, ...], ...]]:
 
 def _split_at_mismatches(
     segment: Segment, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort
-) -> tuple[list[Segment], list[Unplaced]]:
+) -> tuple[list[Segment], list[UnplacedPages]]:
     """Split a segment at damaged pages, which match no leaf; return the parts and these pages."""
     parts: list[Segment] = []
-    mismatches: list[Unplaced] = []
+    mismatches: list[UnplacedPages] = []
     begin = 0
     leaves = [*dict(zip(chunks.types, leaves, strict=True)).values()]  # a leaf of each type
     for at, page in enumerate([*segment.pages, None]):
@@ -107,7 +115,7 @@ def _split_at_mismatches(
             first, last = begin == 0, at == len(segment.pages)
             parts.append(Segment(segment.pages[begin:at], segment.at_start and first, segment.at_end and last))
         if page is not None:
-            mismatches.append(Unplaced(page.offset, page.end, MISMATCH))
+            mismatches.append(UnplacedPages(page.offset, page.end, MISMATCH))
         begin = at + 1
     return parts, mismatches
 

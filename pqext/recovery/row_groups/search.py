@@ -51,7 +51,7 @@ class PageGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class UnplacedPages:
     """Pages without a row group, and the reason."""
 
     start: int
@@ -63,7 +63,7 @@ class _TooMany(Exception):
     """The search takes too long."""
 
 
-Split = tuple[list[PageGroup], list[Unplaced]]
+Split = tuple[list[PageGroup], list[UnplacedPages]]
 _Group = tuple[int, int]
 """(rows, number of the page after the row group)."""
 
@@ -132,8 +132,8 @@ class Search:
                 return best
         return best
 
-    def _add_unplaced(self, first: int, stop: int, reason: str) -> Unplaced:
-        return Unplaced(self._pages[first].offset, self._pages[stop - 1].end, reason)
+    def _add_unplaced(self, first: int, stop: int, reason: str) -> UnplacedPages:
+        return UnplacedPages(self._pages[first].offset, self._pages[stop - 1].end, reason)
 
     def _split_from_start(self) -> Split | None:
         """Split from the first page, which starts a row group."""
@@ -156,7 +156,7 @@ class Search:
         certain = [group for group in splits[0][0] if (group.rows, group.chunks) in common]
         edges = [self._segment.start, *(edge for group in certain for edge in group.extent), self._segment.stop]
         gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1]]
-        return certain, [Unplaced(start, stop, AMBIGUOUS) for start, stop in gaps]
+        return certain, [UnplacedPages(start, stop, AMBIGUOUS) for start, stop in gaps]
 
     def _is_rest(self, stop: int) -> bool:
         """Whether the pages before ``stop`` can be the rest of a row group whose first pages are missing."""

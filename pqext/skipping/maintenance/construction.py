@@ -23,7 +23,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.skipping.format.parts import part_files
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.compaction import rewrite, upgrade, withdraw
-from pqext.skipping.maintenance.object_cells import Indexed, Indexer, Row, resolve
+from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.folders import all_parts, pending, remove, substitute
 from pqext.skipping.store.keys import StoreKeys
@@ -159,7 +159,7 @@ def as_stored(options: ReadOptions | None) -> ReadOptions:
 class Indexing(Protocol):
     """Strategy that indexes objects and adds their rows to a store: local threads, or tasks elsewhere."""
 
-    def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+    def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
         """Return the indexes with the types of their operands in an object."""
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
@@ -221,9 +221,9 @@ def refresh_store(table: Table, store: Store, indexing: Indexing) -> Summary:
     return Summary(len(table.files), summary.added, int(is_fresh.sum()), summary.read, summary.failed)
 
 
-def resolve_any(indexing: Indexing, indexes: Sequence[Index], files: Sequence[Any]) -> list[Indexed | None]:
+def resolve_any(indexing: Indexing, indexes: Sequence[Index], files: Sequence[Any]) -> list[TypedIndex | None]:
     """Return the indexes with the types of their operands; None for an index whose column no sampled file has."""
-    resolved: list[Indexed | None] = [None] * len(indexes)
+    resolved: list[TypedIndex | None] = [None] * len(indexes)
     for source in files[:_TRIED]:
         for at, index in enumerate(indexes):
             if resolved[at] is None:
@@ -244,7 +244,7 @@ class LocalIndexing:
     threads: int = 0
     progress: Progress | None = None
 
-    def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+    def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
         return resolve(indexes, source, self.options, self.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:

@@ -33,7 +33,7 @@ _SETTLED_MS, _SETTLED_REMOTE_MS = 50, 2000
 
 
 @dataclass(frozen=True)
-class Indexed:
+class TypedIndex:
     """An index with the types of its values and its entries."""
 
     index: Index
@@ -60,7 +60,7 @@ class Row:
 class Indexer:
     """Creates the rows of a store. If ``data`` is false, entries that footers do not prove stay unknown."""
 
-    indexes: Sequence[Indexed]
+    indexes: Sequence[TypedIndex]
     options: ReadOptions = field(default_factory=ReadOptions)
     limits: Limits = DEFAULT_LIMITS
     data: bool = True
@@ -143,7 +143,7 @@ class Indexer:
         return {at: collector.cell() for at, collector in collectors.items()}
 
 
-def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[Indexed]:
+def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[TypedIndex]:
     """Return the indexes with the types of their operands in an object.
 
     Raises ``ValueError`` if a column does not exist, and ``TypeError`` if an index does not support its type.
@@ -153,7 +153,7 @@ def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits:
     resolved = []
     for index, field_ in zip(indexes, planner.schema, strict=True):
         bound = index.on(planner.exact.resolve(index.operand)).for_field(field_)
-        resolved.append(Indexed(bound, field_.type, bound.cell_type(field_.type)))
+        resolved.append(TypedIndex(bound, field_.type, bound.cell_type(field_.type)))
     return resolved
 
 
@@ -172,7 +172,7 @@ def _is_version(source: Any, etag: str | None) -> bool:
     return bool(version.text.removeprefix("etag ").strip('"') == etag.strip('"'))
 
 
-def _has_type(file: ParquetFile, indexed: Indexed) -> bool:
+def _has_type(file: ParquetFile, indexed: TypedIndex) -> bool:
     """Whether the file has the column in the type of the index."""
     operand = indexed.index.operand
     if not isinstance(operand, Column):

@@ -20,7 +20,7 @@ from pqext.skipping.format.names import LATEST, OBJECT_NAME, check_names, index_
 from pqext.skipping.format.parts import UNSEEN, Parts, write_part
 from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.maintenance.object_cells import Indexed, Row
+from pqext.skipping.maintenance.object_cells import Row, TypedIndex
 from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_COLUMN, VERSION_TYPE, within
 from pqext.skipping.store.keys import StoreKeys, labelled
 from pqext.skipping.store.store import Store, usable_indexes
@@ -39,7 +39,7 @@ class Layout:
 
     own: StoreMetadata
     extra: StoreMetadata
-    indexed: Sequence[Indexed]
+    indexed: Sequence[TypedIndex]
     columns: Sequence[tuple[IndexColumn, bool]]
     """The column of each index, and whether it is in the own parts."""
 
@@ -52,7 +52,7 @@ class Layout:
 
     @classmethod
     def for_indexes(
-        cls, indexes: Sequence[Indexed], identifier: str, partitions: pa.Schema, encryption: StoreKeys | None = None
+        cls, indexes: Sequence[TypedIndex], identifier: str, partitions: pa.Schema, encryption: StoreKeys | None = None
     ) -> Layout:
         """Return the layout of a new store. Raises ``ValueError`` for two indexes with the same column."""
         columns = []
@@ -70,7 +70,7 @@ class Layout:
         return cls(metadata, _extra_metadata(metadata, extra), indexes, columns, partitions, keys)
 
     @classmethod
-    def of_store(cls, store: Store, resolve: Callable[[Sequence[Index]], Sequence[Indexed | None]]) -> Layout:
+    def of_store(cls, store: Store, resolve: Callable[[Sequence[Index]], Sequence[TypedIndex | None]]) -> Layout:
         """Return the layout of an existing store, for objects whose columns ``resolve`` returns.
 
         An index whose column is missing, or has another type than in the store, is omitted.
@@ -217,7 +217,7 @@ def _distinct(table: pa.Table) -> pa.Array:
     return pa.array(np.union1d(np.setdiff1d(np.arange(len(names)), may_repeat), [*seen.values()]).astype(np.int64))
 
 
-def _is_original(indexed: Indexed) -> bool:
+def _is_original(indexed: TypedIndex) -> bool:
     """Whether the specification defines the index type, and Spark the type of its entries."""
     if not indexed.index.is_original or len(indexed.index.columns) > 1:
         return False

@@ -22,7 +22,7 @@ from pqext.spark.functions.udf import (
     with_name,
 )
 from pqext.variant.binary_value import BinaryVariant, walk
-from pqext.variant.encoding import PrimitiveType, Scaled
+from pqext.variant.encoding import PrimitiveType, ScaledDecimal
 
 Schema = str | tuple[Any, ...]
 """A type's name, ``("DECIMAL", digits, scale)``, ``("ARRAY", element)`` or ``("OBJECT", {name: Schema})``."""
@@ -94,7 +94,7 @@ def _schema(events: Iterator[tuple[Any, Any]]) -> Schema:
     return _NAMES.get(type, "VARIANT")
 
 
-def _decimal(value: Scaled) -> Schema:
+def _decimal(value: ScaledDecimal) -> Schema:
     unscaled, scale = abs(value.unscaled), value.scale
     while scale and not unscaled % 10:
         unscaled, scale = unscaled // 10, scale - 1

@@ -29,7 +29,7 @@ from pqext.dataset.expressions import Column
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.construction import Summary
-from pqext.skipping.maintenance.object_cells import Indexed, Row
+from pqext.skipping.maintenance.object_cells import Row, TypedIndex
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.store.table import Table
@@ -146,7 +146,7 @@ class ByFrames:
     storage_options: Mapping[str, Any] | None = field(repr=False)
     progress: Progress | None = None
 
-    def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+    def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
         """The indexes with the types that Spark gives their columns.
 
         Raises ``ValueError`` for a column that is not there, and ``TypeError`` for values that an index does not suit.
@@ -161,7 +161,7 @@ class ByFrames:
             if values is None:
                 raise TypeError(f"{index}: columns of type {type.simpleString()} are indexed in Parquet files only")
             met = index.for_field(pa.field(index.operand.path[-1], values))
-            results.append(Indexed(met, values, met.cell_type(values), {READ_AS: self.files.read_as(type)}))
+            results.append(TypedIndex(met, values, met.cell_type(values), {READ_AS: self.files.read_as(type)}))
         return results
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:

@@ -16,7 +16,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.dataset.table.partitions import Partitions
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.construction import Summary
-from pqext.skipping.maintenance.object_cells import Indexed, Indexer, Row, resolve
+from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.folders import all_parts, remove
 from pqext.skipping.store.table import Table
@@ -132,7 +132,7 @@ class InTasks:
     storage_options: Mapping[str, Any] | None = field(repr=False)
     progress: Progress | None = None
 
-    def resolve(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+    def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
         """The indexes with the types that their operands have in one file."""
         return resolve(indexes, source, self.indexer.options, self.indexer.limits)
 

@@ -172,7 +172,7 @@ def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: i
 
 
 @dataclass(frozen=True, slots=True)
-class _Extracted:
+class _ExtractedColumn:
     """A column taken from a group, and the remainder of the group.
 
     ``has_rest`` flags rows with a remainder, ``has_typed_rest`` rows whose typed part has one.
@@ -184,16 +184,16 @@ class _Extracted:
     has_typed_rest: pa.BooleanArray
 
 
-def _extract(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema) -> _Extracted:
+def _extract(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema) -> _ExtractedColumn:
     value, none = group.field("value"), pa.array(np.zeros(len(group), bool))
     if _is_variant(schema):
         schema = schema_of_group(group.type)
         present = pa.StructArray.from_arrays(group.flatten(), fields=list(group.type), mask=metadata.is_null())
         column = build(present, metadata, compile_schema(schema), missing_is_null=True)
-        return _Extracted(column, _group(pa.nulls(len(group), pa.binary())), none, none)
+        return _ExtractedColumn(column, _group(pa.nulls(len(group), pa.binary())), none, none)
     typed = group.field("typed_value")
     if isinstance(schema, Primitive):
-        return _Extracted(typed, _group(value), value.is_valid(), none)
+        return _ExtractedColumn(typed, _group(value), value.is_valid(), none)
     if isinstance(schema, Object):
         members = [_extract(typed.field(i), metadata, member) for i, (_, member) in enumerate(schema.fields)]
         fields = [_field(*member) for member in schema.fields]
@@ -203,7 +203,7 @@ def _extract(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema)
         has_typed_rest = pc.and_(typed.is_valid(), pc.or_(below, value.is_valid()))
         names = [name for name, _ in schema.fields]
         rest = _with_validity(pa.StructArray.from_arrays([part.rest for part in members], names), has_typed_rest)
-        return _Extracted(column, _group(value, rest), pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
+        return _ExtractedColumn(column, _group(value, rest), pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
     assert isinstance(schema, Array)
     elements = _extract(typed.values, metadata, schema.element)
     has_remainder = pc.and_not(elements.has_rest, pc.fill_null(pc.equal(typed.values.field("value"), _NULL), False))
@@ -214,7 +214,7 @@ def _extract(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema)
     buffers = [_bits(pc.and_not(typed.is_valid(), has_typed_rest)), typed.buffers()[1]]
     column = pa.Array.from_buffers(type, len(typed), buffers, children=[elements.column])
     rest = _group(value, _with_validity(typed, has_typed_rest))
-    return _Extracted(column, rest, pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
+    return _ExtractedColumn(column, rest, pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
 
 
 def _group(value: pa.Array, typed: pa.Array | None = None) -> pa.StructArray:

@@ -316,7 +316,7 @@ def _pieces_of(
     file: Any, format: Form, size: int, max_bytes: int, path: str | None, start: int = 0, stop: int | None = None
 ) -> Iterator[Piece]:
     if format != "lines":
-        file = _Begun(file, min(max(size, 1 << 12), READ_BYTES))
+        file = _SniffedFile(file, min(max(size, 1 << 12), READ_BYTES))
         format = detect_layout(file.head, file.whole) if format == "auto" else format
     if format == "lines":
         for at, text in read_lines(file, start, stop, piece_bytes=size, max_line_bytes=max_bytes, path=path):
@@ -326,7 +326,7 @@ def _pieces_of(
         yield Piece(path, memoryview(text), ends)
 
 
-class _Begun:
+class _SniffedFile:
     """A file whose first bytes have been read to detect its layout, without its byte order mark."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
