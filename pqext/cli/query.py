@@ -348,7 +348,7 @@ def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str
 
 
 def _start(scan: Scan, batch_rows: int | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches, having read the first, which reports errors in the arguments."""
+    """Return the schema and the batches. Reads the first batch, so that errors in the arguments are raised here."""
     schema = scan.schema
     batches = iter(scan) if batch_rows is None else scan.to_batches(batch_rows)
     first = next(batches, None)

@@ -108,7 +108,7 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
         raise ValueError(f"the table has no geometry column {geometry!r}; it has {', '.join(map(repr, types))}")
     names = table.column_names
     if len(set(names)) < len(names):
-        raise ValueError("a GeoDataFrame needs columns of different names")
+        raise ValueError("a GeoDataFrame requires unique column names")
     others = [name for name in names if name not in types]
     frame = pandas.DataFrame(index=range(len(table)))
     if others:
@@ -150,7 +150,7 @@ def from_geopandas(frame: GeoDataFrame) -> pa.Table:
     if not isinstance(frame, geopandas.GeoDataFrame):
         raise TypeError(f"expected a GeoDataFrame, not {type(frame).__name__}")
     if not frame.columns.is_unique or not all(isinstance(name, str) for name in frame.columns):
-        raise ValueError("a table of a GeoDataFrame needs columns of different names, which are strings")
+        raise ValueError("a GeoDataFrame requires unique strings as column names")
     geometries = [name for name in frame.columns if isinstance(frame[name].dtype, geopandas.array.GeometryDtype)]
     others = pa.Table.from_pandas(pandas.DataFrame(frame.drop(columns=geometries)))
     fields, arrays = [], []

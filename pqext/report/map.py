@@ -18,7 +18,7 @@ _CORNER = 34.0
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Position of a point of the plane on the drawing, whose y axis points downwards."""
+    """Projection of coordinates to the drawing, whose y axis points downwards."""
 
     extent: Box
     scale: float

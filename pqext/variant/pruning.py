@@ -82,7 +82,7 @@ def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
 
 
 def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> bool:
-    """Return whether a row of the row group may satisfy ``predicate`` on the VARIANT ``node``. ``False`` is a proof."""
+    """Return whether a row of the group may satisfy ``predicate`` on the VARIANT ``node``. ``False`` is definitive."""
     evidence = _find_evidence(node, predicate)
     if evidence is None:
         return True

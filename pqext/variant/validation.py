@@ -144,7 +144,7 @@ def examine(
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> tuple[NDArray[np.void], dict[int, int]]:
-    """Return the first ``most`` faults of a storage struct as ``RECORD`` s, and the number of faults of each status.
+    """Return the first ``most`` faults of a storage struct as an array of ``RECORD``, and the faults of each status.
 
     ``first_only`` omits all but the first fault of a row, ``stop`` all work after ``most``.
     """

@@ -126,7 +126,7 @@ class Told:
     row_groups: Sequence[Group]
     round_trip_bytes: int = 0
 
-    def fetch_ahead(self, ask: Callable[[], object]) -> None:
+    def fetch_ahead(self, request: Callable[[], object]) -> None:
         """Nothing is to be fetched."""
 
 

@@ -159,7 +159,7 @@ class Bounds:
 
 
 def may_match(predicate: Predicate, ranges: Ranges[Truth]) -> Truth:
-    """Whether a value within ``ranges`` can satisfy ``predicate``. False is a proof, True is not."""
+    """Whether a value within ``ranges`` can satisfy ``predicate``. False is definitive, True is not."""
     if isinstance(predicate, Comparison):
         return ranges.may_be_valid & _may_compare(ranges, predicate.operator, predicate.value)
     if isinstance(predicate, IsIn):
@@ -168,14 +168,14 @@ def may_match(predicate: Predicate, ranges: Ranges[Truth]) -> Truth:
 
 
 def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
-    """Whether values within both bounds can be related by the operator. False is a proof."""
+    """Whether values within both bounds can be related by the operator. False is definitive."""
     if left.all_null or right.all_null:
         return False
     return _may(left, operator, right.minimum, right.maximum, right.may_be_nan)
 
 
 def may_overlap(ranges: Ranges[Truth], first: Value, last: Value) -> Truth:
-    """Whether a value may lie between two values that are not NaN. False is a proof."""
+    """Whether a value may lie between two values that are not NaN. False is definitive."""
     return ranges.compare(ranges.minimum, "<=", last) & ranges.compare(ranges.maximum, ">=", first)
 
 

@@ -75,17 +75,17 @@ class SplitBlockFilter:
         return self._words.astype("<u4", copy=False).tobytes()
 
     def contains_hash(self, hashed: int) -> bool:
-        """Whether a value with this XXH64 may have been inserted; False is a proof."""
+        """Whether a value with this XXH64 may have been inserted; False is definitive."""
         return bool(self.contains_hashes(np.array([hashed], np.uint64))[0])
 
     def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
-        """Whether values with these XXH64 may have been inserted, 1 or 0 per hash; 0 is a proof."""
+        """Whether values with these XXH64 may have been inserted, 1 or 0 per hash; 0 is definitive."""
         flags = np.empty(len(hashes), np.uint8)
         xxh64.contains_hashes(hashes, self._words, flags)
         return flags
 
     def might_contain(self, value: Value) -> bool:
-        """Whether the chunk may contain ``value``, in its comparison representation; False is a proof.
+        """Whether the chunk may contain ``value``, in its comparison representation; False is definitive.
 
         True for values without a unique stored representation.
         """

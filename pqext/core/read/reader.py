@@ -168,9 +168,9 @@ class ParquetFile(SuggestionMixin):
         """Bytes transferred in the time of one round trip; 0 for local files."""
         return self.source.merge_gap if self.source.is_remote else 0
 
-    def fetch_ahead(self, ask: Callable[[], object]) -> None:
-        """Fetch in one pass the page indexes and Bloom filters that ``ask`` requests; its calls return no data."""
-        self._gathering.fetch(self.source, ask)
+    def fetch_ahead(self, request: Callable[[], object]) -> None:
+        """Fetch in one pass the page indexes and Bloom filters that ``request`` needs; its calls return no data."""
+        self._gathering.fetch(self.source, request)
 
     def by_footer_alone(self) -> AbstractContextManager[object]:
         """Hide page indexes and Bloom filters not yet read from this thread until the context exits."""

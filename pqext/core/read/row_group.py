@@ -222,7 +222,7 @@ class ColumnChunk:
         return proven if self.counts_nulls or proven.all_null else replace(proven, null_count=None)
 
     def may_match(self, predicate: Predicate) -> bool:
-        """Whether a value may satisfy ``predicate``, by statistics and then by Bloom filter; False is a proof."""
+        """Whether a value may satisfy ``predicate``, by statistics and then by Bloom filter; False is definitive."""
         return may_match(predicate, self.bounds()) and self.may_contain(predicate)
 
     def may_contain(self, predicate: Predicate) -> bool:

@@ -63,7 +63,7 @@ class LeafFacts(Protocol):
     def bounds(self) -> Bounds:
         """Return the bounds of its values."""
     def may_contain(self, predicate: Predicate) -> bool:
-        """Whether a value can satisfy ``predicate`` according to a Bloom filter; False is a proof."""
+        """Whether a value can satisfy ``predicate`` according to a Bloom filter; False is definitive."""
     @property
     def pages(self) -> PageFacts | None:
         """Its pages with their bounds; None if their positions are unknown."""
@@ -175,7 +175,7 @@ class RowGroupDescription(Protocol):
 
 
 class FileFacts(Protocol):
-    """One file."""
+    """The metadata of a file that planning needs."""
 
     @property
     def path(self) -> str | None:
@@ -189,6 +189,6 @@ class FileFacts(Protocol):
     @property
     def round_trip_bytes(self) -> int:
         """Number of bytes that take as long to fetch as one more request; 0 if requests cost almost nothing."""
-    def fetch_ahead(self, ask: Callable[[], object]) -> None:
-        """Load together the pages and filters that ``ask`` requests; ``ask`` gets no results yet."""
+    def fetch_ahead(self, request: Callable[[], object]) -> None:
+        """Fetch in one pass the page indexes and Bloom filters that ``request`` needs; its calls return no data."""
 

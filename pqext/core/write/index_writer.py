@@ -73,7 +73,7 @@ class WrittenGroup:
         self._columns.append(encoded.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
-        """Set the row group that receives the chunks."""
+        """Complete the row group: store the chunks in ``group``."""
         self._group = group
         if any(isinstance(chunk, ColumnChunk) for chunk in self._columns):
             self._columns = [

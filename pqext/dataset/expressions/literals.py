@@ -226,7 +226,7 @@ def _from_datetime64(value: np.datetime64) -> Literal:
         return date.fromordinal(days + _EPOCH)
     nanoseconds = _NUMPY_UNITS.get(unit)
     if nanoseconds is None:
-        raise TypeError(f"datetime64[{unit}] is finer than any column")
+        raise TypeError(f"datetime64[{unit}] has a finer unit than any Parquet column; use datetime64[ns]")
     return timestamp_literal(int(value.astype(np.int64)) * count * nanoseconds, utc=False)
 
 

@@ -171,7 +171,10 @@ def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> 
 
 
 def _list_files(folder: Location, guard: TableGuard | None, pattern: Sequence[str] = ()) -> Sequence[Location]:
-    """List the files below a folder. Tables in it count if they can contain files that match the pattern."""
+    """List the files below a folder.
+
+    Raises ``ValueError`` if a table below it can contain files that match the pattern, unless ``guard`` is None.
+    """
     every = settled(folder)
     if guard is None:
         return without_metadata(folder, every)

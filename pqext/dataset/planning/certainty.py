@@ -77,7 +77,7 @@ def split_certain(
 def uncertain_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, on_certain: Callable[[int], None]
 ) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans`` without certain rows, and pass the number of certain rows to ``on_certain``."""
+    """Yield the ``plans`` without the rows that certainly match, and pass the number of those to ``on_certain``."""
     for plan in plans:
         if plan.prune_reason is None and may_be_certain(file):
             rows = [range(plan.num_rows)] if plan.rows is None else plan.rows

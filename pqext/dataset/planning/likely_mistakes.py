@@ -36,7 +36,7 @@ def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], f
 
 
 def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
-    """Yield a warning for each geometry outside the longitudes of its column, or with ``xmin > xmax`` elsewhere."""
+    """Warn of boxes beyond the longitudes of a geographic column, or with ``xmin > xmax`` in a planar column."""
     result = (_unlikely_box(condition, schema) for condition in conditions)
     return list(dict.fromkeys(line for line in result if line))
 

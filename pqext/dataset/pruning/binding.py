@@ -115,7 +115,7 @@ class ComputedLeaf:
     types: Mapping[tuple[Any, ...], pa.DataType]
 
     def may_match(self, bounds_of: Callable[[SchemaNode], core.Bounds]) -> bool:
-        """Test whether a row may match, given bounds of columns. ``False`` is a proof."""
+        """Test whether a row may match, given bounds of columns. ``False`` is definitive."""
 
         def bounds(base: Base) -> core.Bounds:
             node = self.nodes[base._key()]

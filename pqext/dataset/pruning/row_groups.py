@@ -1,6 +1,6 @@
 """Row groups, and rows of a row group, that can match a filter, from statistics, Bloom filters and page indexes.
 
-"Cannot match" is a proof; everything unknown may match. And needs all its operands, Or one, a leaf all its questions,
+"Cannot match" is proved; everything unknown may match. And needs all its operands, Or one, a leaf all its questions,
 each put to the statistics of a leaf column or to the handler of an annotation. Pages of different columns start and
 end at different rows, so their results are row ranges: And intersects them, Or unites them.
 """

@@ -38,8 +38,11 @@ from pqext.dataset.table.partitions import Partitions
 
 @dataclass(frozen=True)
 class TableRequest:
-    """The result of a scan: columns, computed ones among them (all stored ones when ``result`` is None), of files whose
-    folders name further columns."""
+    """The columns, filter and files of a scan.
+
+    ``result`` lists stored and computed columns; None requests all stored columns. ``partitions`` are further columns,
+    whose values the folder names state.
+    """
 
     sources: tuple[Any, ...]
     result: tuple[str | ComputedColumn, ...] | None

@@ -29,16 +29,16 @@ class StagingArea(Protocol):
         """Return a sink for the file ``name``."""
 
     def finish(self, name: str, dest: Any) -> Token:
-        """The writer has closed what :meth:`create` gave: keep it."""
+        """Retain the sink ``dest`` from :meth:`create`, which the writer has closed, until the commit."""
 
     def give_up(self, name: str, dest: Any) -> None:
-        """Forget what :meth:`create` gave. Raises nothing that hides an error."""
+        """Delete the unfinished file of the sink ``dest``. Raises nothing, so that the original error is not hidden."""
 
     def discard(self, name: str, token: Token) -> None:
-        """Forget what was finished, in the same way."""
+        """Delete the file that :meth:`finish` returned ``token`` for. Raises nothing."""
 
     def fail(self) -> None:
-        """Tell the other tasks that the job has failed."""
+        """Inform the other tasks that the job has failed."""
 
     @property
     def has_failed(self) -> bool:

@@ -50,12 +50,12 @@ class Condition:
 
     @classmethod
     def of(cls, predicate: Any, distance: Any) -> Condition:
-        """Check the arguments of a join. Raises ValueError for an unknown predicate or a distance that it lacks."""
+        """Validate the arguments of a join; raise ValueError for an unknown predicate or a missing distance."""
         if predicate not in (*INVERSE, "dwithin"):
             hint = did_you_mean(str(predicate), [*INVERSE, "dwithin"])
             if predicate == "disjoint":
                 hint = ": nearly all pairs are disjoint; how='anti' returns the rows that intersect no other"
-            raise ValueError(f"{predicate!r} is not a predicate of joins{hint}")
+            raise ValueError(f"{predicate!r} is not a join predicate{hint}")
         return cls(predicate, as_distance(predicate, distance))
 
 

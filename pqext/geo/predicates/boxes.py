@@ -102,7 +102,7 @@ class Region:
         return self.ymin < self.ymax and (self.wraps or self.xmin < self.xmax)
 
     def meets(self, boxes: Boxes) -> Flags:
-        """Flag boxes that may meet the region. False is a proof."""
+        """Flag boxes that may meet the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
             x = wraps | (boxes.xmax >= self.xmin) | (boxes.xmin <= self.xmax)
@@ -137,7 +137,7 @@ class Region:
         return x & south & north
 
     def within(self, boxes: Boxes) -> Flags:
-        """Flag boxes that may contain the region. False is a proof."""
+        """Flag boxes that may contain the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
             x = np.where(wraps, (boxes.xmin <= self.xmin) & (boxes.xmax >= self.xmax), False)

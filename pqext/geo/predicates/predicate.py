@@ -68,7 +68,7 @@ class SpatialPredicate(SpatialQuestion):
             return self.box_test(type).answers(Boxes(xmin, xmax, ymin, ymax))
 
     def may_match(self, box: BoundingBox, type: GeospatialType = PLANE) -> bool:
-        """Return whether a geometry within ``box`` can satisfy the predicate. ``False`` is a proof."""
+        """Return whether a geometry within ``box`` can satisfy the predicate. ``False`` is definitive."""
         return self.answer(box, type) != Answer.NO
 
     def may_match_boxes(

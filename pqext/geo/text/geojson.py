@@ -276,7 +276,7 @@ def _json_value(value: Any) -> Any:
 
 
 def objects(lines: Any, rows: int, longest: int) -> pa.Table:
-    """A table of JSON objects, one a line.
+    """Parse JSON objects, one per line, into a table.
 
     Integers beyond INT64 make a DECIMAL(38,0), or text if they have more digits. Raises ``LimitError`` if the table
     would be far larger than the text.
@@ -304,7 +304,7 @@ def objects(lines: Any, rows: int, longest: int) -> pa.Table:
 
 
 def as_text(lines: Any, rows: int) -> pa.Array:
-    """JSON objects, one a line, as an array of text."""
+    """Split JSON objects, one per line, into an array of text."""
     data = np.frombuffer(lines, np.uint8)
     ends = np.flatnonzero(data == ord("\n")) + 1
     offsets = np.concatenate([[0], ends]).astype(np.int64)

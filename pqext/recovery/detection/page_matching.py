@@ -173,7 +173,7 @@ class Chunks:
             return None
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
-        """Whether ``page`` can belong to ``leaf``, the last of ``path``, also by its levels and their value count."""
+        """Whether ``page`` can belong to ``leaf``, the last of ``path``. Also checks levels and their value count."""
         if page.checked is False:
             return True
         if not self.fits(leaf, page):

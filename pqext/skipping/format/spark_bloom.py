@@ -112,7 +112,7 @@ def wrap(payload: bytes) -> bytes:
 
 
 def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | bytes]) -> NDArray[np.bool_]:
-    """Return for each entry whether its filter may contain any of ``values``; False is a proof that it does not.
+    """Return for each entry whether its filter may contain any of ``values``; False proves that it does not.
 
     True for null, corrupt and unknown entries, and for all entries if an integer exceeds 64 bits. Strings are passed
     as UTF-8.

@@ -113,7 +113,7 @@ class Index(ABC):
 
     @abstractmethod
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        """Return for each entry whether ``leaf`` may match a row: False is a proof, null is unknown.
+        """Return for each entry whether ``leaf`` may match a row: False is definitive, null is unknown.
 
         ``leaf`` is a condition of a normalised filter (:func:`pqext.dataset.expressions.visitors.normal`) on the
         operand; null entries are unknown. None if the index proves nothing. Raises ``TypeError`` or ``ValueError`` for

@@ -46,7 +46,7 @@ class Ranges:
     """Whether ``high`` is NaN if a value is NaN; irrelevant for types other than floats."""
 
     def may_match(self, leaf: Expression) -> pa.Array | None:
-        """Return for each range whether ``leaf`` may match a value: False is a proof; None if nothing is proved.
+        """Return for each range whether ``leaf`` may match a value: False is definitive; None if nothing is proved.
 
         Raises ``TypeError`` for a literal that cannot be compared with the values.
         """

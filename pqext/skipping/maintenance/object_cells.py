@@ -173,7 +173,7 @@ def _is_version(source: Any, etag: str | None) -> bool:
 
 
 def _has_type(file: ParquetFile, indexed: TypedIndex) -> bool:
-    """Whether the file has the column in the type of the index."""
+    """Whether the indexed column of the file has the type of the index."""
     operand = indexed.index.operand
     if not isinstance(operand, Column):
         return False

@@ -39,11 +39,11 @@ class Objects:
     def __len__(self) -> int:
         return len(self.sources)
 
-    def take(self, chosen: NDArray[np.int64]) -> Objects:
-        """Return the objects with the numbers ``chosen``."""
+    def take(self, indices: NDArray[np.int64]) -> Objects:
+        """Return the objects at ``indices``."""
         return Objects(
-            tuple(self.sources[at] for at in chosen), self.paths.take(pa.array(chosen)), self.modified[chosen],
-            self.sizes[chosen], self.etags.take(pa.array(chosen)),
+            tuple(self.sources[at] for at in indices), self.paths.take(pa.array(indices)), self.modified[indices],
+            self.sizes[indices], self.etags.take(pa.array(indices)),
         )
 
 

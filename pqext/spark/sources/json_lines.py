@@ -117,7 +117,7 @@ def _variant_name(schema: T.StructType, error_column: str | None) -> str:
 
 
 def _check_schema(schema: T.StructType, column: str, error_column: str | None) -> None:
-    """Raise ``ValueError`` for a column that no line has a value for."""
+    """Raise ``ValueError`` for a column that the data source does not produce."""
     types: dict[str, T.DataType] = {column: T.VariantType()}
     if error_column is not None:
         types[error_column] = T.StringType()

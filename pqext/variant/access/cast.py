@@ -198,7 +198,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, below:
 
 @contextmanager
 def rows_of(group: Group, task: Task) -> Iterator[None]:
-    """Errors within name rows of ``group``, those outside rows of the task."""
+    """Convert the row of an error raised within, which is a row of ``group``, to a row of the task."""
     try:
         yield
     except VariantError as error:

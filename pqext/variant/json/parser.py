@@ -101,7 +101,7 @@ class Parsing:
             start = after
 
     def documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[Found]]:
-        """The documents of a column of texts, and the faults in them."""
+        """Parse a column of texts. Return the variants and the faults."""
         column = BinaryInput(texts)
         arrays, faults = [], []
         result: Any
@@ -126,7 +126,7 @@ class Parsing:
         return arrays, faults
 
     def lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
-        """The documents of ``text``, one a line, the faults, and the number of lines up to the end or the fault."""
+        """Parse ``text``, one document per line. Return the variants, the faults, and the number of lines parsed."""
         if self.schema is not None:
             result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
             if len(result) == 3:

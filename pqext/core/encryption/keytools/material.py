@@ -88,7 +88,7 @@ def serialise_reference(reference: str) -> str:
 
 
 def parse_metadata(metadata: bytes) -> KeyMaterial | str:
-    """Key metadata: the material itself, or the reference of external material.
+    """Parse key metadata into the key material, or the reference of external key material.
 
     Raises ``EncryptionError`` for metadata that the key tools did not write.
     """
@@ -99,7 +99,7 @@ def parse_metadata(metadata: bytes) -> KeyMaterial | str:
 
 
 def parse_store(text: bytes) -> dict[str, str]:
-    """The external key material of a file, by reference."""
+    """Parse a key material file into its key materials by reference."""
     fields = _json(text)
     if not all(isinstance(value, str) for value in fields.values()):
         raise EncryptionError("the key material file must map key references to text")

@@ -125,7 +125,7 @@ class Lookup(ColumnWindows):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the complete footer was read, or should be."""
+        """Whether the complete footer was read, or so many blocks that reading it is cheaper."""
         return self._read is not None or self._blocks.spent * _SHARE > self.length
 
     def complete(self) -> FileMetaData:

@@ -1,7 +1,7 @@
 """Field metadata of Arrow fields for properties that an Arrow type cannot express.
 
 ``PARQUET:logical_type`` names the annotation of an ENUM, JSON, BSON or UUID column or of a FILE struct;
-``PARQUET:physical_type`` asks the writer for one of the stored forms of a decimal, or for INT96;
+``PARQUET:physical_type`` selects the physical type of a decimal or a timestamp (INT96);
 ``PARQUET:is_adjusted_to_utc`` is ``true`` on a TIME that is normalised to UTC; ``PARQUET:field_id`` is the field's
 id, as pyarrow has it. JSON and UUID also take Arrow's own extension names, ``arrow.json`` and ``arrow.uuid``.
 A reader marks what a writer needs to store the same again.
@@ -41,9 +41,9 @@ def of_logical(logical: LogicalType | None, member: str) -> dict[bytes, bytes]:
 
 
 def logical_name(metadata: Mapping[bytes, bytes]) -> str:
-    """The annotation that a field's marks ask for, empty when they ask for none.
+    """Return the name of the logical type in a field's metadata; "" if there is none.
 
-    Raises ``ValueError`` for one that marks cannot ask for.
+    Raises ``ValueError`` if the metadata names another logical type.
     """
     if LOGICAL_TYPE in metadata:
         name = metadata[LOGICAL_TYPE].decode("utf-8", "replace")
