@@ -329,10 +329,10 @@ class _CsvInput:
         """Return the result of ``read``; add the source, row and column to pyarrow errors."""
         import pyarrow as pa
 
-        from pqext.core.io.sources.csv_text import column_of, is_bad_text, told_once, with_names
+        from pqext.core.io.sources.csv_text import column_of, is_bad_text, suppress_arrow_messages, with_names
 
         try:
-            with told_once(), codec_errors(name_of(source)):
+            with suppress_arrow_messages(), codec_errors(name_of(source)):
                 return read()
         except ParquetError as error:
             error.locate(path=name_of(source))

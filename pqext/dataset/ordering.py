@@ -161,11 +161,11 @@ def _iter_by_bounds(
 def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression | bool) -> FileRequest:
     """Return the request to a file, with the condition on rows that may be among the first if the file supports it."""
     try:
-        file_request = planner.ask(row, file, _condition(planner, row, admitted).filter)
+        file_request = planner.request_file(row, file, _condition(planner, row, admitted).filter)
         if file_request.filter is not None:
             bind(file_request.filter, file.schema)
     except TypeError:  # values that have an order, but compare with no literal
-        file_request = planner.ask(row, file)
+        file_request = planner.request_file(row, file)
     return file_request
 
 

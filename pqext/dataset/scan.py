@@ -322,7 +322,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
                 if is_short or (request.filter is None and not self._request.order):
                     rows = self._preview(schema)
         fields = [] if schema is None else [
-            (field.name, excerpt(_told_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
+            (field.name, excerpt(_display_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
         ]
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
@@ -350,7 +350,7 @@ def _cell(text: str | None) -> str:
     return "null" if text is None else excerpt(text, 0, _SHOWN_TYPE)
 
 
-def _told_type(field: pa.Field) -> str:
+def _display_type(field: pa.Field) -> str:
     """Format the type of a column for display; VARIANT and geometries by their names."""
     from pqext.geo.types import type_of
     from pqext.variant.types import is_shredded_type, is_variant_type, storage_type

@@ -90,7 +90,7 @@ class ScanExecutor:
                 opened += file.source.size
                 with located(file):
                     with self.run.planning():
-                        file_request = self.planner.ask(row, file)
+                        file_request = self.planner.request_file(row, file)
                         is_pruned = file_request.prune_reason is not None
                         is_pruned = is_pruned or self.planner.prunes_all(file_request, file)
                     if not is_pruned:
@@ -104,7 +104,7 @@ class ScanExecutor:
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the matching rows of the request's one ``file``, by ``plans`` from a request of several files."""
         with located(file):
-            file_request = self.planner.ask(0, file)
+            file_request = self.planner.request_file(0, file)
             with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as rows:
                 yield from rows
 
@@ -148,7 +148,7 @@ class ScanExecutor:
         """Yield numbers of matching rows, ignoring the limit, in parts."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with located(file):
-                file_request = self.planner.ask_to_count(row, file)
+                file_request = self.planner.request_count(row, file)
                 if file_request.prune_reason is not None:
                     continue
                 if not file_request.is_exact:
@@ -175,7 +175,7 @@ class ScanExecutor:
         """Yield the files that may have matching rows, each with its position and the request to it."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with located(file):
-                file_request = self.planner.ask(row, file)
+                file_request = self.planner.request_file(row, file)
                 if file_request.prune_reason is None:
                     file.check_rows()
                     yield row, file, file_request

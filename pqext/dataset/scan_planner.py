@@ -62,7 +62,7 @@ class ScanPlanner:
             with closing(self.open_files(Run(), rows or [0])) as files:
                 for row, file in files:
                     with located(file):
-                        return self.ask(row, file).schema
+                        return self.request_file(row, file).schema
             raise CorruptFileError(_NO_FILE)
         return known
 
@@ -102,7 +102,7 @@ class ScanPlanner:
         tasks, retained, row_target = {}, self.sources_to_read(), self.request.row_target
         for row, file in self.open_files(Run(), retained):
             with located(file):
-                file_request = self.ask(row, file)
+                file_request = self.request_file(row, file)
                 file.check_rows()
                 of_file = row_target if file_request.is_exact else None
                 plans: tuple[RowGroupPlan, ...] = ()
@@ -135,7 +135,7 @@ class ScanPlanner:
         if not task.is_outline:
             return task
         with located(file):
-            file_request = self.ask(0, file)
+            file_request = self.request_file(0, file)
             check_numbers(task.kept_row_groups, file)
             plans = self.of_file(file_request, file).row_groups(True, False, chosen=task.kept_row_groups)
             return replace(task, row_groups=tuple(plans), is_outline=False)
@@ -143,7 +143,7 @@ class ScanPlanner:
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
         """Split a task into row groups whose rows are all certain to match, and row groups that must be read."""
         with located(file):
-            file_request = self.ask(0, file)
+            file_request = self.request_file(0, file)
             return split_certain(task.row_groups, file, file_request.filter, file_request.is_exact)
 
     def mistake_warnings(self) -> list[str]:
@@ -219,14 +219,14 @@ class ScanPlanner:
                 pass
         return retained
 
-    def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
+    def request_file(self, row: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
         """Return the request to the file of one source, with an additional ``condition`` on its own columns."""
         filter = self.exact.resolve(self._remaining_filters[row].filter)
         both = [part for part in (filter, condition) if part is not None]
-        file_request = self._strategy.ask(row, file, all_of(both) if both else None)
+        file_request = self._strategy.request_file(row, file, all_of(both) if both else None)
         return file_request.without_columns if self.request.is_count else file_request
 
-    def ask_to_count(self, row: int, file: ParquetFile) -> FileRequest:
+    def request_count(self, row: int, file: ParquetFile) -> FileRequest:
         """Return the request to the file of one source whose rows are only counted."""
         return self._strategy.to_count(row, file, self.exact.resolve(self._remaining_filters[row].filter))
 

@@ -82,7 +82,7 @@ class GeospatialHandler(OrdersRows):
         encoding = geoparquet.encoding_of(options.properties.get(geoparquet.KEY, ""), node.name)
         return geoparquet_types.to_wkb(node, storage, encoding)
 
-    def looks_at_data(self, choice: Any) -> bool:
+    def inspects_data(self, choice: Any) -> bool:
         """Return False: the choice is complete without data."""
         return False
 
@@ -186,14 +186,14 @@ class GeospatialHandler(OrdersRows):
         return DerivedColumn(covering.field(field), values, is_update=is_update)
 
     def key_value_metadata(
-        self, columns: Sequence[WrittenColumn], carried: Mapping[str, str], options: WriteOptions
+        self, columns: Sequence[WrittenColumn], input_metadata: Mapping[str, str], options: WriteOptions
     ) -> Mapping[str, str]:
         """Return GeoParquet's description of the columns, unless the options forbid it."""
         version = geoparquet.version(options)
         if version is None:
             return {}
         geometries = [(column, column.storage) for column in columns if isinstance(column.storage, GeometryStorage)]
-        return {geoparquet.KEY: geoparquet.metadata(geometries, version, carried.get(geoparquet.KEY), options)}
+        return {geoparquet.KEY: geoparquet.metadata(geometries, version, input_metadata.get(geoparquet.KEY), options)}
 
     def assigned_types(
         self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]

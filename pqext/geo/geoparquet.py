@@ -358,13 +358,13 @@ def _is_path(path: Any) -> bool:
 
 
 def metadata(
-    columns: Sequence[tuple[WrittenColumn, GeometryStorage]], version: Literal["1.1", "2.0"], carried: str | None,
-    options: WriteOptions,
+    columns: Sequence[tuple[WrittenColumn, GeometryStorage]], version: Literal["1.1", "2.0"],
+    input_metadata: str | None, options: WriteOptions,
 ) -> str:
     """Return the JSON that describes ``columns``, top-level geometry columns of a file.
 
-    ``carried`` is the JSON that came with the rows: its primary column and epochs remain, and coverings and orientation
-    unless options of the column may change its values.
+    ``input_metadata`` is the JSON of the file that the rows were read from: its primary column and epochs remain, and
+    coverings and orientation unless options of the column may change its values.
     Raises ValueError if ``options.primary_geometry`` is not one of the columns.
     """
     names = [column.node.name for column, _ in columns]
@@ -373,9 +373,9 @@ def metadata(
         known = ", ".join(names)
         raise ValueError(f"primary_geometry: {primary!r} is not a geometry column; the geometry columns are {known}")
     if primary is None:
-        primary = primary_column(carried) if carried else None
+        primary = primary_column(input_metadata) if input_metadata else None
         primary = primary if primary in names else names[0]
-    stated = _columns(carried)
+    stated = _columns(input_metadata)
     about = {}
     for name, (column, storage) in zip(names, columns, strict=True):
         retained = ("epoch",) if name in options.geometry else _OF_VALUES

@@ -231,7 +231,7 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
     return geometries
 
 
-def for_geos(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
+def geos_shapes(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
     """Like :func:`build` from a binary array, but without geometries that crash GEOS: :func:`without_empty_parts`."""
     shapes = build(chunk.to_numpy(zero_copy_only=False), rows)
     return without_empty_parts(shapes) if any(part.hollow for part in summaries(chunk)) else shapes

@@ -116,7 +116,7 @@ class VariantHandler:
         assert like.node.logical_type is not None
         return _storage(field, schema, like.node.logical_type, chosen)
 
-    def looks_at_data(self, choice: Any) -> bool:
+    def inspects_data(self, choice: Any) -> bool:
         """Return whether the schema is inferred."""
         return shredding(choice).schema is None
 

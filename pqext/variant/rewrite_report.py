@@ -61,13 +61,13 @@ class Rewritten:
         return "\n".join(lines) + ">"
 
 
-def format_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
+def format_damage(damage: Sequence[Damage], limit: int = 20) -> list[str]:
     """Describe each fault on a line, and summarise the rest of a long list."""
     lines = [
         escape_text(
             f"{format_rows(item.start, item.stop)} of row group {item.row_group}"
             f"{'' if item.column is None else ', column ' + item.column}: {item.error.message}"
         )
-        for item in damage[:most]
+        for item in damage[:limit]
     ]
-    return lines + ([f"and {len(damage) - most:,} more"] if len(damage) > most else [])
+    return lines + ([f"and {len(damage) - limit:,} more"] if len(damage) > limit else [])

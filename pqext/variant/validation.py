@@ -125,7 +125,7 @@ def find_faults(
         if most == 0:
             break
         records, _ = examine(
-            chunk, compiled, mode, most=most, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+            chunk, compiled, mode, max_faults=most, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
         )
         most -= len(records)
         tables.append(_table(records, compiled, start))
@@ -138,21 +138,21 @@ def examine(
     compiled: CompiledSchema,
     mode: Mode = "full",
     *,
-    most: int = _MOST,
+    max_faults: int = _MOST,
     stop: bool = False,
     first_only: bool = True,
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> tuple[NDArray[np.void], dict[int, int]]:
-    """Return the first ``most`` faults of a storage struct as an array of ``RECORD``, and the faults of each status.
+    """Return the first ``max_faults`` faults of a storage struct as ``RECORD`` structs, and the number of faults by status.
 
-    ``first_only`` omits all but the first fault of a row, ``stop`` all work after ``most``.
+    ``first_only`` omits all but the first fault of a row, ``stop`` all work after ``max_faults``.
     """
     metadata = child(chunk, "metadata")
     assert metadata is not None
     records, counts = kernel.examine(
         compiled.plan, BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled), mode == "full",
-        first_only, most, stop, max_depth, allow_unknown,
+        first_only, max_faults, stop, max_depth, allow_unknown,
     )
     return np.frombuffer(records, RECORD), counts
 
@@ -203,7 +203,7 @@ def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, 
         if mode == "full" and whole:
             return _first_in_values(start, chunk, max_depth, allow_unknown)
         records, _ = examine(
-            chunk, compiled, mode, most=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+            chunk, compiled, mode, max_faults=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
         )
         for record in records[:1]:
             offset = int(record["offset"])

@@ -133,7 +133,7 @@ def _variants_within(
 def _check_values(
     variant: Readable, array: pa.StructArray, rows: Rows | None, first: int, row_group: int, findings: Findings
 ) -> None:
-    records, counts = examine(array, variant.compiled, most=findings.room, first_only=False)
+    records, counts = examine(array, variant.compiled, max_faults=findings.room, first_only=False)
     for status, number in counts.items():
         meaning = meaning_of(status)
         findings.count(meaning.rule, meaning.message, number)

@@ -23,7 +23,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app, convert
-from pqext.core.io.sources.csv_text import told_once
+from pqext.core.io.sources.csv_text import suppress_arrow_messages
 from pqext.core.options.footer import parse_checkpoint
 
 LINES = ['{"id": 1, "at": {"x": 1.5, "y": 2}, "p": 12.50}', '{"id": 2, "at": {"x": 179, "y": -2}}', '{"id": 3}']
@@ -267,7 +267,7 @@ def test_csv_rows_with_too_many_values_are_skipped_on_request(tmp_path: Path) ->
 
 
 def test_csv_threads_do_not_change_the_exception_hook() -> None:
-    before, first, second = sys.unraisablehook, told_once(), told_once()
+    before, first, second = sys.unraisablehook, suppress_arrow_messages(), suppress_arrow_messages()
     first.__enter__()
     thread = threading.Thread(target=second.__enter__)
     thread.start()

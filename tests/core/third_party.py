@@ -54,7 +54,7 @@ class Temperatures:
         kept = {b"unit": choice.encode()}
         return Storage(LogicalType(BSON=BsonType()), pa.field(field.name, pa.binary(), field.nullable, kept))
 
-    def looks_at_data(self, choice: Any) -> bool:
+    def inspects_data(self, choice: Any) -> bool:
         return False
 
     def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: Any, records: Any) -> pa.Array:

@@ -242,12 +242,12 @@ class _NewFile:
                 if is_new:
                     os.stat(self.path)  # raises for a link to itself
             # Registered before the file exists: an interrupt may come between the system call and the assignment.
-            opened: list[io.FileIO] = []
+            files: list[io.FileIO] = []
             self._leftover: weakref.finalize[..., Any]
-            self._leftover = weakref.finalize(self, _remove, opened, self._temporary, os.getpid())
+            self._leftover = weakref.finalize(self, _remove, files, self._temporary, os.getpid())
             try:
-                opened.append(io.FileIO(self._temporary, "x"))
-                self._file = opened[0]
+                files.append(io.FileIO(self._temporary, "x"))
+                self._file = files[0]
                 if os.path.exists(self.path):
                     shutil.copymode(self.path, self._temporary)
             except BaseException:
@@ -428,13 +428,13 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def _remove(opened: Sequence[io.FileIO], temporary: str, process: int) -> None:
+def _remove(files: Sequence[io.FileIO], temporary: str, process: int) -> None:
     """Remove an unfinished file after it was aborted or garbage collected.
 
     A forked child does not touch its parent's file.
     """
     with suppress(OSError):
-        for file in opened:
+        for file in files:
             file.close()
     if os.getpid() == process:
         with suppress(OSError):

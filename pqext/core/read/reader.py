@@ -53,7 +53,7 @@ from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.arrow_schema.strings import strings_as
 from pqext.core.schema.file_calendar import carried
-from pqext.core.schema.nodes import Schema, SchemaNode, told_type
+from pqext.core.schema.nodes import Schema, SchemaNode, display_type
 from pqext.core.schema.row_ranges import RowRanges, ranges_within
 from pqext.core.schema.shape import LeafShape, Shape
 
@@ -196,7 +196,7 @@ class ParquetFile(SuggestionMixin):
         """The Arrow schema of the file."""
         with self._errors_name_path():
             made = self._arrow_schema(self.shapes)
-        if self._key is None or self.stored_schema.has_told:
+        if self._key is None or self.stored_schema.has_warned:
             return made
         with suppress(ParquetError):  # an unreadable column
             known = KnownColumns(self.shapes, made, self._passed_over, self._small(self.shapes))
@@ -389,7 +389,7 @@ class ParquetFile(SuggestionMixin):
 
     def _repr_html_(self) -> str:
         fields = list(self.arrow_schema)
-        rows = [(field.name, told_type(self.schema.root.child(field.name), field.type)) for field in fields[:50]]
+        rows = [(field.name, display_type(self.schema.root.child(field.name), field.type)) for field in fields[:50]]
         return html_summary(repr(self), rows if len(fields) <= 50 else [*rows, ("...", f"{len(fields) - 50:,} more")])
 
     def close(self) -> None:

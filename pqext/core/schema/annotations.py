@@ -83,7 +83,7 @@ class AnnotationHandler(Protocol):
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
         """Choose the storage of ``field`` at dotted ``path``; ``sample`` contains the first values, if known."""
 
-    def looks_at_data(self, choice: Any) -> bool:
+    def inspects_data(self, choice: Any) -> bool:
         """Whether ``choice``, the annotation's option for a column, needs a ``sample``."""
 
     def to_storage(
@@ -161,9 +161,9 @@ class DescribesFile(Protocol):
     """Optional part of a handler: key-value metadata of a file that describes columns of its type."""
 
     def key_value_metadata(
-        self, columns: Sequence[WrittenColumn], carried: Mapping[str, str], options: WriteOptions
+        self, columns: Sequence[WrittenColumn], input_metadata: Mapping[str, str], options: WriteOptions
     ) -> Mapping[str, str]:
-        """Return further pairs for a file with these columns, whose rows came with the pairs ``carried``.
+        """Return further pairs for a file with these columns, whose rows were read with ``input_metadata``.
 
         Also called before the first row, without chunks.
         """

@@ -9,7 +9,7 @@ from pqext.core.base.text import escape_text
 from pqext.core.format.metadata import LogicalType, Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema import shape
-from pqext.core.schema.nodes import Schema, SchemaNode, told_type
+from pqext.core.schema.nodes import Schema, SchemaNode, display_type
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 
 _SHOWN = 5
@@ -129,7 +129,7 @@ def _type_text(shape: Shape) -> str:
         arrow = str(shape.field(ReadOptions()).type)
     except ParquetError:
         arrow = "an unreadable type"
-    return escape_text(told_type(shape.node, arrow))[:200]
+    return escape_text(display_type(shape.node, arrow))[:200]
 
 
 def _levels(shape: ListShape) -> tuple[int, int, int]:

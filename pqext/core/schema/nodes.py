@@ -207,7 +207,7 @@ def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
         yield from _elements(child)
 
 
-def told_type(node: SchemaNode | None, stored: object) -> str:
+def display_type(node: SchemaNode | None, stored: object) -> str:
     """Describe the type of a column for people: its logical type, if the ``stored`` type does not state it."""
     if node is None or node.logical_name not in ("VARIANT", "GEOMETRY", "GEOGRAPHY"):
         return str(stored)

@@ -132,11 +132,11 @@ def _leaves(stored: StoredField) -> list[StoredField]:
 
 def pairs(
     schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived: Mapping[str, str],
-    carried: Mapping[str, str], encryptor: FileEncryptor | None, options: WriteOptions,
+    input_metadata: Mapping[str, str], encryptor: FileEncryptor | None, options: WriteOptions,
 ) -> dict[str, str]:
     """Return the metadata of the top-level columns ``fields`` of ``schema``; ``derived`` maps columns to sources.
 
-    ``carried`` is the metadata that came with the rows.
+    ``input_metadata`` is the metadata of the file that the rows were read from.
 
     Raises ``ValueError`` if an option requires metadata that the columns do not allow.
     """
@@ -158,7 +158,7 @@ def pairs(
     for annotation, written in columns.values():
         handler = annotation.load()
         if isinstance(handler, DescribesFile):
-            result |= handler.key_value_metadata(written, carried, options)
+            result |= handler.key_value_metadata(written, input_metadata, options)
     if (options.geoparquet or options.primary_geometry) and not result:
         tops = schema.root.children
         plain = (node.name for node in tops if node.physical_type == Type.BYTE_ARRAY and node.logical_type is None)

@@ -167,9 +167,9 @@ def keep(schema: pa.Schema, options: WriteOptions, prepared: WritePlan) -> None:
     _recent = [(options, key, schema, prepared), *_recent[: _KEPT - 1]]
 
 
-def looks_at_data(options: WriteOptions, is_appended: bool) -> bool:
+def inspects_data(options: WriteOptions, is_appended: bool) -> bool:
     """Whether the first rows decide how a column is stored; not if a file is appended to."""
     chosen = with_choices(options)
     if is_appended:
         chosen = [item for item in chosen if not isinstance(item[0].load(), StoresAlike)]
-    return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())
+    return any(a.load().inspects_data(choice) for a, choices in chosen for choice in choices.values())

@@ -35,7 +35,7 @@ from pqext.core.write.disassemble import DenseColumns
 from pqext.core.write.index_writer import IndexWriter
 from pqext.core.write.row_group_writer import BegunRowGroup
 from pqext.core.write.table_inputs import as_table, conform
-from pqext.core.write.write_plan import WritePlan, keep, looks_at_data, prepare, recall
+from pqext.core.write.write_plan import WritePlan, inspects_data, keep, prepare, recall
 
 if TYPE_CHECKING:
     from pqext.core.write.append import AppendedFile
@@ -106,7 +106,7 @@ class ParquetWriter(SuggestionMixin):
             elif append:
                 self.options = from_keywords(WriteOptions, keywords, *others, base=options)
             self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
-            if looks_at_data(self.options, self._appended is not None):
+            if inspects_data(self.options, self._appended is not None):
                 derived_columns.find(self.arrow_schema, self.options)  # raises if a name is already used
             else:
                 self._prepare(None)

@@ -59,7 +59,7 @@ class FileSet(PickledByFields):
         if self.on_invalid not in ("raise", "skip"):
             raise ValueError(f'on_invalid must be "raise" or "skip", not {self.on_invalid!r}')
         self._has_shared = False
-        self._told: frozenset[int] = frozenset()
+        self._reported: frozenset[int] = frozenset()
 
     def opened(
         self, rows: Sequence[int], is_learning: bool = False
@@ -89,7 +89,7 @@ class FileSet(PickledByFields):
                             _ = file.arrow_schema  # with it, what the next files of this schema share is made
                     yield row, file
         finally:
-            reported, self._told = self._told, frozenset(skipped if is_learning else ())
+            reported, self._reported = self._reported, frozenset(skipped if is_learning else ())
             skipped = [row for row in skipped if row not in reported]
             if skipped:
                 several = f"{len(skipped)} files are not Parquet and were skipped"

@@ -57,7 +57,13 @@ from pqext.dataset.notations.sql_functions import (
     wkt,
 )
 from pqext.dataset.notations.sql_literals import duration
-from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
+from pqext.dataset.notations.sql_mistakes import (
+    NULL_COMPARED,
+    expected,
+    no_function,
+    not_understood,
+    unsupported_syntax,
+)
 from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, with_paths
 from pqext.geo.functions.table import FUNCTIONS as MEASURES
 from pqext.variant.access.path import as_path, format_path
@@ -173,7 +179,7 @@ class _Reader:
         if isinstance(result, Column | VariantField | Cast | SpatialValue):
             return Comparison(result, "==", True)  # of booleans
         if isinstance(result, _Path):
-            return Comparison(self._typed(node, result, True), "==", True)
+            return Comparison(self._with_type(node, result, True), "==", True)
         if not isinstance(result, Expression):
             raise self._syntax_error(node, "expected a condition: add a comparison, as in mag >= 5")
         return result
@@ -206,7 +212,7 @@ class _Reader:
     def _check(self, node: Node) -> None:
         """Reject a node with attributes that the mapping does not support."""
         if any(value for name, value in node.args.items() if name not in _KNOWN):
-            raise self._failure(*unknown_form(node))
+            raise self._failure(*unsupported_syntax(node))
 
     def _mapped(self, node: Node) -> Any:
         match node:
@@ -306,7 +312,7 @@ class _Reader:
     def _compared(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
         sides = self._operand(left), self._operand(right)
         item, other = (
-            self._typed(node, side, beside) if isinstance(side, _Path) else side
+            self._with_type(node, side, beside) if isinstance(side, _Path) else side
             for side, beside in zip(sides, reversed(sides), strict=True)
         )
         if isinstance(item, Value):
@@ -321,7 +327,7 @@ class _Reader:
                 return self._value(other).is_null()
         return null_safe(self._compared("==", node, node.this, node.expression))
 
-    def _typed(self, node: Node, path: _Path, beside: Any) -> VariantField:
+    def _with_type(self, node: Node, path: _Path, beside: Any) -> VariantField:
         """Map a VARIANT value, with the type of the literal that it is compared with."""
         is_literal = not isinstance(beside, Value | _Path)
         type = type_beside(beside) if is_literal else None
@@ -341,7 +347,7 @@ class _Reader:
                 return self._value(node.this).is_null()
             case exp.Boolean():
                 value = (
-                    self._typed(node, result, True)
+                    self._with_type(node, result, True)
                     if isinstance(result := self._any(node.this), _Path)
                     else (self._value(node.this))
                 )
@@ -362,14 +368,14 @@ class _Reader:
             literals_listed = [value for value in values if value is not None]
             is_decided = type_beside_all(literals_listed) is not None
             beside = literals_listed if is_decided else [item for item in literals_listed if type_beside(item) is None]
-            result = self._typed(node, result, next(iter(beside), ""))
+            result = self._with_type(node, result, next(iter(beside), ""))
         if not isinstance(result, Value):
             raise self._syntax_error(node, "in compares a column with a list; expected a column before in")
         return IsIn(result, tuple(values))
 
     def _like(self, node: Node, escape: str) -> Expression:
         result = self._any(node.this)
-        value = self._typed(node, result, "") if isinstance(result, _Path) else self._value(node.this)
+        value = self._with_type(node, result, "") if isinstance(result, _Path) else self._value(node.this)
         pattern = self._text(node.expression)
         return value.ilike(pattern, escape) if isinstance(node, exp.ILike) else value.like(pattern, escape)
 
@@ -398,7 +404,7 @@ class _Reader:
             return spatial_value(name, [self._any(argument) for argument in arguments])
         if name in TEXT and len(arguments) == 2:
             result = self._any(arguments[0])
-            value = self._typed(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
+            value = self._with_type(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
             return getattr(value, TEXT[name])(self._text(arguments[1]))
         if name in LENGTH and len(arguments) == 1:
             return self._value(arguments[0]).list_length()

@@ -223,7 +223,7 @@ def null(parser: Any, token: Token) -> exp.Null:
     return node
 
 
-def offset_told(text: str, attributes: dict[str, Any]) -> int:
+def token_offset(text: str, attributes: dict[str, Any]) -> int:
     """Return the offset of a token from the line and column that sqlglot records for its last character."""
     lines = text.splitlines(keepends=True)[: int(attributes.get("line") or 1) - 1]
     end = sum(map(len, lines)) + int(attributes.get("col") or 1)

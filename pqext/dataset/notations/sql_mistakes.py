@@ -10,7 +10,7 @@ from sqlglot import ParseError, exp
 from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.core.base.text import escape_text
 from pqext.dataset.notations.sql_functions import FUNCTIONS
-from pqext.dataset.notations.sql_literals import offset_told, start_of
+from pqext.dataset.notations.sql_literals import start_of, token_offset
 
 _REQUIRED = re.compile(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>")
 _EXPECTING = re.compile(r"Expecting ([^\w\s])")
@@ -41,7 +41,7 @@ def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
     message = error.errors[0] if error.errors else {}
     description, word = str(message.get("description")), str(message.get("highlight") or "")
     is_end = getattr(parser, "_index", 0) >= len(getattr(parser, "_tokens", "-"))
-    at = len(text.rstrip()) if is_end else offset_told(text, message)
+    at = len(text.rstrip()) if is_end else token_offset(text, message)
     required, closing = _REQUIRED.search(description), _EXPECTING.search(description)
     if required is not None:
         what = "a condition" if required[2] in ("And", "Or", "Not") else "a value"
@@ -58,7 +58,7 @@ def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
     return at, f"the text cannot be parsed: expected {what} {where}"
 
 
-def unknown_form(node: Any) -> tuple[int, str]:
+def unsupported_syntax(node: Any) -> tuple[int, str]:
     """Return the position of unsupported syntax, and its replacement."""
     at = start_of(node) or 0
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):

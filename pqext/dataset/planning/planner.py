@@ -63,7 +63,7 @@ class FilePlanner:
         """
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
-            self.facts.fetch_ahead(partial(self._ask_all, bound, pages, chosen))
+            self.facts.fetch_ahead(partial(self._request_all, bound, pages, chosen))
         if self.options.skips_corrupt:
             row_target = None  # rows may be lost
         return (self._group_plan(group, bound, pages, ranges, row_target) for group in self._groups(chosen))
@@ -131,7 +131,7 @@ class FilePlanner:
             return False
         return True
 
-    def _ask_all(self, bound: Bound, pages: bool, chosen: Collection[int] | None) -> None:
+    def _request_all(self, bound: Bound, pages: bool, chosen: Collection[int] | None) -> None:
         """Prefetch the indexes of the row groups that planning and reading need."""
         with suppress(CorruptFileError):
             for group in self._groups(chosen):

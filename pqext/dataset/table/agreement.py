@@ -40,7 +40,7 @@ class Agreement(SchemaStrategy):
         """The schema of the first file."""
         return self._schema
 
-    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """The scan's own columns and filter."""
         alike, own = self._alike, (file.schema, file.stored_schema)
         # Files of one schema share the object.
@@ -56,7 +56,7 @@ class Agreement(SchemaStrategy):
         """Unselected columns need not agree."""
         if self.table_request.result is None:
             return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
-        return self.ask(row, file, filter)
+        return self.request_file(row, file, filter)
 
     def check_filter(self, file: ParquetFile) -> None:
         """Raise the errors of binding if the filter does not suit a file."""

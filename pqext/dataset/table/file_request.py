@@ -169,11 +169,11 @@ class SchemaStrategy(ABC):
         """Raise the errors of binding if the scan's filter does not suit a file."""
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request as `ask`, for rows that are only counted."""
-        return self.ask(row, file, filter)
+        """Return the request as `request_file`, for rows that are only counted."""
+        return self.request_file(row, file, filter)
 
     @abstractmethod
-    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request to the file of the source in ``row``; ``filter`` is the part that partitions leave
         undecided.
 

@@ -76,7 +76,7 @@ class Union(SchemaStrategy):
     def check_filter(self, file: ParquetFile) -> None:
         """No check: the filter suits the unified schema, whatever a file has."""
 
-    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
+    def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Request the columns that the file has, and the part of the filter that it can evaluate."""
         key = id(file.schema), id(filter)  # files with equal schemas share the object
         result = self._alike.get(key)
@@ -115,8 +115,8 @@ class Union(SchemaStrategy):
         )
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the same request as `ask`."""
-        return self.ask(row, file, filter)
+        """Return the same request as `request_file`."""
+        return self.request_file(row, file, filter)
 
     def _names(self, file: ParquetFile) -> list[str]:
         """Return the columns to read: for a missing field, its nearest existing group."""

@@ -23,7 +23,7 @@ from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
 from pqext.geo.predicates.distinct_geometries import once_each
 from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, TooLong, shifted, united, unroll
 from pqext.geo.summary import bounds, row_values
-from pqext.geo.wkb import for_geos, from_shapely
+from pqext.geo.wkb import from_shapely, geos_shapes
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -93,7 +93,7 @@ def decide(
     if len(numbers):
 
         def decide_exactly(values: pa.Array, rows: NDArray[np.int64]) -> _Flags:
-            return exact(predicate, type, clamp_shapes(for_geos(values, rows)))
+            return exact(predicate, type, clamp_shapes(geos_shapes(values, rows)))
 
         answers[numbers] = once_each(chunk.take(pa.array(numbers)), numbers + row, decide_exactly)
     return answers, null
@@ -123,7 +123,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         if not np.isfinite(shapely.get_coordinates(query)).all():
             raise GeometryError("the query's coordinates are not longitudes and latitudes", rule="geography.range")
         try:
-            placed = unroll(rows[left], geod, (west + east) / 2, most=MOST_VERTICES)
+            placed = unroll(rows[left], geod, (west + east) / 2, max_vertices=MOST_VERTICES)
         except TooLong:
             if len(rows) == 1:
                 raise

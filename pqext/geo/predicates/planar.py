@@ -18,7 +18,7 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
 from pqext.geo.predicates.distinct_geometries import once_each
 from pqext.geo.summary import row_values
-from pqext.geo.wkb import columns, for_geos
+from pqext.geo.wkb import columns, geos_shapes
 
 if TYPE_CHECKING:
     from pqext.geo.kernels.wkb import WkbColumn
@@ -93,7 +93,7 @@ def _exact(
         return _of_shapes(operation, query, distance, shapely.points(*points), rows)
 
     def decide(values: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return _of_shapes(operation, query, distance, for_geos(values, numbers), numbers)
+        return _of_shapes(operation, query, distance, geos_shapes(values, numbers), numbers)
 
     return once_each(chunk, rows, decide)
 

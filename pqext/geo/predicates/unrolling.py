@@ -48,13 +48,14 @@ class TooLong(LimitError):
 
 
 def unroll(
-    geometries: _Shapes, geod: Geod | None, middle: float = 0.0, tolerance: float = TOLERANCE, most: int | None = None
+    geometries: _Shapes, geod: Geod | None, middle: float = 0.0, tolerance: float = TOLERANCE,
+    max_vertices: int | None = None,
 ) -> _Shapes:
     """The geometries in the plane, each of their parts where it is nearest to longitude ``middle``.
 
     Edges are geodesics of ``geod``, or great circles of a sphere where it is None. Polygons of one geometry are
     united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords leave edges by at most
-    ``tolerance`` degrees. Raises :class:`TooLong` where lines, or rings, take more than ``most`` vertices of their own.
+    ``tolerance`` degrees. Raises :class:`TooLong` if lines or rings need more than ``max_vertices`` additional vertices.
     """
     import shapely
 
@@ -66,9 +67,9 @@ def unroll(
     x = coordinates[:, 0] + 360.0 * _nearest_turns(coordinates[:, 0], middle)
     placed[points] = shapely.points(x, coordinates[:, 1])
     lines = np.flatnonzero((kinds == 1) | (kinds == 2))
-    placed[lines] = _lines(parts[lines], geod, middle, tolerance, most)
+    placed[lines] = _lines(parts[lines], geod, middle, tolerance, max_vertices)
     polygons = np.flatnonzero(kinds == 3)
-    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance, most)
+    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance, max_vertices)
     if (shapely.get_type_id(placed[polygons]) != 3).any():  # some have fallen into several
         placed, whose = explode(placed)
         owners = owners[whose]
@@ -160,25 +161,27 @@ def _nearest_turns(x: Any, middle: Any) -> Any:
     return -np.round((x - middle) / 360)
 
 
-def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, most: int | None) -> _Shapes:
+def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None) -> _Shapes:
     import shapely
 
     if not len(lines):
         return lines
-    chains = _chains(lines, geod, tolerance, most)
+    chains = _chains(lines, geod, tolerance, max_vertices)
     low, high, _ = chains.spans(len(lines))
     x = chains.placed(_nearest_turns((low + high) / 2, middle))
     result: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
     return result
 
 
-def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float, most: int | None) -> _Shapes:
+def _polygons(
+    polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float, max_vertices: int | None
+) -> _Shapes:
     import shapely
 
     if not len(polygons):
         return polygons
     rings, owners = shapely.get_rings(polygons, return_index=True)
-    chains = _chains(rings, geod, tolerance, most)
+    chains = _chains(rings, geod, tolerance, max_vertices)
     low, high, net = chains.spans(len(rings))
     shell = np.diff(owners, prepend=-1) > 0
     # A hole is near its shell; a hole of an area around a pole, which repeats, is at its nearest copy.
@@ -332,7 +335,7 @@ class _Chains:
         return self.x + 360.0 * (self.turn + shift[self.number])
 
 
-def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, most: int | None) -> _Chains:
+def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: int | None) -> _Chains:
     """The vertices of lines or rings, with more of them, so that chords follow the edges."""
     import shapely
 
@@ -347,10 +350,10 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, most: int | Non
         at, x, y = _halves(result, fresh, geod, tolerance)
         if not len(at):
             break
-        if most is not None and len(result.x) + len(at) - len(corners) > most:
+        if max_vertices is not None and len(result.x) + len(at) - len(corners) > max_vertices:
             raise TooLong(
-                f"the edges of a geometry are so long that following them over the globe needs more than {most} "
-                "points: read without this filter, or divide the geometry into several"
+                "the edges of a geometry are so long that following them over the globe needs more than "
+                f"{max_vertices} points: read without this filter, or divide the geometry into several"
             )
         unrolled = result.unrolled
         middle = (unrolled[at] + unrolled[at - 1]) / 2

@@ -45,21 +45,21 @@ class Whole:
 
     @classmethod
     def within(
-        cls, df: DataFrame, most: float, here: Iterator[pa.RecordBatch] | None = None
+        cls, df: DataFrame, max_bytes: float, batches: Iterator[pa.RecordBatch] | None = None
     ) -> tuple[Whole | None, int]:
-        """Return the rows, or None if they exceed ``most`` bytes in Arrow, and the number of rows.
+        """Return the rows, or None if they exceed ``max_bytes`` in Arrow, and their size.
 
-        Runs a job unless the rows are ``here``, and a second one where a task had so large a share of few rows that it
-        did not send them.
+        Runs a job unless ``batches`` contains the rows, and a second job if a task did not send its rows because its
+        share of the bytes was too large.
         """
         rows: Sequence[Any]
-        if here is not None:
-            rows = [row for batch in _Parts(most)(here) for row in batch.to_pylist()]
+        if batches is not None:
+            rows = [row for batch in _Parts(max_bytes)(batches) for row in batch.to_pylist()]
         else:
             fields = [T.StructField("part", T.BinaryType()), T.StructField("size", T.LongType())]
-            rows = numbered(df).mapInArrow(_Parts(most).__call__, T.StructType(fields)).collect()
+            rows = numbered(df).mapInArrow(_Parts(max_bytes).__call__, T.StructType(fields)).collect()
         size = sum(row["size"] for row in rows)
-        if size > most:
+        if size > max_bytes:
             return None, size
         if any(row["part"] is None for row in rows):
             return cls.collect(df), size
@@ -84,15 +84,15 @@ class Whole:
 class _Parts:
     """A task's rows as bytes and their size in Arrow, of what is beyond the task's allowance only the size.
 
-    Tasks with equal shares of ``most`` bytes send all, however many they are; what all tasks together send has a bound
+    Tasks with equal shares of ``max_bytes`` send all, however many they are; what all tasks together send has a bound
     that hardly grows with their number.
     """
 
-    most: float
+    max_bytes: float
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        allowed = self.most / (1 + (0 if context is None else context.partitionId()))
+        allowed = self.max_bytes / (1 + (0 if context is None else context.partitionId()))
         sent = unsent = 0
         for batch in batches:
             if unsent or sent + batch.nbytes > allowed:
@@ -147,12 +147,12 @@ class NearestTask:
     right: Side
     whole: Whole
     k: int
-    most: float | None
+    max_distance: float | None
     schema: T.StructType
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table, nearest = self.whole.once(lambda table: Nearest(self.right.geometries(table), self.k, self.most))
+        table, nearest = self.whole.once(lambda table: Nearest(self.right.geometries(table), self.k, self.max_distance))
         for batch in larger(batches):
             left_rows, right_rows, away = nearest.pairs(self.left.geometries(batch))
             matched = pa.array(right_rows, pa.int64())

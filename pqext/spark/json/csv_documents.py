@@ -19,7 +19,7 @@ from pqext.core.io.sources.csv_text import (
     encoding_name,
     is_bad_text,
     repeated,
-    told_once,
+    suppress_arrow_messages,
     with_names,
 )
 from pqext.core.io.sources.store import Location
@@ -162,7 +162,7 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
             newlines_in_values=True, invalid_row_handler=lambda row: "skip" if end.is_met(row) else "error",
         )
         try:
-            with told_once():
+            with suppress_arrow_messages():
                 opened = csv.open_csv(pa.PythonFile(end, "r"), read, parse, convert)
             with opened as batches:
                 duplicate = repeated(name for name in end.names if name in names)
@@ -204,5 +204,5 @@ def _rows(path: str, rows: pa.RecordBatch, first: int) -> CsvRows:
 
 
 def _next(batches: csv.CSVStreamingReader) -> pa.RecordBatch | None:
-    with told_once():
+    with suppress_arrow_messages():
         return next(batches, None)

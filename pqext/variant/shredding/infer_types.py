@@ -47,11 +47,11 @@ class Inference:
             _check_word("decimals", self.decimals, ("wide", "narrowest"))
 
 
-def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
+def _check_whole(name: str, value: Any, minimum: int, maximum: int | None) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not a {type(value).__name__}")
-    if value < least or (most is not None and value > most):
-        limits = f"at least {least}" if most is None else f"between {least} and {most}"
+    if value < minimum or (maximum is not None and value > maximum):
+        limits = f"at least {minimum}" if maximum is None else f"between {minimum} and {maximum}"
         raise ValueError(f"{name} is {limits}, which {value} is not")
 
 

@@ -353,7 +353,7 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     if upper not in _LEAF_TYPES:
         meant = did_you_mean(name, type_names())
         there = f"{meant} The types are" if meant else "; the types are"
-        raise ValueError(f"{excerpt(name)} is not a type of the variant encoding{there} {types_told()}")
+        raise ValueError(f"{excerpt(name)} is not a type of the variant encoding{there} {supported_types()}")
     if arguments:
         raise ValueError(f"{name} accepts no arguments")
     return _LEAF_TYPES[upper]
@@ -364,7 +364,7 @@ def type_names() -> list[str]:
     return [*_LEAF_TYPES, *_ALIASES, "DECIMAL"]
 
 
-def types_told() -> str:
+def supported_types() -> str:
     """The names of types of the variant encoding, as errors list them."""
     return ", ".join(sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"]))
 

@@ -223,12 +223,12 @@ def repeated(names: Iterable[str]) -> str | None:
 
 _lock = threading.Lock()
 _within = 0
-"""Threads that are within ``told_once``."""
+"""Threads that are within ``suppress_arrow_messages``."""
 _before: Callable[[Any], Any] = sys.unraisablehook
 
 
 @contextmanager
-def told_once() -> Iterator[None]:
+def suppress_arrow_messages() -> Iterator[None]:
     """Suppress Arrow's own message about a row with a wrong number of fields; its error is raised anyway.
 
     Arrow would also print a row that is not UTF-8, which cannot be passed to the callback. Python has one hook for all

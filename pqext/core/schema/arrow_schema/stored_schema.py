@@ -38,7 +38,7 @@ class StoredSchema:
         self._text = next((pair.value for pair in pairs if pair.key == KEY), None)
         self._path = path
         self._is_shared = False
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._few: dict[int, pa.Field] = {}
         self._times_few = 0
 
@@ -48,9 +48,9 @@ class StoredSchema:
         return self._text is None
 
     @property
-    def has_told(self) -> bool:
+    def has_warned(self) -> bool:
         """Whether a warning was issued."""
-        return bool(self._told)
+        return bool(self._warned)
 
     @property
     def counts_few(self) -> bool:
@@ -61,7 +61,7 @@ class StoredSchema:
     def shared(self) -> StoredSchema:
         """Return the schema for several files: indices of dictionaries can count the values of all of them."""
         other = StoredSchema((), self._path)
-        other._text, other._told, other._is_shared = self._text, self._told, True
+        other._text, other._warned, other._is_shared = self._text, self._warned, True
         return other
 
     def notes_the_same(self, other: StoredSchema) -> bool:
@@ -128,8 +128,8 @@ class StoredSchema:
         return {name: place for place, name in enumerate(self._names) if counts[name] == 1}
 
     def _tell(self, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
+        if message not in self._warned:
+            self._warned.add(message)
             warn_about_file(self._path, message, AnnotationWarning)
 
 
