@@ -144,7 +144,7 @@ def examine(
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> tuple[NDArray[np.void], dict[int, int]]:
-    """Return the first ``max_faults`` faults of a storage struct as ``RECORD`` structs, and the number of faults by status.
+    """Return the first ``max_faults`` faults of a storage struct as ``RECORD`` structs, and the fault counts by status.
 
     ``first_only`` omits all but the first fault of a row, ``stop`` all work after ``max_faults``.
     """

@@ -267,7 +267,7 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
     with pytest.raises(ValueError, match=r'error_column .* needs on_error="null"'):
         ingest_json(spark, source, out, error_column="e")
     for wrong, message in (
-        ({"at": ("lon",)}, r"geometry 'at': points takes two or three paths"),
+        ({"at": ("lon",)}, r"geometry 'at': points needs two or three paths"),
         ({"at": {"crs": "EPSG:4326"}}, r"geometry 'at' has no paths"),
         ({"value": ("lon", "lat")}, r"two columns have one name"),
         ({"at": {"wkt": "$.w", "ordr": "hilbert"}}, r"unknown geometry option 'ordr'; did you mean 'order'"),

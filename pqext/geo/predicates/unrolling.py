@@ -55,7 +55,7 @@ def unroll(
 
     Edges are geodesics of ``geod``, or great circles of a sphere where it is None. Polygons of one geometry are
     united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords leave edges by at most
-    ``tolerance`` degrees. Raises :class:`TooLong` if lines or rings need more than ``max_vertices`` additional vertices.
+    ``tolerance`` degrees. Raises :class:`TooLong` if lines or rings need more than ``max_vertices`` more vertices.
     """
     import shapely
 
