@@ -78,7 +78,7 @@ def test_numeric_labels_round_trip_in_memory_and_are_not_written() -> None:
     found = geo.to_geopandas(table)
     assert list(found.columns) == [5, 6, "g"]
     assert found[6].tolist() == [3, 4]
-    with pytest.raises(ValueError, match="which are strings"):
+    with pytest.raises(ValueError, match="requires unique strings as column names"):
         geo.from_geopandas(found)
 
 
