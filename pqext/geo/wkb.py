@@ -52,6 +52,8 @@ def holds_bytes(type: pa.DataType) -> bool:
 def require_bytes(array: Any) -> None:
     """Raise TypeError unless ``array`` is an Arrow array that can hold WKB."""
     expected = "expected an Arrow array of WKB values"
+    if type(array).__name__ == "GeoDataFrame":
+        raise TypeError(f"{expected}, not GeoDataFrame; use geo.from_geopandas(frame)['geometry']")
     if isinstance(array, (pa.Table, pa.RecordBatch)):
         raise TypeError(f"{expected}, not {type(array).__name__}: take one of its columns, table['geometry']")
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):

@@ -139,7 +139,7 @@ def test_empty_sides_have_no_pairs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("arguments", "options", "error", "message"), [
     ((LEFT, RIGHT, "disjoint"), {}, ValueError, "how='anti' returns the rows"),
     ((LEFT, RIGHT, "intersect"), {}, ValueError, "did you mean"),
-    ((LEFT, RIGHT, "dwithin"), {}, TypeError, "dwithin requires a distance"),
+    ((LEFT, RIGHT, "dwithin"), {}, TypeError, "dwithin requires a distance as a number"),
     ((LEFT, RIGHT), {"how": "outer"}, ValueError, "how must be one of inner, left, semi, anti"),
     ((LEFT, RIGHT), {"on": "shap"}, ValueError, "the left side has no column 'shap'; did you mean 'shape'"),
     ((LEFT, RIGHT), {"on": ("shape", "zone")}, TypeError, "column 'zone' of the right side is int64, not WKB"),

@@ -200,3 +200,25 @@ def test_reordered_rows_carry_no_labels_of_other_rows(tmp_path: Path) -> None:
     geo.write_geopandas(labelled, ordered, geometry={"geometry": {"order": "hilbert"}})
     result = geopandas.read_parquet(ordered)
     assert dict(zip(result.index, result["id"], strict=True)) == dict(zip("abcd", range(4), strict=True))
+
+
+def test_rows_are_appended_to_coverings_of_geopandas(tmp_path: Path) -> None:
+    points = geopandas.GeoDataFrame({"id": [1, 2]}, geometry=shapely.points([[1, 1], [2, 2]]), crs="OGC:CRS84")
+    points.to_parquet(path := tmp_path / "points.parquet", write_covering_bbox=True)
+    geo.write_geopandas(points, path, append=True, geometry={"geometry": {"covering": "bbox"}})
+    assert geopandas.read_parquet(path, bbox=(0, 0, 1.5, 1.5))["id"].tolist() == [1, 1]
+
+
+def test_frames_in_place_of_geometries_are_errors_with_a_remedy(tmp_path: Path) -> None:
+    areas: Any = geopandas.GeoDataFrame({"id": [1]}, geometry=[shapely.box(0, 0, 2, 2)], crs=3857)
+    with pytest.raises(TypeError, match=r"use geo\.from_geopandas\(frame\)\['geometry'\]"):
+        geo.area(areas)
+    assert geo.area(geo.from_geopandas(areas)["geometry"]).to_pylist() == areas.area.tolist()
+    for value in (areas, areas.geometry):
+        with pytest.raises(TypeError, match=r"not Geo\w+; union_all\(\) combines its geometries"):
+            pqext.col("geometry").intersects(value)
+    geo.write_geopandas(areas, path := tmp_path / "areas.parquet")
+    nothing: dict[str, Any] = {"mask": areas}
+    with pytest.raises(TypeError, match=r"unknown option 'mask'; use filter=pqext\.col"):
+        geo.read_geopandas(path, **nothing)
+    assert geo.read_geopandas(path, filter=pqext.col("geometry").intersects(areas.union_all()))["id"].tolist() == [1]

@@ -137,5 +137,7 @@ class TestNativeEncodings:
     def test_rows_are_not_appended_to_a_native_encoding(self, tmp_path: Any) -> None:
         path = tmp_path / "f.parquet"
         path.write_bytes(by_geopandas(COLUMNS["point"]).getvalue())
-        with pytest.raises(ValueError, match="'geometry'"):
+        with pytest.raises(ValueError, match="column 'geometry' has type GEOMETRY in another encoding; write the file"):
             pqext.write_table(pqext.read_table(path), path, append=True)
+        pqext.write_table(pqext.read_table(path), path)  # the remedy
+        pqext.write_table(pqext.read_table(path), path, append=True)

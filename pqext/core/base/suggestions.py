@@ -19,9 +19,11 @@ _PATTERN = "put the pattern into the path, as in 'folder/**/part-*.parquet'"
 _INSIDE = "use field(name) for a field of a struct, variant(path, type) for a value within a VARIANT"
 _ALL_JSON = "use read_all, which returns a table"
 _UNION = "use schema=\"union\""
+_BOX = "use filter=pqext.col('geometry').intersects(...) with a box or a shapely geometry"
 _FOLDERS = "use pqext.write_dataset(..., partition_by=...)"
 FOREIGN_OPTIONS: dict[str, dict[str, str]] = {
     "read": {
+        "bbox": _BOX,
         "batch_size": "use batch_rows, an argument of Scan.to_batches and ParquetFile.iter_batches",
         "decryption_properties": "use decryption",
         "engine": "remove it",
@@ -29,11 +31,13 @@ FOREIGN_OPTIONS: dict[str, dict[str, str]] = {
         "filters": "use filter",
         "hive_partitioning": _PARTITIONS,
         "limit": "use pqext.scan(...).limit(n)",
+        "mask": _BOX,
         "mergeSchema": _UNION,
         "memory_map": "not needed: pqext fetches only the byte ranges that it needs",
         "n_rows": "use pqext.scan(...).limit(n)",
         "pathGlobFilter": _PATTERN,
         "row_groups": "use pqext.open(path).read(columns, row_groups)",
+        "rows": "use pqext.scan(...).limit(n)",
         "schema": "pqext.scan and pqext.read_table take a schema, or schema=\"union\"; else cast the result",
         "union_by_name": _UNION,
         "use_threads": _THREADS,

@@ -59,6 +59,8 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
         result, requested = _type_text(theirs), _type_text(mine)
         if result == requested:  # Arrow has one type for both
             result, requested = (item.node.logical_name or result for item in (theirs, mine))
+        if result == requested:
+            return f"{column} has type {result} in another encoding; write the file again with pqext.write_table"
         cast = ": cast it to pyarrow.json_()" if requested == "JSON" and result == "STRING" else ""
         return f"{column} has type {result} instead of {requested}{cast}"
     within = _parts_unlike(mine, theirs, lenient)

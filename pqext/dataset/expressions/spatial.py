@@ -63,6 +63,8 @@ def _box(geometry: Any) -> Box:
             raise ValueError("a box needs finite bounds") from None
         if len(geometry) != 4:
             hint = "; shapely.from_wkt reads WKT" if kind == "str" else ""
+            if kind in ("GeoSeries", "GeoDataFrame"):
+                hint = "; union_all() combines its geometries"
             if len(geometry) == 2:
                 hint = "; a point is shapely.Point(x, y)"
             elif geometry:

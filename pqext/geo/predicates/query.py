@@ -96,7 +96,7 @@ def as_distance(operation: str, distance: Any) -> float | None:
             raise TypeError(f"{operation} does not accept a distance")
         return None
     if isinstance(distance, bool) or not isinstance(distance, (int, float, np.integer, np.floating)):
-        raise TypeError(f"dwithin requires a distance, not {distance!r}")
+        raise TypeError(f"dwithin requires a distance as a number, not {distance!r}")
     try:
         result = float(distance)
     except OverflowError:
