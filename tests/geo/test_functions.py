@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import geopandas
@@ -214,6 +215,14 @@ def test_nan_among_the_coordinates_gives_null() -> None:
     assert geo.length(array).null_count == 2
 
 
+@pytest.mark.parametrize("side", [math.nan, math.inf, -math.inf, 1e301])
+def test_coordinates_that_crash_geos_are_not_buffered(side: float) -> None:
+    array = geo.from_wkt(["POINT (1 2)", f"LINESTRING (0 {side}, {side} 2, 1 {-side})"])
+    with pytest.raises(GeometryError, match=r"buffer is not possible: a coordinate is NaN or beyond 1e") as caught:
+        geo.buffer(array, 2)
+    assert caught.value.row == 1
+
+
 def test_geographies_have_no_planar_constructions() -> None:
     globe = geo.as_extension(pa.table([ARRAY.storage], pa.schema([geo.geometry_field("g", None, "spherical")])))["g"]
     for name in CONSTRUCTIONS.keys() - {"orient"}:
@@ -231,6 +240,10 @@ def test_geographies_have_no_planar_constructions() -> None:
         (lambda: geo.buffer(ARRAY, "1"), TypeError, "distance must be a number, not '1'"),
         (lambda: geo.buffer(ARRAY, True), TypeError, "distance must be a number"),
         (lambda: geo.buffer(ARRAY, math.nan), ValueError, "distance must be finite"),
+        (lambda: geo.buffer(ARRAY, Decimal("NaN")), ValueError, "distance must be finite"),
+        (lambda: geo.buffer(ARRAY, Decimal("sNaN")), ValueError, "distance must be finite"),
+        (lambda: geo.buffer(ARRAY, 10**400), ValueError, "distance must be finite"),
+        (lambda: geo.buffer(ARRAY, 1, quad_segs=math.inf), ValueError, "quad_segs must be a whole number from 1 to"),
         (lambda: geo.buffer(ARRAY, 1e400), ValueError, "distance must be finite"),
         (lambda: geo.buffer(ARRAY, 1, quad_segs=0), ValueError, "must be a whole number from 1 to 1000, not 0"),
         (lambda: geo.buffer(ARRAY, 1, quad_segs=2.5), ValueError, "quad_segs must be a whole number from 1 to 1000"),

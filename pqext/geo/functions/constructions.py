@@ -67,7 +67,7 @@ def buffer(array: GeometryArray, distance: float, *, quad_segs: int = 8) -> Geom
         Polygons and multipolygons as ISO WKB, marked as ``array`` is. Z and M are dropped. Null for null.
 
     Raises:
-        GeometryError: With the row, if WKB is invalid or GEOS fails.
+        GeometryError: With the row, if WKB is invalid or GEOS fails, and for NaN, infinite or huge coordinates.
         TypeError: For GEOGRAPHY, and if an argument has the wrong type.
         ValueError: If ``distance`` is not finite or ``quad_segs`` is out of range.
 

@@ -23,7 +23,7 @@ _Shapes = NDArray[np.object_]
 _Doubles = NDArray[np.float64]
 
 LARGEST = 1e300
-"""Largest coordinate that is simplified: GEOS does not return if the extent exceeds a double."""
+"""Largest coordinate that GEOS simplifies and buffers: beyond it and for NaN, it may never return or may crash."""
 
 
 def area(column: GeometryColumn) -> _Doubles:
@@ -132,8 +132,17 @@ def simplify(column: GeometryColumn, tolerance: _Doubles, preserve_topology: boo
 
     shapes = column.shapes()
     if preserve_topology:
-        _check_extent(shapes)
+        _check_extent(shapes, "simplify")
     return _by_row(shapely.simplify, shapes, tolerance, preserve_topology=preserve_topology)
+
+
+def buffer(column: GeometryColumn, distance: _Doubles, quad_segs: int = 8) -> Any:
+    """Return the area within a distance of geometries."""
+    import shapely
+
+    shapes = column.shapes()
+    _check_extent(shapes, "buffer")
+    return _by_row(shapely.buffer, shapes, distance, quad_segs=quad_segs)
 
 
 def ordinate(column: GeometryColumn, side: str) -> _Doubles:
@@ -204,15 +213,15 @@ def _with_equal_dimensions(shapes: _Shapes) -> _Shapes:
     return shapes
 
 
-def _check_extent(shapes: _Shapes) -> None:
-    """Raise GeometryError with the row of a finite coordinate beyond ``LARGEST``."""
+def _check_extent(shapes: _Shapes, function: str) -> None:
+    """Raise GeometryError with the row of a coordinate that is NaN or beyond ``LARGEST``."""
     import shapely
 
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
-    is_large = (np.isfinite(corners) & (np.abs(corners) > LARGEST)).any(axis=1)
-    if is_large.any():
-        row = int(rows[np.flatnonzero(is_large)[0]])
-        raise GeometryError(f"coordinates beyond {LARGEST:g} cannot be simplified", row=row)
+    is_ordinary = (np.abs(corners) <= LARGEST).all(axis=1)
+    if not is_ordinary.all():
+        row = int(rows[np.flatnonzero(~is_ordinary)[0]])
+        raise GeometryError(f"{function} is not possible: a coordinate is NaN or beyond {LARGEST:g}", row=row)
 
 
 def _clockwise_shape(shape: Any) -> Any:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -52,12 +51,14 @@ class Parameter:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal | np.integer | np.floating):
             raise TypeError(f"{self.name} must be a number, not {value!r}")
-        value = value.item() if isinstance(value, np.generic) else value
+        try:
+            number = float(value)
+        except (OverflowError, ValueError):  # a huge integer or a signaling NaN
+            number = math.inf
         if self.type == "count":
-            if value != int(value) or not 1 <= value <= MOST_SEGMENTS:
+            if not number.is_integer() or not 1 <= number <= MOST_SEGMENTS:
                 raise ValueError(f"{self.name} must be a whole number from 1 to {MOST_SEGMENTS}, not {value}")
-            return int(value)
-        number = float(value) if abs(value) <= sys.float_info.max else math.inf
+            return int(number)
         if not math.isfinite(number):
             raise ValueError(f"{self.name} must be finite, not {value}")
         if self.type == "size" and number <= 0:
@@ -193,7 +194,7 @@ FUNCTIONS: dict[str, GeometryFunction] = {
         GeometryFunction("st_pointonsurface", shapely_function("point_on_surface"), "geometry", is_planar=True),
         GeometryFunction("st_convexhull", shapely_function("convex_hull"), "geometry", is_planar=True),
         GeometryFunction("st_boundary", shapely_function("boundary"), "geometry", is_planar=True),
-        GeometryFunction("st_buffer", shapely_function("buffer"), "geometry", _BUFFER, is_planar=True),
+        GeometryFunction("st_buffer", shapes.buffer, "geometry", _BUFFER, is_planar=True),
         GeometryFunction("st_simplify", shapes.simplify, "geometry", _SIMPLIFY, is_planar=True),
         GeometryFunction("st_snaptogrid", shapely_function("set_precision"), "geometry", _GRID, is_planar=True),
         GeometryFunction("st_makevalid", shapely_function("make_valid"), "geometry", is_planar=True),
