@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
+from sys import float_info
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -348,7 +348,7 @@ def _described(
     """
     epoch = option.get("epoch")
     if epoch is not None:
-        if isinstance(epoch, bool) or not isinstance(epoch, int | float) or not isfinite(epoch):
+        if isinstance(epoch, bool) or not isinstance(epoch, int | float) or not abs(epoch) <= float_info.max:
             raise ValueError(f"epoch must be a decimal year such as 2021.47, not {epoch!r}")
         if not is_described:
             raise ValueError(f"epoch of {path!r} needs GeoParquet metadata, which describes top-level columns only")

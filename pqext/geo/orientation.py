@@ -33,7 +33,8 @@ def orient_rings(array: GeometryArray, type: GeospatialType | None = None) -> Ge
         type: Edges of the geometries; None takes the type of ``array``, planar if it has none.
 
     Returns:
-        n rows, of the type of ``array``; ``array`` itself if nothing changes.
+        n rows of ``binary``, or ``large_binary`` from 2 GiB, marked as ``array`` is; ``array`` itself if nothing
+        changes.
 
     Raises:
         GeometryError: With row and byte, if WKB is invalid.
