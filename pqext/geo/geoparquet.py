@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -242,9 +243,12 @@ def boxes(text: str) -> dict[str, BoundingBox]:
 
 def box_of(about: Mapping[str, Any]) -> BoundingBox | None:
     """Return the box of a column's description, with Z if present."""
+    stated = about.get("bbox")
+    if not isinstance(stated, list) or not all(type(number) in (int, float) for number in stated):
+        return None
     try:
-        numbers = [float(number) for number in about.get("bbox", ())]
-    except (TypeError, ValueError, OverflowError):
+        numbers = [float(number) for number in stated]
+    except OverflowError:
         return None
     if len(numbers) not in (4, 6, 8):
         return None
@@ -284,11 +288,24 @@ def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -
 
 
 def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
-    """Return the box that the metadata of the file states for all geometries of ``node``."""
+    """Return the box that the metadata of the file states for all geometries of ``node``, wider by a rounding error."""
     text = row_group.file_property(KEY)
     if not text or len(node.path) != 1:
         return None
-    return (_boxes(text) if len(text) <= _SHORT else _boxes_of_long(text)).get(node.name)
+    return (_wide_boxes(text) if len(text) <= _SHORT else _wide_boxes_of_long(text)).get(node.name)
+
+
+def _read_wide_boxes(text: str) -> dict[str, BoundingBox]:
+    return {name: _widened(box) for name, box in boxes(text).items() if box.usable}
+
+
+def _widened(box: BoundingBox) -> BoundingBox:
+    """Widen a box by a unit of its last decimal, or of the fourth, to which sfarrow rounds boxes."""
+    sides = (box.xmin, box.xmax, box.ymin, box.ymax)
+    decimals = max(4, *(-int(Decimal(repr(side)).as_tuple().exponent) for side in sides))
+    unit = float(f"1e-{decimals}")
+    x = 0.0 if box.wraps else unit
+    return replace(box, xmin=box.xmin - x, xmax=box.xmax + x, ymin=box.ymin - unit, ymax=box.ymax + unit)
 
 
 def _beyond(value: float, towards: float) -> float:
@@ -337,8 +354,8 @@ def _read_encodings(text: str) -> dict[str, str]:
 _encodings = lru_cache(maxsize=64)(_read_encodings)
 _coverings = lru_cache(maxsize=64)(_read_coverings)
 _coverings_of_long = lru_cache(maxsize=1)(_read_coverings)
-_boxes = lru_cache(maxsize=64)(boxes)
-_boxes_of_long = lru_cache(maxsize=1)(boxes)
+_wide_boxes = lru_cache(maxsize=64)(_read_wide_boxes)
+_wide_boxes_of_long = lru_cache(maxsize=1)(_read_wide_boxes)
 
 
 def covering_of(about: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -475,6 +475,33 @@ class TestPruningByCovering:
         assert matches(empty, far) == [True]
 
     @staticmethod
+    def boxed(point: shapely.Point, bbox: Any) -> bytes:
+        about = {"columns": {"g": {"encoding": "WKB", "bbox": bbox}}}
+        columns = {"id": [0], "g": pa.array([shapely.to_wkb(point)])}
+        table = pa.table(columns, metadata={"geo": json.dumps(about)})
+        sink = io.BytesIO()
+        pq.write_table(table, sink)
+        return sink.getvalue()
+
+    @pytest.mark.spec("geoparquet.file_box")
+    @pytest.mark.parametrize("digits", [4, 5, 9])
+    @given(st.floats(-100, 100), st.floats(-80, 80))
+    @settings(max_examples=share(0.1))
+    def test_box_of_the_file_that_is_rounded_loses_no_rows(self, digits: int, x: float, y: float) -> None:
+        point = shapely.Point(x, y)
+        data = self.boxed(point, [round(side, digits) for side in (x, y, x, y)])
+        assert matches(data, SpatialPredicate("intersects", point)) == [True]
+        assert matches(data, SpatialPredicate("intersects", shapely.Point(x + 1, y))) == [False]
+
+    @pytest.mark.spec("geoparquet.file_box")
+    @pytest.mark.parametrize("bbox", [
+        "9999", ["9", "9", "9", "9"], {"9": 0, "8": 0, "7": 0, "6": 0}, [True] * 4, [9, 9, 9], [None] * 4,
+        [10**400] * 4, [math.nan] * 4, [9, 9, 9, 8], 9, None,
+    ])  # fmt: skip
+    def test_box_of_the_file_that_is_not_a_box_skips_nothing(self, bbox: Any) -> None:
+        assert matches(self.boxed(shapely.Point(5, 5), bbox), SpatialPredicate("intersects", (4, 4, 6, 6))) == [True]
+
+    @staticmethod
     def file(boxes: list[tuple[float, float]], width: pa.DataType, nulls: bool = False) -> bytes:
         kind = pa.struct([pa.field(name, width) for name in ("xmin", "ymin", "xmax", "ymax")])
         rows = [{"xmin": a, "ymin": 0.0, "xmax": b, "ymax": 0.0} for a, b in boxes]
