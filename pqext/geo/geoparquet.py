@@ -292,11 +292,8 @@ def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
     text = row_group.file_property(KEY)
     if not text or len(node.path) != 1:
         return None
-    return (_wide_boxes(text) if len(text) <= _SHORT else _wide_boxes_of_long(text)).get(node.name)
-
-
-def _read_wide_boxes(text: str) -> dict[str, BoundingBox]:
-    return {name: _widened(box) for name, box in boxes(text).items() if box.usable}
+    box = (_boxes(text) if len(text) <= _SHORT else _boxes_of_long(text)).get(node.name)
+    return _widened(box) if box is not None and box.usable else None
 
 
 def _widened(box: BoundingBox) -> BoundingBox:
@@ -354,8 +351,8 @@ def _read_encodings(text: str) -> dict[str, str]:
 _encodings = lru_cache(maxsize=64)(_read_encodings)
 _coverings = lru_cache(maxsize=64)(_read_coverings)
 _coverings_of_long = lru_cache(maxsize=1)(_read_coverings)
-_wide_boxes = lru_cache(maxsize=64)(_read_wide_boxes)
-_wide_boxes_of_long = lru_cache(maxsize=1)(_read_wide_boxes)
+_boxes = lru_cache(maxsize=64)(boxes)
+_boxes_of_long = lru_cache(maxsize=1)(boxes)
 
 
 def covering_of(about: Mapping[str, Any]) -> list[tuple[str, ...]]:
