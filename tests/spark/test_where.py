@@ -265,7 +265,8 @@ def test_spark_filter_on_a_read_warns_once_that_it_skips_nothing(
     pqext.write_table(pa.table({"a": [1, 2, 3]}), path)
     methods.hint.cache_clear()
     df = read(spark, path)
-    assert where(df, col("a") > 1).count() == 2
+    assert where(df, col("a") > 1).count() == where(df, "upper(a) > 1").count() == 2
+    assert read(spark, path, where=~F.upper("a").isin("1")).count() == 2
     assert not caplog.messages
     assert df.where("a > 1").count() == df.filter(F.col("a") > 1).count() == 2
     df.createOrReplaceTempView("hinted")

@@ -238,8 +238,8 @@ def _time_hint() -> None:
 
 
 def _filter(df: DataFrame, condition: Column) -> DataFrame:
-    """Call ``DataFrame.where`` without the hint."""
-    return type(df).where(df, condition)
+    """Call ``DataFrame.filter`` without the hint."""
+    return type(df).filter(df, condition)
 
 
 def where(df: DataFrame, expression: Any) -> DataFrame:

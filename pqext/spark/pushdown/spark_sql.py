@@ -307,7 +307,7 @@ def _is_unknown(error: AnalysisException) -> bool:
 
 def _analyse(df: DataFrame, condition: Column) -> None:
     """Raise Spark's error if ``df`` cannot be filtered by a condition."""
-    type(df).where(df, condition).schema  # noqa: B018  Spark Connect analyses it only here
+    type(df).filter(df, condition).schema  # noqa: B018  Spark Connect analyses it only here
 
 
 def names_column(where: Any, column: str | None) -> bool:
