@@ -52,7 +52,7 @@ def main() -> None:
     names = [name for name in found if name not in LARGE]
     for name in names:
         try:
-            verdict = conformance.judged(root, name)
+            verdict = conformance.compare(root, name)
         except ParquetError as error:
             rows.append(f"| `{name}` | {conformance.exercises(name)} | none | | WRONG: {error.message} |")
             continue

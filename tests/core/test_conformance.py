@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not FILES, reason="PARQUET_TEST_DATA does not na
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_unlisted_file_matches_a_reference_reader_or_is_unreadable_by_all(name: str) -> None:
     try:
-        verdict = conformance.judged(ROOT, name)
+        verdict = conformance.compare(ROOT, name)
     except (UnsupportedError, EncryptionError):
         return  # of a later version of the format, or with keys that its description tells
     except ParquetError:
@@ -38,7 +38,7 @@ def test_unlisted_file_matches_a_reference_reader_or_is_unreadable_by_all(name: 
 @pytest.mark.parametrize("name", [name for name in LISTED if name not in LARGE])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_file_has_the_values_of_its_reference_readers(name: str) -> None:
-    verdict = conformance.judged(ROOT, name)
+    verdict = conformance.compare(ROOT, name)
     assert verdict.agree, f"no judge agrees: {verdict}"
     assert verdict.unexplained == [], "a judge differs: find out who is right, fix it or say why in DIFFERENCES"
 
@@ -77,7 +77,7 @@ def test_comparison_distinguishes_values() -> None:
         return conformance.values.columns(pa.table(list(found), [f"c{at}" for at in range(len(found))]))
 
     def equal(first: pa.Array, second: pa.Array) -> bool:
-        return conformance._same(columns(first), columns(second))
+        return conformance._equal_columns(columns(first), columns(second))
 
     assert equal(pa.array(["a", None]), pa.array([b"a", None], pa.large_binary()))
     assert equal(pa.array([1_000, None], pa.timestamp("ms")), pa.array([1_000_000, None], pa.timestamp("us", "UTC")))
@@ -89,4 +89,4 @@ def test_comparison_distinguishes_values() -> None:
     assert not equal(pa.array([1, None]), pa.array([1, 0]))
     assert not equal(pa.array([[None]], pa.list_(pa.int8())), pa.array([None], pa.list_(pa.int8())))
     assert not equal(pa.array([{"a": None}]), pa.array([None], pa.struct([("a", pa.null())])))
-    assert not conformance._same(columns(pa.array([1])), columns(pa.array([1]), pa.array([1])))
+    assert not conformance._equal_columns(columns(pa.array([1])), columns(pa.array([1]), pa.array([1])))

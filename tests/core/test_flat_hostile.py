@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from core.test_flat_footer import TWO, footer_of, said, written
+from core.test_flat_footer import TWO, decode_payload, footer_of, written
 
 import pqext
 from pqext.core.base.buffers import view
@@ -69,7 +69,7 @@ def test_hostile_tables_are_read_or_rejected() -> None:
     for made in [payload, *hostile(payload, draw)]:
         try:
             verify(made)
-            said(made)
+            decode_payload(made)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 pqext.open(body + alone(made)).read()
