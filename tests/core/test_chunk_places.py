@@ -64,13 +64,13 @@ def test_chunk_that_overlaps_another_loses_its_row_group_only(
         found = file.read()
         column, there = TABLE.column_names[place[1]], TABLE.column_names[other[1]]
         assert [(one.row_group, one.column) for one in file.damage] == [(place[0], column)]
-        assert f"share bytes with {there} in row group {other[0]}" in str(file.damage[0].error)
+        assert f"shares bytes with {there} in row group {other[0]}" in str(file.damage[0].error)
     kept = [TABLE.slice(GROUP_ROWS * group, GROUP_ROWS) for group in range(4) if group != place[0]]
     assert found == pa.concat_tables(kept)
     faults = [one for one in pqext.verify(data).faults if one.rule == "layout.chunks-apart"]
     assert faults
     for fault in faults:  # a longer chunk reaches into the next one too
-        is_named = f"share bytes with {column} in row group {place[0]}" in fault.message
+        is_named = f"shares bytes with {column} in row group {place[0]}" in fault.message
         assert is_named or (fault.row_group, fault.column) == (place[0], column)
 
 

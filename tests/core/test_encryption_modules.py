@@ -49,7 +49,7 @@ def test_ordinals_beyond_16_bits_are_rejected() -> None:
         ordinals = [0, 0, 0]
         for beyond in (32768, -1):
             ordinals[place] = beyond
-            with pytest.raises(EncryptionError, match="16-bit"):
+            with pytest.raises(EncryptionError, match="have 16 bits"):
                 AAD.chunk(Module.DATA_PAGE, *ordinals)
     with pytest.raises(ValueError, match="ordinal"):
         AAD.chunk(Module.DATA_PAGE, 0, 0, None)

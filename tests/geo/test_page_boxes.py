@@ -275,7 +275,7 @@ def test_wrapping_boxes_outside_the_full_circle_are_corrupt() -> None:
     around = page_boxes.HEADER.pack(page_boxes.VERSION, 1, -180.0, 180.0, -1.0, 1.0) + codes
     assert page_boxes.decode(around, 1).wraps
     beside = page_boxes.HEADER.pack(page_boxes.VERSION, 1, -180.0, 170.0, -1.0, 1.0) + codes
-    with pytest.raises(pqext.CorruptFileError, match="wraps"):
+    with pytest.raises(pqext.CorruptFileError, match="crosses the antimeridian"):
         page_boxes.decode(beside, 1)
 
 

@@ -218,13 +218,13 @@ spec = importlib.util.spec_from_file_location("hostile", sys.argv[3])
 hostile = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(hostile)
 for reader in hostile.READERS.values():
-    hostile.refused(reader, hostile.column(hostile.EMPTY, b"\\0"))
+    hostile.rejection(reader, hostile.column(hostile.EMPTY, b"\\0"))
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (256 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 for name, (_, _, metadata, value) in hostile.HOSTILE.items():
     for reader, read in hostile.READERS.items():
-        hostile.refused(read, hostile.column(metadata, value))
+        hostile.rejection(read, hostile.column(metadata, value))
 print("done")
 """
 

@@ -232,7 +232,7 @@ def test_invalid_arguments_are_rejected_before_opening_files(options: dict[str, 
 
 def test_invalid_source_is_rejected() -> None:
     for source in (5, None, [5], b"1\n"):
-        with pytest.raises(TypeError, match="source is a path"):
+        with pytest.raises(TypeError, match="source must be a path"):
             variant.read_json(source)  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         texts("/no/such/file")
