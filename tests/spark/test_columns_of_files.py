@@ -102,6 +102,7 @@ def test_column_added_after_the_schema_was_read_is_an_error(spark: Any, tmp_path
         frame.collect()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("spark.read.columns")
 def test_stream_stops_at_a_file_with_a_new_column_without_a_schema(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()

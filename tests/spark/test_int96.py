@@ -133,6 +133,7 @@ def test_int96_conditions_match_spark(
     assert ids(*frames) == expected + expected[::4] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.spec("logical.int96.unit")
 def test_int96_expressions_accept_instants_and_local_utc_times(
     spark: Any, by_spark: str, new_york: None
