@@ -296,13 +296,16 @@ def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
     return _widened(box) if box is not None and box.usable else None
 
 
-def _widened(box: BoundingBox) -> BoundingBox:
-    """Widen a box by a unit of its last decimal, or of the fourth, to which sfarrow rounds boxes."""
+def _widened(box: BoundingBox) -> BoundingBox | None:
+    """Widen a box by a unit of its last decimal, or of the fourth, to which sfarrow rounds boxes.
+
+    None if a box that wraps then has every longitude.
+    """
     sides = (box.xmin, box.xmax, box.ymin, box.ymax)
     decimals = max(4, *(-int(Decimal(repr(side)).as_tuple().exponent) for side in sides))
     unit = float(f"1e-{decimals}")
-    x = 0.0 if box.wraps else unit
-    return replace(box, xmin=box.xmin - x, xmax=box.xmax + x, ymin=box.ymin - unit, ymax=box.ymax + unit)
+    wide = replace(box, xmin=box.xmin - unit, xmax=box.xmax + unit, ymin=box.ymin - unit, ymax=box.ymax + unit)
+    return None if box.wraps and not wide.wraps else wide
 
 
 def _beyond(value: float, towards: float) -> float:

@@ -501,6 +501,18 @@ class TestPruningByCovering:
     def test_box_of_the_file_that_is_not_a_box_skips_nothing(self, bbox: Any) -> None:
         assert matches(self.boxed(shapely.Point(5, 5), bbox), SpatialPredicate("intersects", (4, 4, 6, 6))) == [True]
 
+    @pytest.mark.spec("geoparquet.file_box")
+    @pytest.mark.parametrize(
+        ("west", "east", "x", "expected"),
+        [(170.0, -170.0, 169.99996, True), (170.0, -170.0, 0.0, False), (0.00001, 0.0, 90.0, True)],
+    )
+    def test_rounded_boxes_that_wrap_lose_no_rows(self, west: float, east: float, x: float, expected: bool) -> None:
+        about = {"columns": {"g": {"encoding": "WKB", "bbox": [west, -10.0, east, 10.0]}}}
+        data = pa.table({"id": [0], "g": geo.from_points([x], [0.0]).storage})
+        sink = io.BytesIO()
+        pq.write_table(data.replace_schema_metadata({"geo": json.dumps(about)}), sink)
+        assert matches(sink.getvalue(), SpatialPredicate("intersects", (x, 0.0, x, 0.0))) == [expected]
+
     @staticmethod
     def file(boxes: list[tuple[float, float]], width: pa.DataType, nulls: bool = False) -> bytes:
         kind = pa.struct([pa.field(name, width) for name in ("xmin", "ymin", "xmax", "ymax")])
