@@ -91,6 +91,20 @@ def test_corrupt_page_loses_its_rows_in_every_column(version: int, leaf: str, ba
 
 
 @pytest.mark.spec("layout.page-lost")
+def test_lone_corrupt_page_of_a_chunk_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.BytesIO()
+    pqext.write_table(TABLE.select(["n"]), out, page_rows=ROWS, dictionary=False, compression="uncompressed")
+    ((_, body, _),) = pages(out.getvalue(), 0, "n")
+    checks: list[page.RawPage] = []
+    verify = page.verify_checksum
+    monkeypatch.setattr(page, "verify_checksum", lambda raw: checks.append(raw) or verify(raw))
+    with pqext.open(flipped(out.getvalue(), body), on_corrupt="skip") as file:
+        with pytest.warns(CorruptDataWarning, match="checksum"):
+            assert file.read().num_rows == 0
+        assert [(item.start, item.stop) for item in file.damage] == [(0, ROWS)]
+    assert len(checks) == 1
+
+
 def test_corrupt_dictionary_loses_its_row_group_and_is_named() -> None:
     made = io.BytesIO()
     table = pa.table({"id": range(300), "name": [f"name {row % 9}" for row in range(300)]})

@@ -14,6 +14,7 @@ from core import bombs
 
 import pqext
 from pqext import col
+from pqext.core.base.errors import MemoryLimitError
 from pqext.core.format.metadata import Type
 from pqext.core.format.thrift import encode
 from reference.pace import SLOWER
@@ -43,6 +44,17 @@ LIMITS = pqext.Limits(memory_bytes=16 << 20, memory_expansion=0)
 def test_row_groups_that_share_a_bomb_of_nulls_are_rejected(read: Callable[[bytes], int]) -> None:
     with pytest.raises(pqext.LimitError, match="share one column chunk"):
         read(shared(1_000_000, 60))
+
+
+def test_batches_of_a_bomb_are_rejected_before_decoding() -> None:
+    data = shared(1_000_000, 60)
+    with pqext.open(data, limits=LIMITS) as file:
+        with pytest.raises(MemoryLimitError, match="share one column chunk"):
+            next(file.iter_batches())
+        assert file.source.usage.pages == 0
+    with pqext.open(data, limits=LIMITS) as file:  # fewer rows than bytes
+        rows = sum(batch.num_rows for batch in file.iter_batches(row_groups=[0, 59]))
+    assert rows == pq.ParquetFile(io.BytesIO(data)).read_row_groups([0, 59]).num_rows
 
 
 def test_ordinary_row_groups_that_share_a_chunk_match_pyarrow() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -136,15 +137,16 @@ class LenientDecoder(PageDecoder):
         return _Headers(values_add_up, rows == self._rows, uncounted(self._metadata, encodings))
 
     def _decode_run(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
-        try:
-            return super()._decode_run(run, needed)
-        except CorruptFileError:
-            pieces = []
-            for raw in run:
-                pieces.append(self._decode_or_lose(raw))
-                if self._is_given_up:
-                    break
-            return join(pieces)
+        if len(run) > 1:
+            with suppress(CorruptFileError):
+                return super()._decode_run(run, needed)
+            needed = None
+        pieces = []
+        for raw in run:
+            pieces.append(self._decode_or_lose(raw, needed))
+            if self._is_given_up:
+                break
+        return join(pieces)
 
     def _decode(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
         """Like :class:`PageDecoder`; pages with bytes after their values have another type."""
@@ -181,9 +183,9 @@ class LenientDecoder(PageDecoder):
             self._plain.append(opened)
         return opened
 
-    def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
+    def _decode_or_lose(self, raw: RawPage, needed: int | None) -> LeafColumn:
         try:
-            return super()._decode_run([raw])
+            return super()._decode_run([raw], needed)
         except CorruptFileError as fault:
             is_indexed = raw.layout[1] in DICTIONARY_ENCODINGS
             error = self._dictionary_fault if self._dictionary_fault and is_indexed else fault

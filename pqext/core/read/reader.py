@@ -333,7 +333,7 @@ class ParquetFile(SuggestionMixin):
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
-            groups = ((self.row_groups.get_within(index, small.shapes, budget), rows) for index, rows in chosen)
+            groups = self.row_groups.iter_within(chosen, small.shapes, budget, lambda: self.num_rows)
             about = self.options, self.damage, budget, output_account, self.row_groups.places
             for group, rows, fetched in small.fetched(groups, batch_rows):
                 yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)

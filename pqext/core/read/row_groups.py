@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import overload
+from typing import TypeVar, overload
 
 from pqext.core.base.budget import Budget
-from pqext.core.base.errors import LimitError, ParquetError
+from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.base.lru import LRU
 from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import escape_text, html_summary
@@ -21,6 +21,8 @@ from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.read.row_group import RowGroup
 from pqext.core.read.row_group_reader import rows_of
 from pqext.core.schema.shape import LeafShape
+
+T = TypeVar("T")
 
 _KEPT = 1 << 14
 """Column chunks that cached row groups hold in total, with their indexes and filters."""
@@ -80,11 +82,25 @@ class RowGroups(Sequence[RowGroup]):
             result = self._last = self._kept.get_or_make(index, partial(self._make, index=index), _weight)
         return result
 
+    def iter_within(
+        self, chosen: Iterable[tuple[int, T]], leaves: Sequence[LeafShape], budget: Budget, num_rows: Callable[[], int]
+    ) -> Iterator[tuple[RowGroup, T]]:
+        """Iterate over the ``chosen`` row groups with the rows to read, each checked by :meth:`get_within`.
+
+        If the ``num_rows`` of the file exceed the budget's bytes, all are checked before the first is decoded.
+        """
+        chosen = list(chosen)
+        with suppress(CorruptFileError):  # a negative count; raised by the reader, or the row group is skipped
+            if len(chosen) == len(self) > 1 and num_rows() > budget.room:
+                for index, _ in chosen:
+                    self.get_within(index, leaves, budget)
+        return ((self.get_within(index, leaves, budget), rows) for index, rows in chosen)
+
     def get_within(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
         """Return row group ``index`` before its ``leaves`` are read.
 
-        Raises ``LimitError`` if it and others that were about to be read have more rows in total than the budget has
-        bytes and name one column chunk: a few bytes in the file state any number of rows.
+        Raises ``MemoryLimitError`` if it and others that were about to be read have more rows in total than the budget
+        has bytes and name one column chunk: a few bytes in the file state any number of rows.
         """
         group, shared = self[index], 0
         with suppress(ParquetError):  # raised by the reader, or the row group is skipped
@@ -92,7 +108,7 @@ class RowGroups(Sequence[RowGroup]):
                 chunk = group.chunk(leaves[0].node)
                 shared = budget.usage.shared_rows((chunk.file_path, chunk.byte_range[0]), index, group.num_rows)
         if shared > budget.room:
-            raise LimitError(
+            raise MemoryLimitError(
                 f"row groups that share one column chunk have {shared} rows, more than memory_bytes allows",
                 path=group.path, row_group=index,
             )  # fmt: skip
