@@ -8,9 +8,10 @@ all rows are sorted in memory.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +22,25 @@ from pqext.core.format.predicate import Bounds
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import RowGroup
 from pqext.dataset.execution.metrics import Run
+from pqext.dataset.execution.search_radius import distance_to_group, search_radii
 from pqext.dataset.execution.top_rows import OrderKey, TopRows, check_order, key_values
-from pqext.dataset.expressions import Base, Column, Expression, Value, bases, operand_column
+from pqext.dataset.expressions import (
+    Base,
+    Column,
+    Comparison,
+    Expression,
+    Spatial,
+    Value,
+    all_of,
+    bases,
+    operand_column,
+)
 from pqext.dataset.files.file_set import located
+from pqext.dataset.planning.conjuncts import conjuncts_of
+from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.planning.projection import ComputedColumn, leaf_of
 from pqext.dataset.pruning.binding import bind, find, type_in
+from pqext.dataset.pruning.implied_predicates import distance_arguments
 from pqext.dataset.pruning.intervals import UNKNOWN, interval
 from pqext.dataset.scan_executor import ScanExecutor
 from pqext.dataset.scan_planner import ScanPlanner
@@ -35,6 +50,8 @@ from pqext.dataset.table.partitions import RemainingFilter
 
 _ROWS = 1 << 16
 """Batch size of sorted reads."""
+_ROUNDING = 1e-9
+"""The relative difference of distances computed in two ways, and more."""
 _FILE = 1 << 32
 """Positions per file: row groups of a file are numbered from a multiple of this."""
 
@@ -66,22 +83,62 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
         return
     keys = [replace(key, value=planner.exact.resolve(key.value)) for key in request.order]
     unordered, values = _with_keys(request, keys)
-    executor = ScanExecutor(ScanPlanner(unordered))
-    executor.run = run
-    top, opened = TopRows(keys, limit), 0
     counts_rows = any(operand_column(base).path[0] == request.partitions.rows for base in bases(keys[0].value))
     read = _in_file_order if limit is None or counts_rows else _iter_by_bounds
-    with closing(read(executor, keys[0], top)) as batches:
-        for batch, position, size in batches:
-            opened = size
-            top.add(batch, [key_values(value, batch) for value in values], position)
-            _check_memory(request, opened, 2 * top.held if limit is None else top.held)
+    for radius in _radii(unordered, run, keys[0], limit):
+        executor = ScanExecutor(ScanPlanner(unordered if radius is None else _within(unordered, keys[0].value, radius)))
+        executor.run = run
+        top, opened = TopRows(keys, limit), 0
+        with closing(read(executor, keys[0], top)) as batches:
+            for batch, position, size in batches:
+                opened = size
+                top.add(batch, [key_values(value, batch) for value in values], position)
+                _check_memory(request, opened, 2 * top.held if limit is None else top.held)
+        if radius is not None and top.is_below(radius * (1 - _ROUNDING)):
+            break
     columns = [*range(len(planner.schema))]
     for batch in top.ordered():
         batch = batch.slice(request.offset).select(columns).replace_schema_metadata(planner.schema.metadata)
         run.rows += batch.num_rows
         for start in range(0, batch.num_rows, batch_rows):
             yield batch.slice(start, batch_rows), opened
+
+
+def _radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> Iterator[float | None]:
+    """Yield maximum distances to try if the rows are the nearest to a geometry, then None for any distance.
+
+    The first ``limit`` rows within a distance are the nearest of all if there are that many. The distances are a guess
+    from the bounding boxes and numbers of rows of the nearest row groups; page indexes then skip all pages farther
+    away.
+    """
+    arguments = distance_arguments(key.value)
+    if arguments is not None and limit is not None and not key.descending and not key.nulls_first:
+        executor = ScanExecutor(ScanPlanner(request))
+        executor.run = run
+        groups = [group for _, file, _ in executor.files() for group in file.row_groups]
+        yield from search_radii(*arguments, groups, limit)
+    yield None
+
+
+def _within(request: ScanRequest, distance: Value, radius: float) -> ScanRequest:
+    """Return the request with the condition that geometries are within ``radius``, which evaluates boxes first.
+
+    Greater maximum distances in the filter need no evaluation then.
+    """
+    arguments = distance_arguments(distance)
+    assert arguments is not None
+    others = [] if request.filter is None else [
+        part for part in conjuncts_of(request.filter) if not _is_maximum(part, distance, radius)
+    ]
+    return replace(request, filter=all_of([*others, Spatial(arguments[0], "dwithin", arguments[1], radius)]))
+
+
+def _is_maximum(condition: Expression, distance: Value, radius: float) -> bool:
+    """Return whether a condition is that ``distance`` is less than a number greater than ``radius``."""
+    if not isinstance(condition, Comparison) or condition.operator not in ("<", "<="):
+        return False
+    maximum = condition.value
+    return condition.operand.equals(distance) and isinstance(maximum, int | float | Decimal) and maximum > radius
 
 
 def _check_memory(request: ScanRequest, opened: int, size: int) -> None:
@@ -138,16 +195,17 @@ def _iter_by_bounds(
             _check_type(key, executor.request, file)
             opened += file.source.size
             file.check_rows()
-            admitted: Expression | bool | None = None
+            requests: dict[int, tuple[FileRequest, FilePlanner, Expression | bool]] = {}
             for index in _in_order(key, [(group.index, *_best_bound(key, group)) for group in file.row_groups]):
                 position = row * _FILE + index
-                before, admitted = admitted, top.admits(position)
+                admitted = top.admits(position)
                 if admitted is False:
                     continue
-                if admitted is not before:
+                if id(admitted) not in requests:
                     with located(file), run.planning():
                         file_request = _ask(planner, row, file, admitted)
-                        of_file = planner.of_file(file_request, file)
+                        requests[id(admitted)] = file_request, planner.of_file(file_request, file), admitted
+                file_request, of_file, _ = requests[id(admitted)]
                 if file_request.prune_reason is not None:
                     continue
                 plans = of_file.row_groups(True, False, chosen=[index])
@@ -195,6 +253,10 @@ def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
 
 def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
     """Return the best key value in a row group, None if unknown, and whether the group has nulls."""
+
+    arguments = distance_arguments(key.value)
+    if arguments is not None:
+        return distance_to_group(*arguments, group), False
 
     def bounds_of(base: Base) -> Bounds:
         node = find(group.schema, base) if isinstance(base, Column) else leaf_of(base, group)

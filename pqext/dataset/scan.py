@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from pqext.core.base.text import escape_text, html_details, html_summary, html_t
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.column_names import order_keys, selected, with_computed
 from pqext.dataset.execution.metrics import Metrics
-from pqext.dataset.expressions import all_of
+from pqext.dataset.expressions import Column, all_of, col
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipped, summary
@@ -195,6 +196,61 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         left = None if request.limit is None else max(0, request.limit - offset)
         most = min(item for item in (left, rows) if item is not None) if (left, rows) != (None, None) else None
         return Scan(replace(request, offset=request.offset + offset, limit=most))
+
+    @suggest_arguments
+    def nearest(
+        self, geometry: Any, k: int = 1, *, column: str | None = None, max_distance: float | None = None,
+        distance_column: str = "distance",
+    ) -> Scan:
+        """Return a scan of the ``k`` rows nearest to a geometry, the nearest first, with their distances.
+
+        Row groups and pages are read in the order of their distance, until no other row can be nearer.
+
+        Args:
+            geometry: A shapely geometry, WKB, or for GEOMETRY a box ``(xmin, ymin, xmax, ymax)``, in the CRS of the
+                column.
+            k: Number of rows. Among rows at the same distance the first ones count.
+            column: The geometry column; by default the only one.
+            max_distance: Maximum distance, in units of the coordinates, in metres for GEOGRAPHY.
+            distance_column: Name of the column with the least distance between both geometries.
+
+        Returns:
+            A new scan; this one is unchanged. Rows without a geometry are not returned.
+
+        Raises:
+            ValueError: If ``k`` is below 1, if the column is not stated and not the only one, if the result already has
+                a column named ``distance_column``, or after :meth:`limit`.
+            TypeError: If an argument has the wrong type, or the column contains no geometries.
+
+        Example:
+            >>> import pqext, pyarrow, shapely
+            >>> places = pyarrow.table({"id": [1, 2], "at": pqext.geo.from_points([9.0, 3.0], [0.0, 4.0])})
+            >>> pqext.write_table(places, "places.parquet", geometry={"at": "EPSG:3857"})
+            >>> scan = pqext.scan("places.parquet").nearest(shapely.Point(0, 0))
+            >>> scan.select("id", "distance").to_table().to_pylist()
+            [{'id': 2, 'distance': 5.0}]
+        """
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise ValueError(f"k must be a positive integer, not {k!r}")
+        distance = self._geometry_column(column).st_distance(geometry)
+        near = self.filter(distance <= (sys.float_info.max if max_distance is None else max_distance))
+        result = self.schema.names if self._request.result is None else self._request.result
+        request = replace(near._request, result=parse_columns([*result, distance.alias(distance_column)]))
+        return Scan(request).order_by(distance).limit(k)
+
+    def _geometry_column(self, name: str | None) -> Column:
+        """Return the geometry column of this name, or the only one of the files."""
+        from pqext.geo.frames import geometry_columns
+
+        if name is not None:
+            return col(name)
+        names = [*geometry_columns(Scan(replace(self._request, result=None, order=())).schema)]
+        if len(names) != 1:
+            problem = f"the files have several geometry columns, {join_names(names)}" if names else (
+                "the files have no geometry column"
+            )
+            raise ValueError(f"{problem}: name one with column=")
+        return col([names[0]])
 
     def plan(self, pages: bool = False) -> list[Task]:
         """Plan what to read of each file, from the footers and Bloom filters alone.

@@ -98,6 +98,13 @@ class TopRows:
         ):
             self._select()
 
+    def is_below(self, key: float) -> bool:
+        """Return whether as many rows as are wanted have been added, all with first keys below ``key``."""
+        if self._rows is None or self._count < self._rows:
+            return False
+        self._select()
+        return self._limit is not None and bool(self._limit[0].as_py() < key)
+
     def merge_pending(self) -> None:
         """Merge the buffered rows with those held if worthwhile, so that :meth:`admits` is strict."""
         if self._rows is not None and self._count >= self._rows and self._pending > self._rows // 2:

@@ -164,10 +164,15 @@ def predicate(operation: Operation, geometry: Geometry, distance: float | None) 
 
 def _make_predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
     from pqext.geo.predicates.predicate import SpatialPredicate
+
+    return SpatialPredicate(operation, query_of(geometry), distance)
+
+
+def query_of(geometry: Geometry) -> Any:
+    """Return a canonical geometry as a query: a box or a shapely geometry."""
     from pqext.geo.wkb import to_shapely
 
-    query = to_shapely(pa.array([geometry], pa.binary()))[0] if isinstance(geometry, bytes) else geometry
-    return SpatialPredicate(operation, query, distance)
+    return to_shapely(pa.array([geometry], pa.binary()))[0] if isinstance(geometry, bytes) else geometry
 
 
 _small_predicate = lru_cache(maxsize=256)(_make_predicate)

@@ -49,7 +49,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.literals import ValueType, is_duration, value_type_of_arrow, value_type_of_node
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
-from pqext.dataset.pruning.half_planes import half_plane
+from pqext.dataset.pruning.implied_predicates import implied_predicate
 from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval
 from pqext.dataset.pruning.questions import questions
 from pqext.variant.access.targets import target_type
@@ -183,11 +183,12 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,) if isinstance(leaf, Comparison) else ()
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
                 return Leaf(expression, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
-            implied = half_plane(leaf) if isinstance(leaf, Comparison) and not negated else None
+            implied = implied_predicate(leaf) if isinstance(leaf, Comparison) and not negated else None
             if implied is not None:
                 node = find(schema, implied[0])
-                is_plane = node.logical_name == "GEOMETRY" and not node.max_repetition_level
-                return Leaf(expression, node, (implied[1],) if is_plane else ())
+                is_plane = node.logical_name == "GEOMETRY"
+                prunes = (is_plane or implied[1].operation == "dwithin") and bool(node.logical_name)
+                return Leaf(expression, node, (implied[1],) if prunes and not node.max_repetition_level else ())
             predicates = questions(leaf, kind, negated)
             either = [_bind_predicates(expression, leaf.operand, schema, predicate) for predicate in predicates]
             return either[0] if len(either) == 1 else AnyOf(tuple(either))

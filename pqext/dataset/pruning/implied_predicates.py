@@ -1,0 +1,71 @@
+"""Prune by bounding boxes: comparisons of coordinates and distances imply spatial predicates.
+
+``st_x(geom) >= 5`` is true only of points with X of at least 5, and ``st_xmin(geom) <= 5`` only of geometries with a
+vertex whose X is at most 5: both intersect a half-plane. ``st_distance(geom, p) < 3`` is true only of geometries within
+3 of ``p``. A row group or page whose box is outside cannot match. The converse is not true: other geometries intersect
+the half-plane as well. A point with NaN as X has a Y, although it intersects nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from pqext.dataset.expressions import Column, Comparison, Operand, SpatialValue
+from pqext.dataset.expressions.spatial import query_of
+
+if TYPE_CHECKING:
+    from pqext.dataset.expressions.spatial import Geometry
+    from pqext.geo.predicates.predicate import SpatialPredicate
+
+_ACROSS = frozenset({"st_x", "st_xmin", "st_xmax"})
+_ALONG = frozenset({"st_y", "st_ymin", "st_ymax"})
+_MOST = sys.float_info.max
+
+
+def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] | None:
+    """Return the column and the predicate that a comparison of a coordinate or a distance with a number implies.
+
+    None for other conditions, and for numbers beyond doubles.
+    """
+    operand, value = condition.operand, condition.value
+    if not isinstance(operand, SpatialValue) or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    if not -_MOST < value < _MOST or condition.operator == "!=":
+        return None
+    if operand.function == "st_distance":
+        return _within_distance(operand, float(value)) if condition.operator in ("<", "<=", "==") else None
+    if operand.function not in _ACROSS | _ALONG or not isinstance(operand.arguments[0], Column):
+        return None
+    low = -_MOST if condition.operator in ("<", "<=") else math.nextafter(float(value), -math.inf)
+    high = _MOST if condition.operator in (">", ">=") else math.nextafter(float(value), math.inf)
+    from pqext.geo.predicates.predicate import HalfPlane
+
+    is_across = operand.function in _ACROSS
+    box = (low, -_MOST, high, _MOST) if is_across else (-_MOST, low, _MOST, high)
+    return operand.arguments[0], HalfPlane("intersects", box)
+
+
+def distance_arguments(operand: Operand) -> tuple[Column, Geometry] | None:
+    """Return the column and the constant geometry of ``st_distance``; None for other operands."""
+    if not isinstance(operand, SpatialValue) or operand.function != "st_distance":
+        return None
+    match operand.arguments:
+        case (Column() as column, bytes() | tuple() as geometry) | (bytes() | tuple() as geometry, Column() as column):
+            return column, geometry
+    return None
+
+
+def _within_distance(operand: SpatialValue, distance: float) -> tuple[Column, SpatialPredicate] | None:
+    from pqext.geo.predicates.predicate import MeasuredDistance
+
+    arguments = distance_arguments(operand)
+    if arguments is None or distance < 0:  # no distance is negative, but reading the rows reports their faults
+        return None
+    column, geometry = arguments
+    try:
+        return column, MeasuredDistance("dwithin", query_of(geometry), math.nextafter(distance, math.inf))
+    except ValueError:  # NaN or infinities among the coordinates, from which nothing has a known distance
+        return None
