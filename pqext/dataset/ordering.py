@@ -22,7 +22,6 @@ from pqext.core.format.predicate import Bounds
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import RowGroup
 from pqext.dataset.execution.metrics import Run
-from pqext.dataset.execution.search_radius import distance_to_group, search_radii
 from pqext.dataset.execution.top_rows import OrderKey, TopRows, check_order, key_values
 from pqext.dataset.expressions import (
     Base,
@@ -42,6 +41,7 @@ from pqext.dataset.planning.projection import ComputedColumn, leaf_of
 from pqext.dataset.pruning.binding import bind, find, type_in
 from pqext.dataset.pruning.implied_predicates import distance_arguments
 from pqext.dataset.pruning.intervals import UNKNOWN, interval
+from pqext.dataset.pruning.search_radius import distance_to_group, search_radii
 from pqext.dataset.scan_executor import ScanExecutor
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
