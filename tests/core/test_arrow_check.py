@@ -12,6 +12,7 @@ import pytest
 
 import pqext
 from pqext.core.base.errors import LimitError
+from pqext.core.schema.arrow_check import check_array
 
 LONG = b"abcdefghijklmnopqrstuvwxyz"
 
@@ -148,3 +149,11 @@ def test_fixed_size_lists_too_short_for_their_offset_are_rejected(wrap: Any, tmp
     with pytest.raises(ValueError, match="column 'c' is not a valid Arrow array: 2 lists of 2 elements at offset 1"):
         pqext.write_table(pa.table({"c": wrap(bad)}), tmp_path / "y.parquet")
     assert not (tmp_path / "y.parquet").exists()
+
+
+@pytest.mark.parametrize(("type", "width"), [(pa.string(), "i4"), (pa.large_binary(), "i8")])
+def test_offsets_with_odd_padding_are_accepted(type: pa.DataType, width: str) -> None:
+    offsets = np.array([0, 9, 1, 3], width).tobytes() + b"\0"
+    array = pa.Array.from_buffers(type, 1, [None, pa.py_buffer(offsets), pa.py_buffer(b"abc")], offset=2)
+    array.validate(full=True)
+    assert check_array(array).equals(pa.array(["bc"]).cast(type))

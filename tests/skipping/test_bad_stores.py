@@ -151,6 +151,8 @@ def test_names_and_versions_of_other_types_are_errors(table: Path, tmp_path: Pat
     with pytest.raises(CorruptFileError, match=r"(object names|versions of objects) must be") as raised:
         pqext.scan(table, filter=filter, skipping=tmp_path / "store").to_table()
     assert str(tmp_path / "store") in str(raised.value)
+    with pytest.raises(CorruptFileError, match=r"(object names|versions of objects) must be"):
+        skipping.drop(tmp_path / "store", [MinMax("x")])
 
 
 def test_cells_of_other_types_exclude_nothing(table: Path, tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def _check_binary(array: pa.Array) -> None:
         return
     bare, offsets = _BINARY[array.type.id], array.buffers()[1]
     width = np.int64 if bare == pa.large_binary() else np.int32
-    ends: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    start = array.offset * np.dtype(width).itemsize
+    ends: NDArray[Any] = np.frombuffer(offsets, width, len(array) + 1, start)  # the buffer may end in padding
     for start in range(0, len(array), _BLOCK):
         block = ends[start : start + _BLOCK + 1]
         if np.less(block[1:], block[:-1]).any():

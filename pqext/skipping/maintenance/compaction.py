@@ -25,7 +25,7 @@ from pqext.skipping.format.parts import part_files, read_parts
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.part_layout import write_merged
 from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, parts_of, pending, remove, substitute, within
-from pqext.skipping.store.store import Store
+from pqext.skipping.store.store import Store, versions_of
 from pqext.skipping.store.table import Table
 
 
@@ -171,8 +171,8 @@ def _ambiguous(extra: pa.Table, table: Table | None) -> pa.Array:
     """Return the names of objects with rows for several versions."""
     if VERSION not in extra.column_names:
         return extra.column(OBJECT_NAME).combine_chunks()
-    versions = extra.select([OBJECT_NAME, VERSION]).flatten().combine_chunks()
-    versions = versions.rename_columns(["name", "size", "etag"]).group_by(["name", "size", "etag"]).aggregate([])
+    names, (sizes, etags) = extra.column(OBJECT_NAME).combine_chunks(), versions_of(extra).flatten()
+    versions = pa.table({"name": names, "size": sizes, "etag": etags}).group_by(["name", "size", "etag"]).aggregate([])
     counts = versions.group_by("name").aggregate([([], "count_all")])
     several = counts.filter(pc.greater(counts.column("count_all"), 1)).column("name")
     stale = [] if table is None else extra.column(OBJECT_NAME).filter(pa.array(~table.is_current(extra))).to_pylist()

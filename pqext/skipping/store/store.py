@@ -372,15 +372,20 @@ def same_version(
     """Restrict rows, and the numbers of their objects, to those with the size and etag of the object."""
     if VERSION not in table.column_names:
         return rows[:0], numbers[:0]
-    type = table.schema.field(VERSION).type
-    if type != VERSION_TYPE:
-        raise CorruptFileError(f"versions of objects must be of type {VERSION_TYPE}, not {type}", column=VERSION)
-    versions = table.column(VERSION).combine_chunks().take(pa.array(rows))
+    versions = versions_of(table).take(pa.array(rows))
     sizes = np.asarray(pc.fill_null(pc.struct_field(versions, ["size"]), UNKNOWN))
     etags = pc.equal(pc.struct_field(versions, ["etag"]), objects.etags.take(pa.array(numbers)))
     is_same = (sizes == objects.sizes[numbers]) & (sizes != UNKNOWN)
     is_same &= np.asarray(pc.fill_null(etags, True)).astype(bool)
     return rows[is_same], numbers[is_same]
+
+
+def versions_of(table: pa.Table) -> pa.StructArray:
+    """Return the sizes and etags of the rows of a store. Raises ``CorruptFileError`` if the column has another type."""
+    type = table.schema.field(VERSION).type
+    if type != VERSION_TYPE:
+        raise CorruptFileError(f"versions of objects must be of type {VERSION_TYPE}, not {type}", column=VERSION)
+    return table.column(VERSION).combine_chunks()
 
 
 def _evidence(
