@@ -155,3 +155,10 @@ def test_geography_across_the_antimeridian_is_sorted_at_its_position() -> None:
     found = geo.to_shapely(geo.sort(planar, "g")["g"])
     assert found[place - 1].geom_type == found[place].geom_type == "Point" or place == 0
     assert next(row for row, shape in enumerate(found) if shape.geom_type == "LineString") in range(15, 22)
+
+
+@pytest.mark.parametrize("values", [[b"x"], ["one"], [[1], [2, 3]], [object()]])
+def test_coordinates_that_are_not_numbers_are_rejected(values: list[object]) -> None:
+    for index in (geo.hilbert_index, geo.zorder_index):
+        with pytest.raises(ValueError, match="must be numbers"):
+            index([0] * len(values), values, UNIT)

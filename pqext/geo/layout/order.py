@@ -32,7 +32,8 @@ def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
     """Position of each point on the Hilbert curve of order 32 that fills ``bounds``, from its lower left corner.
 
     ``x`` and ``y`` are sequences of numbers of one length. Points outside count as at the edge, NaN as at
-    the lower end. Raises ValueError when the bounds wrap or are not finite, or the lengths differ.
+    the lower end. Raises ValueError when the bounds wrap or are not finite, values are not numbers, or the lengths
+    differ.
     """
     return _positions(x, y, bounds, "hilbert")
 
@@ -62,7 +63,10 @@ def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.
     for values in (x, y):
         if isinstance(values, pa.Array | pa.ChunkedArray):
             check_array(values)
-    xs, ys = (np.ascontiguousarray(values, dtype=np.float64) for values in (x, y))
+    try:
+        xs, ys = (np.ascontiguousarray(values, dtype=np.float64) for values in (x, y))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"the coordinates of points on a curve must be numbers: {error}") from None
     out = np.empty(len(xs), dtype=np.uint64)
     positions(curve == "zorder", xs, ys, bounds.xmin, bounds.xmax, bounds.ymin, bounds.ymax, out)
     return out
