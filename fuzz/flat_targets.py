@@ -1,4 +1,4 @@
-"""What the fuzzers call of FlatBuffers footers: tables whose checksums are mended, and footers that become tables."""
+"""Fuzz target for FlatBuffers footers: their tables, with valid checksums, and Thrift footers converted to tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LIMITS = Limits(footer_bytes=1 << 20, metadata_elements=100_000, memory_bytes=1 
 
 
 def flat_footer(data: bytes) -> None:
-    """Behind a byte that says which: the tables of a file's only footer, or a serialised Thrift footer."""
+    """Read a selector byte, then the tables of a FlatBuffers footer or a serialised Thrift footer."""
     if not data:
         return
-    how, data = data[0], data[1:]
-    if how & 1:
-        _both_ways(data)
+    selector, data = data[0], data[1:]
+    if selector & 1:
+        _compare_footers(data)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -30,30 +30,30 @@ def flat_footer(data: bytes) -> None:
                 for group in file.row_groups:
                     for chunk in group.chunks():
                         chunk.bounds()
-                _seen(file.footer.complete)
+                _decode_all(file.footer.complete)
         except ParquetError:
             return
 
 
-def _both_ways(data: bytes) -> None:
-    """A footer that is read by its tables says what it says by itself."""
+def _compare_footers(data: bytes) -> None:
+    """Check that a Thrift footer and the tables converted from it contain the same metadata."""
     try:
         expected, _ = decode(FileMetaData, data, limits=LIMITS)
-        _seen(expected)
+        _decode_all(expected)
         tables = tables_of(data)
     except (ParquetError, ValueError):
         return
-    assert _seen(FlatLookup(tables, Limits(), None).complete()) == expected
+    assert _decode_all(FlatLookup(tables, Limits(), None).complete()) == expected
 
 
-def _seen(struct: FileMetaData) -> FileMetaData:
-    """``struct`` with all that is lazy decoded."""
-    waiting: list[Struct] = [struct]
-    while waiting:
-        one = waiting.pop()
-        for field in one.fields:
-            value = getattr(one, field.name)
+def _decode_all(root: FileMetaData) -> FileMetaData:
+    """Decode all lazy lists of a structure and return it."""
+    remaining: list[Struct] = [root]
+    while remaining:
+        struct = remaining.pop()
+        for field in struct.fields:
+            value = getattr(struct, field.name)
             for inner in [value] if isinstance(value, Struct) else value if field.is_list and value else ():
                 if isinstance(inner, Struct):
-                    waiting.append(inner)
-    return struct
+                    remaining.append(inner)
+    return root

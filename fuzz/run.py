@@ -1,7 +1,7 @@
-"""Run one target under atheris: ``python fuzz/run.py TARGET CORPUS [options of libFuzzer]``.
+"""Run one target under atheris: ``python fuzz/run.py TARGET CORPUS [libFuzzer options]``.
 
-Coverage is that of the Python code of ``pqext.core``, ``pqext.variant``, ``pqext.geo`` and ``pqext.skipping.format``,
-and of the kernels where they are built for it (see README.md).
+Coverage of the Python code of ``pqext.core``, ``pqext.variant``, ``pqext.geo`` and ``pqext.skipping.format`` guides the
+fuzzer, and that of the kernels if clang built them with instrumentation (see README.md).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import atheris
 
 with atheris.instrument_imports(include=["pqext.core", "pqext.variant", "pqext.geo", "pqext.skipping.format"]):
     import targets
-    from variant_targets import STACK
+    from variant_targets import RECURSION_LIMIT
 
     import pqext.core
     import pqext.geo
     import pqext.skipping.format
     import pqext.variant
 
-    # Modules that load others when they are needed would load them without instruments.
+    # Lazily imported modules would not be instrumented.
     for package in (pqext.core, pqext.variant, pqext.geo, pqext.skipping.format):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if ".kernels." not in module.name:
@@ -29,9 +29,9 @@ with atheris.instrument_imports(include=["pqext.core", "pqext.variant", "pqext.g
 
 
 def main() -> None:
-    """Hand the target to libFuzzer."""
+    """Run the target under libFuzzer."""
     name = sys.argv.pop(1)
-    sys.setrecursionlimit(STACK)
+    sys.setrecursionlimit(RECURSION_LIMIT)
     atheris.Setup(sys.argv, targets.TARGETS[name])
     atheris.Fuzz()
 

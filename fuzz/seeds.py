@@ -1,6 +1,6 @@
-"""Seeds for the targets: small files of every kind of page, and single pages, footers and indexes out of them.
+"""Seeds for the targets: small files with every encoding and codec, and their pages, footers and indexes.
 
-``python fuzz/seeds.py FOLDER`` writes a folder a target. Checksums are off, so that changed bytes get past them.
+``python fuzz/seeds.py FOLDER`` writes one folder per target. The files have no checksums, so mutated pages are decoded.
 """
 
 from __future__ import annotations
@@ -41,15 +41,21 @@ TABLE = pa.table(
 )
 """Every physical type, nulls and nesting."""
 
-ENCODED = {
-    "b": "rle", "i": "delta_binary_packed", "l": "delta_binary_packed", "f": "byte_stream_split", "d": "alp",
-    "s": "delta_byte_array", "x": "byte_stream_split", "m.key_value.key": "delta_length_byte_array",
+ENCODINGS = {
+    "b": "rle",
+    "i": "delta_binary_packed",
+    "l": "delta_binary_packed",
+    "f": "byte_stream_split",
+    "d": "alp",
+    "s": "delta_byte_array",
+    "x": "byte_stream_split",
+    "m.key_value.key": "delta_length_byte_array",
 }
 FILES: dict[str, dict[str, Any]] = {
     "plain": {"dictionary": False, "compression": "uncompressed", "page_index": False, "statistics": False},
     "dictionary": {"compression": "uncompressed"},
-    "encodings": {"encodings": ENCODED, "compression": "uncompressed", "row_group_rows": 3},
-    "pages of version 2": {"page_version": 2, "page_rows": 2, "encodings": ENCODED, "compression": "uncompressed"},
+    "encodings": {"encodings": ENCODINGS, "compression": "uncompressed", "row_group_rows": 3},
+    "pages of version 2": {"page_version": 2, "page_rows": 2, "encodings": ENCODINGS, "compression": "uncompressed"},
     "snappy": {"compression": "snappy", "page_version": 2},
     "zstd": {"compression": "zstd"},
     "gzip": {"compression": "gzip", "page_rows": 2},
@@ -59,49 +65,53 @@ FILES: dict[str, dict[str, Any]] = {
 }
 
 
-def written(table: pa.Table, **options: Any) -> bytes:
-    """A file without checksums."""
+def write_file(table: pa.Table, **options: Any) -> bytes:
+    """Write a file without checksums."""
     out = io.BytesIO()
     pqext.write_table(table, out, checksums=False, **options)
     return out.getvalue()
 
 
 def readers() -> Iterator[tuple[str, bytes]]:
-    """Whole files; the first byte says how the target reads them."""
+    """Yield complete files, after the byte that selects how the target reads them."""
     for name, options in FILES.items():
-        data = written(TABLE, **options)
-        for how in (0, 1, 2):
-            yield f"{name} {how}", bytes([how]) + data
+        data = write_file(TABLE, **options)
+        for mode in (0, 1, 2):
+            yield f"{name} {mode}", bytes([mode]) + data
     ctr = pqext.encryption.FileEncryption(KEY, algorithm="AES_GCM_CTR_V1", plaintext_footer=True)
-    yield "encrypted", b"\4" + written(TABLE, encryption=pqext.encryption.FileEncryption(KEY))
-    yield "encrypted, signed", b"\4" + written(TABLE, encryption=ctr)
+    yield "encrypted", b"\4" + write_file(TABLE, encryption=pqext.encryption.FileEncryption(KEY))
+    yield "encrypted, signed", b"\4" + write_file(TABLE, encryption=ctr)
 
 
 def footers() -> Iterator[tuple[str, bytes]]:
-    """Serialised footers, without their length and magic."""
+    """Yield serialised footers, without their length and magic."""
     for name, options in FILES.items():
-        data = written(TABLE, **options)
+        data = write_file(TABLE, **options)
         yield name, data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
     wide = pa.table({f"c{at}": pa.array([], pa.int8()) for at in range(40)})
-    data = written(wide)
+    data = write_file(wide)
     yield "wide", data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
 
 
 def flat_footers() -> Iterator[tuple[str, bytes]]:
-    """FlatBuffers footers, and the Thrift footers that they say the same as, each behind the byte that tells which."""
+    """Yield FlatBuffers footers and equal Thrift footers, after the byte that selects the format."""
     for name in TABLE.column_names:
         for rows in (2, 5):
-            plain = written(TABLE.select([name]), row_group_rows=rows, bloom_filters=name == "i", arrow_schema=False)
+            plain = write_file(TABLE.select([name]), row_group_rows=rows, bloom_filters=name == "i", arrow_schema=False)
             serialised = plain[-8 - int.from_bytes(plain[-8:-4], "little") : -8]
             yield f"{name} {rows} Thrift", b"\1" + serialised
             yield f"{name} {rows}", b"\0" + tables_of(serialised)
 
 
 def pages() -> Iterator[tuple[str, bytes]]:
-    """Encoded values behind the four bytes that tell the target what they are."""
+    """Yield encoded values after the four bytes that describe them."""
     columns = {
-        Type.BOOLEAN: TABLE["b"], Type.INT32: TABLE["i"], Type.INT64: TABLE["l"], Type.FLOAT: TABLE["f"],
-        Type.DOUBLE: TABLE["d"], Type.BYTE_ARRAY: TABLE["s"].cast(pa.binary()),
+        Type.BOOLEAN: TABLE["b"],
+        Type.INT32: TABLE["i"],
+        Type.INT64: TABLE["l"],
+        Type.FLOAT: TABLE["f"],
+        Type.DOUBLE: TABLE["d"],
+        Type.BYTE_ARRAY: TABLE["s"].cast(pa.binary()),
         Type.FIXED_LEN_BYTE_ARRAY: TABLE["x"],
     }
     for physical, column in columns.items():
@@ -110,7 +120,7 @@ def pages() -> Iterator[tuple[str, bytes]]:
             try:
                 body = bytes(encoder(Encoding(encoding)).encode(dense))
             except Exception:
-                continue  # not an encoding of that type
+                continue  # the encoding does not apply to the type
             yield f"{physical.name} {Encoding(encoding).name}", bytes([encoding, physical, len(dense), 5]) + body
         indices = dictionary.encode(np.array([0, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0], np.int32), 3)
         yield f"{physical.name} RLE_DICTIONARY", bytes([8, physical, 12, 5]) + indices
@@ -118,30 +128,36 @@ def pages() -> Iterator[tuple[str, bytes]]:
 
 
 def structures() -> Iterator[tuple[str, bytes]]:
-    """Page headers, indexes and Bloom filter headers behind the byte that tells the target which."""
-    data = written(TABLE, page_version=2, page_rows=2, bloom_filters={"i": True})
+    """Yield page headers, indexes and Bloom filter headers, after the byte that selects the structure."""
+    data = write_file(TABLE, page_version=2, page_rows=2, bloom_filters={"i": True})
     with pqext.open(data) as file:
         for chunk in file.row_groups[0].chunks():
             raw = file.row_groups[0].metadata.columns[chunk.node.leaf_start]
             start = chunk.byte_range[0]
-            places = [(0, PageHeader, start), (1, ColumnIndex, raw.column_index_offset)]
-            places.append((2, OffsetIndex, raw.offset_index_offset))
-            places.append((3, BloomFilterHeader, chunk.metadata.bloom_filter_offset))
-            for kind, structure, at in places:
+            offsets = [(0, PageHeader, start), (1, ColumnIndex, raw.column_index_offset)]
+            offsets.append((2, OffsetIndex, raw.offset_index_offset))
+            offsets.append((3, BloomFilterHeader, chunk.metadata.bloom_filter_offset))
+            for selector, structure, at in offsets:
                 if at is not None:
                     _, end = decode(structure, data[at:])
-                    yield f"{chunk.node.dotted} {structure.__name__}", bytes([kind]) + data[at : at + end]
+                    yield f"{chunk.node.dotted} {structure.__name__}", bytes([selector]) + data[at : at + end]
 
 
 TARGETS = {
-    "reader": readers, "footer": footers, "pages": pages, "structures": structures, "variant": variant_seeds.variants,
-    "shredded": variant_seeds.rows, "geometry": geo_seeds.geometries, "skipping": skipping_seeds.stores,
+    "reader": readers,
+    "footer": footers,
+    "pages": pages,
+    "structures": structures,
+    "variant": variant_seeds.variants,
+    "shredded": variant_seeds.rows,
+    "geometry": geo_seeds.geometries,
+    "skipping": skipping_seeds.stores,
     "flat_footer": flat_footers,
 }
 
 
 def main(folder: Path) -> None:
-    """Write the seeds of every target."""
+    """Write the seeds of all targets."""
     for target, seeds in TARGETS.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for name, data in seeds():

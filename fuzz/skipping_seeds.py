@@ -1,4 +1,4 @@
-"""Seeds of the target of the data-skipping store."""
+"""Seeds for the data-skipping target."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pqext.skipping.format.metadata import IndexColumn, StoreEncryption, StoreMe
 
 
 def stores() -> Iterator[tuple[str, bytes]]:
-    """Cells of filters of some sizes, schemas of each version, and names, behind the byte that says which."""
+    """Yield Bloom filters, schemas of each version and object names, after the byte that selects the format."""
     values = pa.array(["a", "b", "é"])
     for count in (3, 100, 2000):
         cell = spark_bloom.build_bloom(values, count, 0.1)
@@ -26,12 +26,12 @@ def stores() -> Iterator[tuple[str, bytes]]:
         IndexColumn("b_bloomfilter_1", "bloomfilter", ("b",), {"io.xskipper.index.bloom.fpp": "0.01"}, "k2"),
         IndexColumn("c_valuelist_1", "valuelist", ("c", "d")),
     )
-    schema = pa.schema({name: pa.binary() for name in (*(one.name for one in indexes), "virtual_p")})
+    schema = pa.schema({name: pa.binary() for name in (*(index.name for index in indexes), "virtual_p")})
     for version in (1, 2, 3, 4):
         for keys in (None, StoreEncryption("k1:a_minmax_1,obj_name;k2:b_bloomfilter_1", "k1", version == 3)):
-            kept = tuple(indexes if keys else (indexes[2],))
-            about = StoreMetadata(version, "/data/t", keys, ("p",) if version == 4 else (), kept)
-            text = spark_schema.write(metadata.to_spark(about, schema))
+            columns = tuple(indexes if keys else (indexes[2],))
+            store_metadata = StoreMetadata(version, "/data/t", keys, ("p",) if version == 4 else (), columns)
+            text = spark_schema.write(metadata.to_spark(store_metadata, schema))
             yield f"schema of version {version} {'with keys' if keys else 'without'}", b"\1" + text.encode()
     yield "names", b"\2/data/a#b.parquet#1700000000000\n/c#-5\n#0"
     yield "wrong names", b"\2/data/a\n#1"

@@ -1,7 +1,7 @@
-"""What the fuzzers call: one function a target, which takes bytes and lets only unexpected errors out.
+"""Fuzz targets: functions of bytes that raise unexpected errors only.
 
-A ``ParquetError`` is the right answer to bytes that are no Parquet; whatever else is raised is a finding, and so is a
-report of the sanitizers, more memory than the runner allows, or a call that takes longer than its time.
+A ``ParquetError`` is the expected result for invalid bytes. Any other exception is a finding, as are sanitizer reports,
+excessive memory and timeouts.
 """
 
 from __future__ import annotations
@@ -31,30 +31,37 @@ from pqext.core.schema.nodes import SchemaNode
 
 KEY = b"0123456789012345"
 LIMITS = Limits(
-    footer_bytes=1 << 20, metadata_elements=100_000, page_bytes=1 << 22,
-    memory_bytes=1 << 24, memory_expansion=0, bloom_filter_bytes=1 << 20, page_index_bytes=1 << 20,
+    footer_bytes=1 << 20,
+    metadata_elements=100_000,
+    page_bytes=1 << 22,
+    memory_bytes=1 << 24,
+    memory_expansion=0,
+    bloom_filter_bytes=1 << 20,
+    page_index_bytes=1 << 20,
 )
-"""Small enough that a file of some kilobytes which reaches them does so in a moment."""
+"""Limits that a file of some kilobytes can reach within milliseconds."""
 
 DECRYPTION = pqext.encryption.FileDecryption(KEY, plaintext_files_allowed=True)
 
 
 def reader(data: bytes) -> None:
-    """A whole file: metadata, all values, indexes and filters. The first byte says how it is read."""
+    """Read a byte of flags that select how to read, then a file: its metadata, values, indexes and filters."""
     if not data:
         return
-    how, data = data[0], data[1:]
+    flags, data = data[0], data[1:]
     options = pqext.ReadOptions(
-        on_corrupt="skip" if how & 1 else "raise", checksums=not how & 8, threads=1,
-        decryption=DECRYPTION if how & 4 else None,
+        on_corrupt="skip" if flags & 1 else "raise",
+        checksums=not flags & 8,
+        threads=1,
+        decryption=DECRYPTION if flags & 4 else None,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             with pqext.open(data, options, limits=LIMITS) as file:
-                if how & 16:
-                    ask(data, file.schema.root.children[:3], options)
-                elif how & 2:
+                if flags & 16:
+                    scan_columns(data, file.schema.root.children[:3], options)
+                elif flags & 2:
                     for batch in file.iter_batches(3):
                         batch.validate(full=True)
                 else:
@@ -69,25 +76,25 @@ def reader(data: bytes) -> None:
             return
 
 
-def ask(data: bytes, columns: Sequence[SchemaNode], options: pqext.ReadOptions) -> None:
-    """Scan a file by each of its first columns, so that of the others only some rows are wanted."""
+def scan_columns(data: bytes, columns: Sequence[SchemaNode], options: pqext.ReadOptions) -> None:
+    """Filter a file by each of its first columns, so that only some rows of the other columns are read."""
     for column in columns:
-        for question in (pqext.col(column.name).is_null(), pqext.col(column.name).is_not_null()):
+        for condition in (pqext.col(column.name).is_null(), pqext.col(column.name).is_not_null()):
             try:
-                pqext.scan(data, filter=question, options=options, limits=LIMITS).to_table().validate(full=True)
+                pqext.scan(data, filter=condition, options=options, limits=LIMITS).to_table().validate(full=True)
             except pa.ArrowException:
                 raise
-            except (ValueError, TypeError):  # questions about hostile names may be wrong ones
+            except (ValueError, TypeError):  # hostile names may not be valid in filters
                 continue
 
 
 def footer(data: bytes) -> None:
-    """A serialised footer: the metadata, its schema and what bounds it gives."""
-    whole = b"PAR1" + data + len(data).to_bytes(4, "little") + b"PAR1"
+    """Read a serialised footer: its metadata, schema and bounds."""
+    file_bytes = b"PAR1" + data + len(data).to_bytes(4, "little") + b"PAR1"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with pqext.open(whole, limits=LIMITS) as file:
+            with pqext.open(file_bytes, limits=LIMITS) as file:
                 encode(file.metadata)
                 _ = file.extensions
                 _ = file.arrow_schema
@@ -105,10 +112,10 @@ _DICTIONARIES = {
 
 
 def pages(data: bytes) -> None:
-    """Encoded values or levels behind four bytes: encoding, physical type, number of values, width."""
+    """Decode values or levels after four bytes: encoding, physical type, number of values and width."""
     if len(data) < 4:
         return
-    encoding, kind, count, width = data[:4]
+    encoding, type, count, width = data[:4]
     count = count * 300 if width & 0x80 else count
     width &= 0x7F
     body = view(data[4:])
@@ -121,22 +128,22 @@ def pages(data: bytes) -> None:
             rle.decode_levels(PageRun([body], [count]), width % 5 + 1, out)
             rle.decode_flags(PageRun([body], [count]))
         elif encoding == 12:
-            physical = Type(kind % 8)
+            physical = Type(type % 8)
             plain.read_dictionary(body, count, physical, _size(physical, width))
         else:
-            _values(encoding, Type(kind % 8), count, width, body)
+            _values(encoding, Type(type % 8), count, width, body)
     except ParquetError:
         return
 
 
 def _size(physical: Type, width: int) -> int | None:
-    """Bytes of a value, as the reader has them of the schema; ``None`` for byte arrays."""
+    """Return the bytes of a value as the schema defines them; None for byte arrays."""
     return {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: None}.get(int(physical), width % 16 + 1)
 
 
 def _values(encoding: int, physical: Type, count: int, width: int, body: Bytes) -> None:
-    found = decoder(encoding)
-    if found is None:
+    selected = decoder(encoding)
+    if selected is None:
         return
     if physical == Type.BYTE_ARRAY:
         builder = ByteArrayBuilder(limit=1 << 22)
@@ -144,33 +151,39 @@ def _values(encoding: int, physical: Type, count: int, width: int, body: Bytes) 
         present = np.ones(slots, np.uint8)
         present[: slots - count] = 0
         flags = present if slots > count else EMPTY
-        found.byte_arrays(PageRun([body], [count]), builder, flags, np.array([slots]), _DICTIONARIES["bytes"])
+        selected.byte_arrays(PageRun([body], [count]), builder, flags, np.array([slots]), _DICTIONARIES["bytes"])
         builder.finish()
         return
     size = _size(physical, width)
     assert size is not None
     run = PageRun([body], [count])
-    found.fixed(run, physical, size, _DICTIONARIES["fixed"], np.empty(count * size, np.uint8))
+    selected.fixed(run, physical, size, _DICTIONARIES["fixed"], np.empty(count * size, np.uint8))
 
 
 _STRUCTURES = (PageHeader, ColumnIndex, OffsetIndex, BloomFilterHeader)
 
 
 def structures(data: bytes) -> None:
-    """One of the structures that lie outside the footer, behind the byte that says which; read, written, read."""
+    """Read a byte that selects a structure outside the footer, then the structure; write it and read it again."""
     if not data:
         return
     structure = _STRUCTURES[data[0] % len(_STRUCTURES)]
     try:
-        found, _ = decode(structure, data[1:], limits=LIMITS)
+        struct, _ = decode(structure, data[1:], limits=LIMITS)
     except ParquetError:
         return
-    again = encode(found)
-    assert encode(decode(structure, again, limits=LIMITS)[0]) == again
+    encoded = encode(struct)
+    assert encode(decode(structure, encoded, limits=LIMITS)[0]) == encoded
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "reader": reader, "footer": footer, "pages": pages, "structures": structures, "variant": variant_targets.variant,
-    "shredded": variant_targets.shredded, "geometry": geo_targets.geometry, "skipping": skipping_targets.skipping,
+    "reader": reader,
+    "footer": footer,
+    "pages": pages,
+    "structures": structures,
+    "variant": variant_targets.variant,
+    "shredded": variant_targets.shredded,
+    "geometry": geo_targets.geometry,
+    "skipping": skipping_targets.skipping,
     "flat_footer": flat_targets.flat_footer,
 }

@@ -1,4 +1,4 @@
-"""Seeds of the variant targets: values of every type and layout, and rows of shredded columns."""
+"""Seeds for the variant targets: values of every type and layout, and rows of shredded columns."""
 
 from __future__ import annotations
 
@@ -34,23 +34,26 @@ LAYOUTS = {
 
 
 def variants() -> Iterator[tuple[str, bytes]]:
-    """Every value in every layout, each for another schema."""
+    """Yield every value in every layout, with the schemas in rotation."""
     number = 0
     for name, value in VALUES.items():
-        for layout, how in LAYOUTS.items():
-            metadata, encoded = reference.encode(value, how)
+        for name_of_layout, layout in LAYOUTS.items():
+            metadata, encoded = reference.encode(value, layout)
             head = bytes([number % len(SCHEMAS)]) + len(metadata).to_bytes(2, "little")
-            yield f"{name} {layout}", head + metadata + encoded
+            yield f"{name} {name_of_layout}", head + metadata + encoded
             number += 1
 
 
 def rows() -> Iterator[tuple[str, bytes]]:
-    """Rows with nothing, with residuals, with typed values and with both, for each schema."""
+    """Yield rows without values, with residuals, with typed values and with both, for each schema."""
     names = reference.encode_metadata(["", "a", "b", "c"], True)
     inner = bytes([len(names)]) + names
     for schema in range(len(SCHEMAS)):
         for name, columns in {
-            "missing": b"\0", "residual": b"\5\0", "typed": b"\2" + b"\2\1\2\1" * 12, "both": b"\7\0" + b"\3\0\1" * 9,
+            "missing": b"\0",
+            "residual": b"\5\0",
+            "typed": b"\2" + b"\2\1\2\1" * 12,
+            "both": b"\7\0" + b"\3\0\1" * 9,
             "object": bytes([0x2B]) + b"\2\1\1\0\2\5b\x0c\1\0" + b"\2\1" * 8,
         }.items():
             yield f"{schema} {name}", bytes([schema]) + (inner + columns) * 2

@@ -1,7 +1,7 @@
-"""Targets of the variant code: encoded values, and rows of shredded columns.
+"""Fuzz targets for the variant code: encoded values, and rows of shredded columns.
 
-Beside what every target holds, the entries agree with each other: what full validation passes is read, shredded,
-reconstructed and shown, and equal afterwards; what it refuses the reference implementation refuses, too.
+In addition to raising no unexpected errors, the functions must agree: a valid value can be read, shredded and
+reconstructed unchanged, and validation rejects the same values as the reference implementation.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from pqext.variant.shredding.schema import (
 )
 from reference import variant_value as reference
 
-STACK = 50_000
-"""What Python's recursion limit must be for the reference implementation."""
+RECURSION_LIMIT = 50_000
+"""Python's recursion limit as the reference implementation requires it."""
 
 SCHEMAS = [
     shredding_schema(ddl)
@@ -52,7 +52,7 @@ TYPES = (pa.int32(), pa.string(), pa.decimal128(9, 2), pa.timestamp("us", "UTC")
 
 
 def variant(data: bytes) -> None:
-    """A value: a byte that chooses a schema, two for the length of the metadata, metadata and value."""
+    """Read a byte that selects a schema, the length of the metadata in two bytes, then metadata and value."""
     if len(data) < 3:
         return
     length = int.from_bytes(data[1:3], "little")
@@ -64,16 +64,16 @@ def variant(data: bytes) -> None:
     if fault is None or fault.message != "the value is nested too deeply":
         try:
             reference.decode(metadata, value)
-            broken = False
+            is_broken = False
         except reference.Broken:
-            broken = True
-        assert broken == (fault is not None), fault
+            is_broken = True
+        assert is_broken == (fault is not None), fault
     schema = SCHEMAS[data[0] % len(SCHEMAS)]
     _read(array)
     for coerce in COERCE:
         try:
             shredded = v.shred(array, schema, coerce=coerce)
-            back = v.unshred(shredded)
+            restored = v.unshred(shredded)
         except ParquetError:
             assert fault is not None
             continue
@@ -81,18 +81,19 @@ def variant(data: bytes) -> None:
         if fault is None:
             assert v.validate(shredded) is None
             if coerce != "json":
-                assert _one(v.unshred(shredded, strict=True)) == _one(back) == _one(array)
+                strict = v.unshred(shredded, strict=True)
+                assert _first_value(strict) == _first_value(restored) == _first_value(array)
     if fault is None:
         assert isinstance(v.to_json(array)[0].as_py(), str)
 
 
-def _one(array: pa.Array) -> v.Variant:
+def _first_value(array: pa.Array) -> v.Variant:
     row = array[0].as_py()
     return v.Variant(row["value"], row["metadata"])
 
 
 def _read(array: pa.Array) -> None:
-    """Everything that reads an array; only errors of the format may come out."""
+    """Call every function that reads an array; only errors of the format are allowed."""
     for path in PATHS:
         for type in TYPES:
             with suppress(ParquetError):
@@ -102,39 +103,39 @@ def _read(array: pa.Array) -> None:
     if v.is_variant_type(array.type):
         for read in (v.Variant.to_python, v.Variant.to_json, hash, repr, lambda x: x.get("$.a.b[0]"), lambda x: x["a"]):
             with suppress(ParquetError, LookupError, TypeError, OverflowError):
-                read(_one(array))
+                read(_first_value(array))
 
 
-class _Bytes:
-    """Bytes given out one after another; zeros behind the end."""
+class _ByteReader:
+    """Sequential reader of bytes that returns zeros after the end."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        taken = self.data[self.at : self.at + count]
+        data = self.data[self.at : self.at + count]
         self.at += count
-        return taken + b"\0" * (count - len(taken))
+        return data + b"\0" * (count - len(data))
 
-    def number(self) -> int:
+    def take_byte(self) -> int:
         return self.take(1)[0]
 
     @property
-    def left(self) -> bool:
+    def has_more(self) -> bool:
         return self.at < len(self.data)
 
 
 def shredded(data: bytes) -> None:
-    """Rows of shredded columns: a byte for the schema, then metadata and columns as ``_columns`` reads them."""
+    """Read a byte that selects a schema, then rows of shredded columns in the format of ``_columns``."""
     if not data:
         return
-    given = _Bytes(data[1:])
+    reader = _ByteReader(data[1:])
     schema = SCHEMAS[data[0] % len(SCHEMAS)]
     rows: list[Any] = []
-    while given.left and len(rows) < 4:
-        metadata = given.take(given.number())
-        rows.append({"metadata": metadata, **_columns(given, schema)})
+    while reader.has_more and len(rows) < 4:
+        metadata = reader.take(reader.take_byte())
+        rows.append({"metadata": metadata, **_columns(reader, schema)})
     array = pa.array(rows, storage_struct(schema))
     v.validate(array, "fast")
     fault = v.validate(array)
@@ -142,45 +143,45 @@ def shredded(data: bytes) -> None:
     assert (table.num_rows == 0) == (fault is None)
     for strict in (False, True):
         try:
-            whole = v.unshred(array, strict=strict)
+            restored = v.unshred(array, strict=strict)
         except ParquetError:
-            assert fault is not None, "reconstruction refuses what validation passes"
+            assert fault is not None, "reconstruction rejects a valid value"
             continue
         if fault is None:
-            assert v.validate(whole) is None
+            assert v.validate(restored) is None
     _read(array)
 
 
-def _columns(given: _Bytes, schema: ShreddingSchema) -> dict[str, Any]:
-    """``value`` and ``typed_value``: a byte says which are there and, of a value, how long it is."""
-    how = given.number()
-    columns: dict[str, Any] = {"value": given.take(how >> 2) if how & 1 else None}
+def _columns(reader: _ByteReader, schema: ShreddingSchema) -> dict[str, Any]:
+    """Read ``value`` and ``typed_value`` after a byte with their presence and the length of ``value``."""
+    flags = reader.take_byte()
+    columns: dict[str, Any] = {"value": reader.take(flags >> 2) if flags & 1 else None}
     if isinstance(schema, Untyped):
         return columns
-    columns["typed_value"] = _typed(given, schema) if how & 2 else None
+    columns["typed_value"] = _typed(reader, schema) if flags & 2 else None
     return columns
 
 
-def _typed(given: _Bytes, schema: ShreddingSchema) -> Any:
+def _typed(reader: _ByteReader, schema: ShreddingSchema) -> Any:
     if isinstance(schema, Object):
-        return {name: _columns(given, child) for name, child in schema.fields}
+        return {name: _columns(reader, child) for name, child in schema.fields}
     if isinstance(schema, Array):
-        return [_columns(given, schema.element) for _ in range(given.number() % 4)]
+        return [_columns(reader, schema.element) for _ in range(reader.take_byte() % 4)]
     assert isinstance(schema, Primitive)
-    kind, raw = schema.type, given.take(4)
+    type, raw = schema.type, reader.take(4)
     number = int.from_bytes(raw, "little", signed=True)
-    if pa.types.is_decimal(kind):
-        return Decimal((0, tuple(map(int, str(number % 10**kind.precision))), -kind.scale))
-    if pa.types.is_string(kind):
+    if pa.types.is_decimal(type):
+        return Decimal((0, tuple(map(int, str(number % 10**type.precision))), -type.scale))
+    if pa.types.is_string(type):
         return raw.decode("latin-1")
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(type):
         return raw
-    if pa.types.is_fixed_size_binary(kind):
+    if pa.types.is_fixed_size_binary(type):
         return raw * 4
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(type):
         return bool(number & 1)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(type):
         return number / 7
-    if pa.types.is_time(kind):
+    if pa.types.is_time(type):
         return datetime.time(number % 24)
     return number
