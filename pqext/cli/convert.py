@@ -25,7 +25,7 @@ from pqext.cli.csv_input import CsvOptions, TypeTooNarrowError, read_csv, widene
 from pqext.cli.derived_columns import add_derived, parse_derived, suggest_geometry
 from pqext.cli.errors import usage_errors
 from pqext.cli.input_format import FORMATS, format_of, format_of_name
-from pqext.cli.inputs import MAX_MESSAGES, Losses, Source, Stream, geojson, json_documents, parquet
+from pqext.cli.inputs import MAX_MESSAGES, Losses, Source, Stream, geojson, json_documents, parquet, vector
 from pqext.cli.locations import (
     STREAM,
     Place,
@@ -78,6 +78,10 @@ _VARIANT = "value"
 @option(
     "--properties", metavar="NAME", panel=_INPUT,
     help="GeoJSON: name of a single VARIANT column for all properties, for features with sparse properties.",
+)
+@option(
+    "--layer", metavar="NAME", panel=_INPUT, show_default="the first",
+    help="GeoPackage and other formats of GDAL: name of the layer.",
 )
 @option(
     "--shredding", metavar="[COLUMN=]infer|none|DDL", multiple=True, panel=_COLUMNS, show_default="infer",
@@ -155,15 +159,16 @@ _VARIANT = "value"
 @storage_options
 def convert(
     inputs: tuple[str, ...], dest: str, input_format: str | None, variant: str | None, on_error: Any, numbers: str,
-    duplicate_keys: str, json_layout: str, csv: dict[str, Any], properties: str | None, shredding: tuple[str, ...],
-    geometry: tuple[str, ...], wkt: tuple[str, ...], geojson: tuple[str, ...], json_columns: tuple[str, ...],
-    crs: str | None, edges: str | None, check_range: str, order: str | None, geoparquet: str | None,
-    compression: str | None, compression_level: int | None, encodings: tuple[str, ...], row_group_rows: int,
-    sorting: tuple[str, ...], bloom_filters: tuple[str, ...], profile: str | None, footer: str,
+    duplicate_keys: str, json_layout: str, csv: dict[str, Any], properties: str | None, layer: str | None,
+    shredding: tuple[str, ...], geometry: tuple[str, ...], wkt: tuple[str, ...], geojson: tuple[str, ...],
+    json_columns: tuple[str, ...], crs: str | None, edges: str | None, check_range: str, order: str | None,
+    geoparquet: str | None, compression: str | None, compression_level: int | None, encodings: tuple[str, ...],
+    row_group_rows: int, sorting: tuple[str, ...], bloom_filters: tuple[str, ...], profile: str | None, footer: str,
     checkpoint: str | None, durable: bool, append: bool, force: bool, ignore_table_format: bool, reading: Reading,
     storage: Storage,
 ) -> None:
-    """Convert JSON, CSV, GeoJSON or Parquet to one Parquet file with VARIANT and geometry columns.
+    """Convert JSON, CSV, GeoJSON, GeoPackage, FlatGeobuf, shapefiles or Parquet to one Parquet file with VARIANT and
+    geometry columns.
 
     Each JSON document becomes a row of a VARIANT column, shredded by an inferred schema or your own. Rows are streamed
     in bounded memory, except GeoJSON. OUT appears once it is complete; existing files are replaced only with --force.
@@ -206,10 +211,12 @@ def convert(
             if format != "geojson":
                 raise ValueError("--properties applies to GeoJSON only")
             derived.append(ColumnRecipe("json", None, (properties,)))
+        if layer is not None and format != "vector":
+            raise ValueError("--layer applies to GeoPackage and other formats of GDAL only")
         csv_parsing = parse_csv_options(format == "csv", {} if existing is None else existing.types, csv)
         if existing is not None and document_column is not None:
             schema = existing.shredding_of(document_column, schema)
-        request = _Input(format, sources, document_column, schema, parsing, properties, reading)
+        request = _Input(format, sources, document_column, schema, parsing, properties, layer, reading)
         derived_type = crs_and_edges(crs, edges, existing)
         geometry_options = _geometry_options(crs, edges, check_range, order)
         options = {
@@ -309,7 +316,9 @@ def _destination(dest: Place, force: bool) -> Any:
                 raise ValueError(f"{dest} is not a Parquet file and is not overwritten; name another file as OUT")
     format = format_of_name(str(dest))
     if format not in (None, "parquet"):
-        raise ValueError(f"{named(dest)!r} has the extension of a {format} file, but OUT is Parquet; use .parquet")
+        hint = "; pqext.geo.write_file writes other formats in Python" if format in ("vector", "geojson") else ""
+        message = f"{named(dest)!r} has the extension of a {format} file, but OUT is Parquet; use .parquet"
+        raise ValueError(message + hint)
     check_new(dest, force)
     return dest
 
@@ -326,6 +335,7 @@ class _Input:
     """Shredding of that column."""
     parsing: dict[str, Any]
     properties: str | None
+    layer: str | None
     reading: Reading
 
     def open(self, csv_options: CsvOptions, on_error: Any, losses: Losses) -> Stream:
@@ -340,6 +350,8 @@ class _Input:
             return read_csv(self.sources, csv_options, on_error, losses)
         if self.format == "geojson":
             return geojson(self.sources, self.properties)
+        if self.format == "vector":
+            return vector(self.sources, self.layer)
         return parquet(self.sources, self.reading)
 
 

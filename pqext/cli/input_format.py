@@ -14,13 +14,11 @@ _SUFFIXES = {
     ".parquet": "parquet", ".parq": "parquet", ".csv": "csv", ".tsv": "csv", ".tab": "csv",
     ".json": "json", ".jsonl": "json", ".ndjson": "json", ".geojson": "geojson", ".geojsonl": "geojson",
     ".geojsons": "geojson", ".geojsonseq": "geojson",
+    ".gpkg": "vector", ".fgb": "vector", ".shp": "vector", ".shz": "vector", ".kml": "vector", ".kmz": "vector",
+    ".gml": "vector", ".gpx": "vector", ".dxf": "vector",
 }
-_MAPS = (
-    "convert it to GeoJSON with ogr2ogr -t_srs OGC:CRS84 out.geojson IN, or use "
-    "pqext.geo.write_geopandas(geopandas.read_file(path), dest) in Python"
-)
 _ADVICE = {
-    "GeoPackage": _MAPS, "FlatGeobuf": _MAPS, "shapefile": _MAPS, "KML": _MAPS, "GML": _MAPS,
+    "shapefile": "name its .shp file",
     "Arrow": "use pqext.write_table(pyarrow.feather.read_table(path), dest) in Python",
     "ORC": "use pqext.write_table(pyarrow.orc.read_table(path), dest) in Python",
     "Avro": "use pqext.write_table(polars.read_avro(path).to_arrow(), dest) in Python",
@@ -29,19 +27,18 @@ _ADVICE = {
 }
 """Unsupported formats, with advice."""
 _OTHER_SUFFIXES = {
-    ".gpkg": "GeoPackage", ".fgb": "FlatGeobuf", ".shp": "shapefile", ".dbf": "shapefile", ".shx": "shapefile",
-    ".kml": "KML", ".kmz": "KML", ".gml": "GML", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".orc": "ORC",
+    ".dbf": "shapefile", ".shx": "shapefile", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".orc": "ORC",
     ".avro": "Avro", ".xlsx": "Excel", ".xls": "Excel", ".zip": "ZIP",
 }
+_VECTOR_MARKS = (b"SQLite format 3\0", b"fgb\x03", b"\0\0\x27\x0a")
 _OTHER_MARKS = (
-    (b"SQLite format 3\0", "GeoPackage"), (b"fgb\x03", "FlatGeobuf"), (b"\0\0\x27\x0a", "shapefile"),
     (b"ARROW1", "Arrow"), (b"ORC", "ORC"), (b"Obj\x01", "Avro"), (b"PK\x03\x04", "ZIP"),
 )
 _HEAD_BYTES = 1 << 16
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],]')
 
 
-FORMATS = ("json", "csv", "geojson", "parquet")
+FORMATS = ("json", "csv", "geojson", "vector", "parquet")
 
 
 def format_of(sources: Sequence[Source]) -> str:
@@ -78,10 +75,12 @@ def suffix_of(path: str) -> str:
 
 
 def _format_of_content(source: Source) -> str | None:
-    """Detect Parquet and GeoJSON; raise ``UnsupportedError`` for unsupported formats."""
+    """Detect Parquet, GeoJSON and formats of GDAL; raise ``UnsupportedError`` for unsupported formats."""
     head = _head(source)
     if head[:4] in (b"PAR1", b"PARE"):
         return "parquet"
+    if head.startswith(_VECTOR_MARKS):
+        return "vector"
     for mark, name in _OTHER_MARKS:
         if head.startswith(mark):
             raise _unsupported(name, source)

@@ -1,9 +1,10 @@
-"""Inputs of ``pqext convert`` as streams of record batches: JSON, GeoJSON and Parquet."""
+"""Inputs of ``pqext convert`` as streams of record batches: JSON, GeoJSON, formats of GDAL, and Parquet."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
@@ -94,6 +95,30 @@ def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
     name = next(name for name in ("geometry", "geom", "geom_") if name not in table.column_names)
     table = table.rename_columns([name, *table.column_names[1:]])
     return Stream(table.schema, iter(table.to_batches()))
+
+
+def vector(sources: Sequence[Source], layer: str | None) -> Stream:
+    """Read a layer of each of several files of GDAL's formats, with equal columns."""
+    from pqext.geo.vector_files import open_file
+
+    paths = [source for source in sources if isinstance(source, str) and "://" not in source]
+    if len(paths) < len(sources):
+        other = next(source for source in sources if source not in paths)
+        raise ValueError(f"{name_of(other)}: GDAL reads local files only; copy it to a local path")
+
+    def batches(stack: ExitStack, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        with stack:
+            yield from reader
+        for path in paths[1:]:
+            with open_file(path, layer=layer) as other:
+                if not other.schema.equals(reader.schema, check_metadata=True):
+                    reason = f"the columns or the CRS differ from those of {paths[0]}"
+                    raise CorruptFileError(reason, path=path)
+                yield from other
+
+    stack = ExitStack()
+    first = stack.enter_context(open_file(paths[0], layer=layer))
+    return Stream(first.schema, batches(stack, first))
 
 
 def parquet(sources: Sequence[Source], reading: Reading) -> Stream:

@@ -17,6 +17,7 @@ _ABOVE = {  # built on scans
     "join": "pqext.dataset.spatial_joins",
     "nearest": "pqext.dataset.spatial_joins",
     "read_geopandas": "pqext.dataset.reading",
+    "write_file": "pqext.dataset.vector_files",
 }
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__, _OF_OTHERS, _ABOVE)

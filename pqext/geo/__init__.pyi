@@ -1,6 +1,7 @@
 # isort: skip_file
 
 import collections.abc
+import os
 import typing
 
 import geopandas
@@ -56,6 +57,7 @@ from .layout.order import (
     zorder_index as zorder_index,
 )
 from .layout.explain import Layout as Layout, explain_layout as explain_layout
+from .linearization import linearize as linearize
 from .predicates.densification import densify as densify
 from .predicates.predicate import (
     SpatialPredicate as SpatialPredicate,
@@ -82,6 +84,7 @@ from .text.wkt import to_wkt as to_wkt
 from .transformation import transform as transform
 from .types import GeospatialType as GeospatialType, as_extension as as_extension, geometry_field as geometry_field
 from .validation import GeometryFault as GeometryFault, find_faults as find_faults, validate as validate
+from .vector_files import open_file as open_file, read_file as read_file
 from .wkb import (
     to_iso_wkb as to_iso_wkb,
     to_shapely as to_shapely,
@@ -118,3 +121,13 @@ def read_geopandas(
     geometry: str | None = None,
     **keywords: typing.Unpack[pqext.core.options.keywords.ScanKeywords],
 ) -> geopandas.GeoDataFrame: ...
+def write_file(
+    rows: typing.Any,
+    path: str | os.PathLike[str],
+    *,
+    layer: str | None = None,
+    driver: str | None = None,
+    geometry: str | None = None,
+    append: bool = False,
+    **options: typing.Any,
+) -> None: ...

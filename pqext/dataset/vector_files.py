@@ -1,0 +1,203 @@
+"""Write files of other geospatial formats through GDAL: GeoPackage, FlatGeobuf, shapefiles, PMTiles and more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import GeometryError, ParquetError
+from pqext.core.base.suggestions import did_you_mean, join_names
+from pqext.core.write.table_inputs import as_table
+from pqext.dataset.reading import scan
+from pqext.geo import crs as crs_
+from pqext.geo.frames import from_geopandas, geometry_columns
+from pqext.geo.summary import statistics
+from pqext.geo.types import GeospatialType, unmark
+from pqext.geo.vector_files import BATCH_ROWS, gdal_faults, require_pyogrio
+from pqext.geo.wkb import binary_chunks, to_iso_wkb
+from pqext.variant.json.text import to_json
+from pqext.variant.types import is_variant_type
+
+FORMATS = {
+    ".gpkg": "GPKG", ".fgb": "FlatGeobuf", ".shp": "ESRI Shapefile", ".shz": "ESRI Shapefile", ".kml": "KML",
+    ".gml": "GML", ".geojsonl": "GeoJSONSeq", ".geojsons": "GeoJSONSeq", ".geojson": "GeoJSON", ".gpx": "GPX",
+    ".dxf": "DXF", ".gdb": "OpenFileGDB", ".pmtiles": "PMTiles", ".mvt": "MVT",
+}  # fmt: skip
+"""Drivers of GDAL by extension."""
+
+
+def write_file(
+    rows: Any,
+    path: str | os.PathLike[str],
+    *,
+    layer: str | None = None,
+    driver: str | None = None,
+    geometry: str | None = None,
+    append: bool = False,
+    **options: Any,
+) -> None:
+    """Write rows to a GeoPackage, FlatGeobuf file, shapefile, KML, PMTiles or another format of GDAL, in batches.
+
+    Args:
+        rows: A table, a :class:`pqext.Scan`, a path to scan, a GeoDataFrame, or anything with an Arrow C stream.
+        path: The file to write. An existing file is replaced, or extended with ``append``.
+        layer: Name of the layer; by default the name of the file.
+        driver: Name of GDAL's driver; by default chosen by the extension.
+        geometry: The geometry column; by default the only one. VARIANT columns become JSON text.
+        append: Add the rows to the layer instead, if the format allows it.
+        options: Creation options of GDAL's driver, such as ``SPATIAL_INDEX="NO"``.
+
+    Raises:
+        ImportError: If pyogrio is not installed.
+        ValueError: If the extension or driver is unknown, or the rows have no geometry column or several.
+        UnsupportedError: If the format cannot store a column or geometry.
+        GeometryError: With the row, if WKB is invalid.
+
+    Edges of GEOGRAPHY become straight lines, since the formats have no others.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from pqext import geo
+        >>> towns = pa.table({"name": ["Suva"], "geometry": geo.from_points([178.4], [-18.1])})
+        >>> geo.write_file(towns, "towns.gpkg", layer="towns")
+    """
+    pyogrio = require_pyogrio()
+    target = os.fspath(path)
+    driver = driver or _driver(target)
+    if driver not in pyogrio.list_drivers(write=True):
+        raise ValueError(f"GDAL has no driver {driver!r}{did_you_mean(driver, pyogrio.list_drivers(write=True))}")
+    if isinstance(rows, str | os.PathLike):
+        rows = scan(rows)
+    elif type(rows).__module__.partition(".")[0] == "geopandas":
+        rows = from_geopandas(rows)
+    reader = rows if isinstance(rows, pa.Table) else as_table(rows)
+    types = geometry_columns(reader.schema)
+    if geometry is None and len(types) != 1:
+        problem = f"several geometry columns, {join_names(types)}: name one" if types else "no geometry column: name it"
+        raise ValueError(f"the rows have {problem} with geometry=, and select the others away")
+    name = geometry if geometry is not None else next(iter(types))
+    if name not in reader.schema.names:
+        raise ValueError(f"the rows have no column {name!r}; they have {join_names(reader.schema.names)}")
+    others = [other for other in types if other != name]
+    if others:
+        raise ValueError(f"{driver} stores one geometry column: remove {join_names(others)} from the rows")
+    marked = types.get(name, GeospatialType(crs_.UNKNOWN))
+    fields = [_storable_field(field, field.name == name) for field in reader.schema]
+    schema = pa.schema(fields)
+    batches = iter(reader.to_batches(BATCH_ROWS) if isinstance(reader, pa.Table) else reader)
+    first = [*islice(batches, 1)]
+    stream = _Stream(_storable_batch(batch, schema, name) for batch in chain(first, batches))
+    with _replacing(target, append) as place, stream.own_faults(), gdal_faults(pyogrio, target):
+        pyogrio.write_arrow(
+            pa.RecordBatchReader.from_batches(schema, stream), place, layer=layer, driver=driver, append=append,
+            geometry_name=name, geometry_type=_geometry_type(driver, first, name), crs=_crs(marked), **options,
+        )
+
+
+class _Stream:
+    """Batches that GDAL takes, with the error that ended them: GDAL does not pass it on."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._error: Exception | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._batches
+        except Exception as error:
+            self._error = error
+            raise
+
+    @contextmanager
+    def own_faults(self) -> Iterator[None]:
+        """Raise the error of the batches in place of GDAL's."""
+        try:
+            yield
+        except (RuntimeError, ParquetError, ValueError) as error:
+            if self._error is None:
+                raise
+            raise self._error from error
+
+
+@contextmanager
+def _replacing(target: str, append: bool) -> Iterator[str]:
+    """Yield a path in a new folder whose files replace those of ``target`` at the end, but not after an error.
+
+    A shapefile is several files.
+    """
+    if append or target.startswith("/vsi"):
+        yield target
+        return
+    folder, name = os.path.split(os.path.abspath(target))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{target}: the folder does not exist")
+    staging = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
+    try:
+        yield os.path.join(staging, name)
+        for made in sorted(os.listdir(staging)):
+            final = os.path.join(folder, made)
+            if os.path.isdir(final) and os.path.isdir(os.path.join(staging, made)):
+                shutil.rmtree(final)
+            os.replace(os.path.join(staging, made), final)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _driver(path: str) -> str:
+    extension = os.path.splitext(path)[1].lower()
+    driver = FORMATS.get(extension)
+    if driver is None:
+        raise ValueError(f"{path}: the extension names no format; use one of {', '.join(FORMATS)}, or driver=")
+    return driver
+
+
+def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
+    """Return a field as GDAL stores it: without extension types, and in layouts that it reads."""
+    if is_geometry:
+        return pa.field(field.name, pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
+    if is_variant_type(field.type):
+        return pa.field(field.name, pa.string(), field.nullable)
+    plain = unmark(field).with_metadata(None)
+    type = plain.type.storage_type if isinstance(plain.type, pa.BaseExtensionType) else plain.type
+    if pa.types.is_string_view(type) or pa.types.is_binary_view(type):
+        type = pa.large_string() if pa.types.is_string_view(type) else pa.large_binary()
+    return plain.with_type(type)
+
+
+def _storable_batch(batch: pa.RecordBatch, schema: pa.Schema, geometry: str) -> pa.RecordBatch:
+    columns = []
+    for column, own, field in zip(batch.columns, batch.schema, schema, strict=True):
+        if field.name == geometry:
+            (column,) = binary_chunks(to_iso_wkb(column))
+        elif is_variant_type(own.type):
+            column = to_json(column)
+        elif isinstance(column, pa.ExtensionArray):
+            column = column.storage
+        columns.append(column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _geometry_type(driver: str, first: list[pa.RecordBatch], geometry: str) -> str:
+    """Return the type of the layer: of shapefiles that of the first rows, otherwise any."""
+    if driver != "ESRI Shapefile":
+        return "Unknown"
+    columns = [batch.column(batch.schema.names.index(geometry)) for batch in first]
+    codes = [code for column in columns for code in statistics(column).geospatial_types or ()] or [0]
+    names = {1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiLineString", 6: "MultiPolygon"}
+    name = names.get(max(code % 1000 for code in codes), "Unknown")
+    return f"{name} Z" if any(code // 1000 in (1, 3) for code in codes) and name != "Unknown" else name
+
+
+def _crs(type: GeospatialType) -> str | None:
+    """Return the CRS as text that GDAL reads; None if it is unknown."""
+    try:
+        return str(crs_.parse(type.crs).to_wkt())
+    except GeometryError:
+        return None

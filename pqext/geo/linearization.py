@@ -1,0 +1,227 @@
+"""Circular arcs of WKB as chains of straight lines. Format: SQL/MM Part 3, types 8 to 12 of ISO WKB."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from struct import error as StructError
+from struct import unpack_from
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import GeometryError
+from pqext.geo.types import array_type, mark_array
+from pqext.geo.wkb import GeometryArray, binary_chunks, like_input
+
+MAX_ANGLE = 4.0
+"""Default maximum angle of a chord, as in GDAL."""
+_MIN_ANGLE = 0.1
+_MAX_DEPTH = 32
+_CIRCULAR, _COMPOUND, _CURVE_POLYGON = 8, 9, 10
+_LINEAR = {_CIRCULAR: 2, _COMPOUND: 2, _CURVE_POLYGON: 3, 11: 5, 12: 6}
+"""Types that may contain arcs, and the types of the results."""
+_COLLECTIONS = frozenset({4, 5, 6, 7, 11, 12})
+_MEMBERS = {4: (1,), 5: (2,), 6: (3,), 11: (2, _CIRCULAR, _COMPOUND), 12: (3, _CURVE_POLYGON)}
+
+_Coordinates = NDArray[np.float64]
+
+
+def linearize(array: GeometryArray, *, max_angle: float = MAX_ANGLE) -> GeometryArray:
+    """Replace circular arcs by chords, so that curves become lines, polygons and their collections.
+
+    Args:
+        array: WKB of any type, in ISO or extended form. Rows without curves are unchanged.
+        max_angle: Maximum angle between the ends of a chord, seen from the centre, in degrees from 0.1 to 90. The
+            vertices of an arc stay vertices; Z and M are interpolated.
+
+    Returns:
+        WKB like the input. CIRCULARSTRING and COMPOUNDCURVE become LINESTRING, CURVEPOLYGON becomes POLYGON, MULTICURVE
+        and MULTISURFACE become MULTILINESTRING and MULTIPOLYGON.
+
+    Raises:
+        GeometryError: With the row, if the WKB of a curve is invalid.
+        ValueError: If ``max_angle`` is out of range.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from pqext import geo
+        >>> half_circle = bytes.fromhex(
+        ...     "010800000003000000" "000000000000f0bf0000000000000000"
+        ...     "0000000000000000000000000000f03f" "000000000000f03f0000000000000000"
+        ... )
+        >>> line = geo.linearize(pa.array([half_circle]), max_angle=90)
+        >>> geo.to_wkt(line).to_pylist()
+        ['LINESTRING (-1 0, 0 1, 1 0)']
+    """
+    if isinstance(max_angle, bool) or not _MIN_ANGLE <= max_angle <= 90:
+        raise ValueError(f"max_angle must be from {_MIN_ANGLE} to 90 degrees, not {max_angle!r}")
+    parts, row = [], 0
+    for chunk in binary_chunks(array):
+        rows = _candidates(chunk)
+        if len(rows):
+            values = chunk.to_pylist()
+            for number in rows.tolist():
+                values[number] = _linear_wkb(values[number], math.radians(max_angle), row + number)
+            chunk = pa.array(values, chunk.type)
+        parts.append(chunk)
+        row += len(chunk)
+    result = like_input(array, parts, parts[0].type if parts else pa.binary())
+    type = array_type(array.type)
+    return result if type is None else mark_array(result, type)
+
+
+def _candidates(chunk: pa.Array) -> NDArray[np.int64]:
+    """Return the rows whose type is a curve, or a collection that may contain some."""
+    width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
+    _, offsets, data = chunk.buffers()
+    if data is None or not len(chunk):
+        return np.array([], np.int64)
+    ends = np.frombuffer(offsets, width)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
+    rows = np.flatnonzero((np.diff(ends) >= 5) & chunk.is_valid().to_numpy(zero_copy_only=False))
+    heads = np.frombuffer(data, np.uint8)[ends[rows][:, None] + np.arange(5)]
+    is_little = heads[:, 0] == 1
+    codes = np.where(is_little[:, None], heads[:, 4:0:-1], heads[:, 1:5]).astype(np.int64) @ [1 << 24, 1 << 16, 256, 1]
+    types = (codes & 0x1FFFFFFF) % 1000
+    result: NDArray[np.int64] = rows[((types >= _CIRCULAR) & (types <= 12)) | (types == 7)]
+    return result
+
+
+def _linear_wkb(data: bytes, step: float, row: int) -> bytes:
+    reader = _Reader(data, step)
+    try:
+        result, _ = reader.geometry()
+    except (StructError, ValueError, IndexError) as error:
+        reason = str(error) if type(error) is ValueError else "the geometry is truncated"
+        raise GeometryError(f"WKB cannot be linearized: {reason}", rule="geo.wkb", row=row) from None
+    if reader.at != len(data):
+        raise GeometryError("WKB cannot be linearized: bytes follow the geometry", rule="geo.wkb", row=row)
+    return result
+
+
+class _Reader:
+    """Reads one WKB value and returns it without arcs, in ISO WKB, little-endian."""
+
+    def __init__(self, data: bytes, step: float) -> None:
+        self.data = data
+        self.at = 0
+        self.step = step
+
+    def geometry(self, depth: int = 0, allowed: tuple[int, ...] | None = None) -> tuple[bytes, _Coordinates | None]:
+        """Return the next geometry as WKB, and its coordinates if it is a line."""
+        order, type, dimensions = self._header()
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"geometries are nested more than {_MAX_DEPTH} deep")
+        if allowed is not None and type not in allowed:
+            raise ValueError(f"type {type} is not allowed as a member")
+        width = 2 + (dimensions in (1, 3)) + (dimensions in (2, 3))
+        head = b"\x01" + (_LINEAR.get(type, type) + 1000 * dimensions).to_bytes(4, "little")
+        if type == 1:
+            return head + self._coordinates(order, width, 1).tobytes(), None
+        count = self._count(order)
+        if type in (2, _CIRCULAR):
+            line = self._coordinates(order, width, count)
+            line = _chords(line, self.step) if type == _CIRCULAR else line
+            return head + _counted(line), line
+        if type == _COMPOUND:
+            line = _joined([*self._lines(count, depth, (2, _CIRCULAR))], width)
+            return head + _counted(line), line
+        if type == 3:
+            rings = [self._coordinates(order, width, self._count(order)) for _ in range(count)]
+        elif type == _CURVE_POLYGON:
+            rings = [*self._lines(count, depth, (2, _CIRCULAR, _COMPOUND))]
+        elif type in _COLLECTIONS:
+            members = [self.geometry(depth + 1, _MEMBERS.get(type))[0] for _ in range(count)]
+            return head + count.to_bytes(4, "little") + b"".join(members), None
+        else:
+            raise ValueError(f"type {type} is not supported")
+        return head + count.to_bytes(4, "little") + b"".join(map(_counted, rings)), None
+
+    def _header(self) -> tuple[str, int, int]:
+        """Return the byte order, the type, and 0 to 3 for XY, XYZ, XYM and XYZM."""
+        order = {0: ">", 1: "<"}.get(self.data[self.at])
+        if order is None:
+            raise ValueError(f"byte {self.at} is not a byte order")
+        (code,) = unpack_from(f"{order}I", self.data, self.at + 1)
+        self.at += 5
+        if code & 0x20000000:
+            self.at += 4  # the SRID of extended WKB
+        dimensions = (code & 0x1FFFFFFF) // 1000 or bool(code & 0x80000000) + 2 * bool(code & 0x40000000)
+        if dimensions > 3:
+            raise ValueError(f"{code} is not a type code")
+        return order, (code & 0x1FFFFFFF) % 1000, dimensions
+
+    def _count(self, order: str) -> int:
+        (count,) = unpack_from(f"{order}I", self.data, self.at)
+        self.at += 4
+        if count > (len(self.data) - self.at) // 4:
+            raise ValueError(f"{count} elements exceed the value")
+        return int(count)
+
+    def _coordinates(self, order: str, width: int, count: int) -> _Coordinates:
+        values = np.frombuffer(self.data, f"{order}f8", count * width, self.at) if count else np.empty(0)
+        self.at += 8 * count * width
+        return values.astype("<f8").reshape(count, width)
+
+    def _lines(self, count: int, depth: int, allowed: tuple[int, ...]) -> Iterator[_Coordinates]:
+        for _ in range(count):
+            line = self.geometry(depth + 1, allowed)[1]
+            assert line is not None
+            yield line
+
+
+def _counted(coordinates: _Coordinates) -> bytes:
+    return len(coordinates).to_bytes(4, "little") + coordinates.tobytes()
+
+
+def _joined(lines: list[_Coordinates], width: int) -> _Coordinates:
+    """Concatenate lines, each of which begins where the one before ends."""
+    joined = [line[1:] if number else line for number, line in enumerate(lines) if len(line)]
+    return np.concatenate(joined) if joined else np.empty((0, width))
+
+
+def _chords(vertices: _Coordinates, step: float) -> _Coordinates:
+    """Return the vertices of chords along the arcs through vertices 0, 1, 2, then 2, 3, 4 and so on."""
+    if len(vertices) and len(vertices) % 2 == 0:
+        raise ValueError(f"{len(vertices)} vertices do not form arcs, which need an odd number")
+    parts = [vertices[:1]]
+    for first in range(0, len(vertices) - 2, 2):
+        start, middle, end = vertices[first : first + 3]
+        parts.append(_arc(start, middle, end, step))
+    return np.ascontiguousarray(np.concatenate(parts))
+
+
+def _arc(start: Any, middle: Any, end: Any, step: float) -> _Coordinates:
+    """Return the vertices of chords along an arc, without its start."""
+    p, q, r = start[:2], middle[:2], end[:2]
+    with np.errstate(all="ignore"):
+        if (p == r).all():
+            centre, sweep = (p + q) / 2, 2 * math.pi
+            turn = math.pi
+        else:
+            (ax, ay), (bx, by) = q - p, r - p
+            cross = 2 * (ax * by - ay * bx)
+            a, b = ax * ax + ay * ay, bx * bx + by * by
+            centre = p + np.array([by * a - ay * b, ax * b - bx * a]) / cross
+            angles = [math.atan2(*(point - centre)[::-1]) for point in (p, q, r)]
+            turn, sweep = ((angle - angles[0]) % (2 * math.pi) for angle in angles[1:])
+            if cross < 0:
+                turn, sweep = turn - 2 * math.pi, sweep - 2 * math.pi
+    if not np.isfinite(centre).all():  # the vertices lie on a line, or are not finite
+        return np.stack([middle, end])
+    radius = math.hypot(*(p - centre))
+    first = math.atan2(*(p - centre)[::-1])
+    halves = []
+    for low, high, a, b in ((0.0, turn, start, middle), (turn, sweep, middle, end)):
+        pieces = max(1, math.ceil(abs(high - low) / step - 1e-9))
+        share = np.arange(1, pieces + 1)[:, None] / pieces
+        half = a + share * (b - a)
+        angle = first + low + share[:, 0] * (high - low)
+        half[:, 0], half[:, 1] = centre[0] + radius * np.cos(angle), centre[1] + radius * np.sin(angle)
+        half[-1] = b
+        halves.append(half)
+    return np.concatenate(halves)
+
+

@@ -1,0 +1,202 @@
+"""Read files of other geospatial formats through GDAL: GeoPackage, FlatGeobuf, shapefiles, KML and more.
+
+The library pyogrio reads them, of the extra ``gdal``; this module adds the types of columns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from pqext.core.base.errors import GeometryError, UnsupportedError, warn
+from pqext.core.base.suggestions import did_you_mean
+from pqext.geo import crs as crs_
+from pqext.geo.linearization import linearize
+from pqext.geo.predicates.query import as_box
+from pqext.geo.types import GeospatialType, mark
+from pqext.geo.wkb import binary_chunks, to_iso_wkb
+
+BATCH_ROWS = 1 << 16
+
+
+def require_pyogrio() -> ModuleType:
+    """Import pyogrio; raise ImportError with installation advice if it is missing."""
+    try:
+        import pyogrio
+    except ImportError as error:
+        raise ImportError(f"pyogrio is needed: pip install 'pqext[gdal]' ({error})") from error
+    result: ModuleType = pyogrio
+    return result
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    *,
+    layer: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    bbox: Sequence[float] | None = None,
+    mask: Any = None,
+    where: str | None = None,
+    curves: Literal["linearize", "raise"] = "linearize",
+) -> pa.Table:
+    """Read a layer of a GeoPackage, FlatGeobuf file, shapefile, KML or another format of GDAL into a table.
+
+    Args:
+        path: A local path, or a path of GDAL such as ``/vsizip/a.zip/b.shp`` or ``/vsicurl/https://...``.
+        layer: Name or number of the layer; by default the first.
+        columns: Columns to read besides the geometry; by default all.
+        bbox: Read only geometries that intersect the box ``(xmin, ymin, xmax, ymax)``, in the CRS of the layer.
+        mask: Read only geometries that intersect this shapely geometry; not together with ``bbox``.
+        where: Condition of GDAL's SQL, such as ``"population > 1000"``.
+        curves: ``"linearize"`` replaces circular arcs as :func:`linearize` does, ``"raise"`` rejects them.
+
+    Returns:
+        A table whose column ``geometry`` (``geom`` if an attribute has that name) is WKB with the CRS of the layer, so
+        that :func:`pqext.write_table` writes a GEOMETRY column. Several layers warn.
+
+    Raises:
+        ImportError: If pyogrio is not installed.
+        FileNotFoundError: If the file does not exist.
+        UnsupportedError: If GDAL cannot read the format.
+        ValueError: If the layer, a column or the condition is unknown.
+        GeometryError: With the row, if a geometry is invalid or a curve that is to be rejected.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from pqext import geo
+        >>> towns = pa.table({"name": ["Suva"], "geometry": geo.from_points([178.4], [-18.1])})
+        >>> geo.write_file(towns, "towns.fgb")
+        >>> table = geo.read_file("towns.fgb")
+        >>> table["name"].to_pylist(), geo.to_wkt(table["geometry"]).to_pylist()
+        (['Suva'], ['POINT (178.4 -18.1)'])
+    """
+    with open_file(path, layer=layer, columns=columns, bbox=bbox, mask=mask, where=where, curves=curves) as reader:
+        return reader.read_all()
+
+
+@contextmanager
+def open_file(
+    path: str | os.PathLike[str],
+    *,
+    layer: str | int | None = None,
+    columns: Sequence[str] | None = None,
+    bbox: Sequence[float] | None = None,
+    mask: Any = None,
+    where: str | None = None,
+    curves: Literal["linearize", "raise"] = "linearize",
+) -> Iterator[pa.RecordBatchReader]:
+    """Open a layer like :func:`read_file` and yield its rows in batches, as a context manager.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from pqext import geo
+        >>> geo.write_file(pa.table({"geometry": geo.from_points([1.0, 2.0], [3.0, 4.0])}), "points.fgb")
+        >>> with geo.open_file("points.fgb") as reader:
+        ...     sum(batch.num_rows for batch in reader)
+        2
+    """
+    pyogrio = require_pyogrio()
+    if curves not in ("linearize", "raise"):
+        raise ValueError(f"curves must be 'linearize' or 'raise', not {curves!r}")
+    source = os.fspath(path)
+    if not source.startswith("/vsi") and "://" not in source and not os.path.exists(source):
+        raise FileNotFoundError(f"{source}: the file does not exist")
+    if layer is None:
+        with gdal_faults(pyogrio, source):
+            layers = [str(name) for name, _ in pyogrio.list_layers(source)]
+        if len(layers) > 1:
+            warn(f"{source} has {len(layers)} layers: reads {layers[0]!r}; choose one with layer=", UserWarning)
+            layer = layers[0]
+    with gdal_faults(pyogrio, source):
+        opened = pyogrio.open_arrow(
+            source, layer=layer, columns=None if columns is None else [*columns], bbox=_bounds(bbox), mask=mask,
+            where=where, batch_size=BATCH_ROWS, use_pyarrow=True,
+        )
+        meta, reader = opened.__enter__()
+    try:
+        missing = [name for name in columns or () if name not in reader.schema.names]
+        if missing:
+            names = pyogrio.read_info(source, layer=layer)["fields"].tolist()
+            raise ValueError(f"{source} has no column {missing[0]!r}{did_you_mean(missing[0], names)}")
+        layout = _Layout.of(reader.schema, meta)
+        batches = layout.batches(reader, curves == "linearize", pyogrio, source)
+        yield pa.RecordBatchReader.from_batches(layout.schema, batches)
+    finally:
+        opened.__exit__(None, None, None)
+
+
+class _Layout:
+    """The columns of a layer, and where its geometry is."""
+
+    def __init__(self, schema: pa.Schema, place: int | None) -> None:
+        self.schema = schema
+        self.place = place
+
+    @classmethod
+    def of(cls, schema: pa.Schema, meta: dict[str, Any]) -> _Layout:
+        """Return the layout of a layer that GDAL has opened."""
+        name = meta.get("geometry_name") or "wkb_geometry"
+        place = schema.names.index(name) if name in schema.names and meta.get("geometry_type") is not None else None
+        fields = [field.remove_metadata() for field in schema]
+        if place is not None:
+            attributes = {field.name for number, field in enumerate(schema) if number != place}
+            own = next(choice for choice in ("geometry", "geom", "geom_") if choice not in attributes)
+            crs = meta.get("crs")
+            type = GeospatialType(crs_.UNKNOWN if crs is None else crs_.require(crs))
+            fields[place] = mark(pa.field(own, pa.binary()), type)
+        return cls(pa.schema(fields), place)
+
+    def batches(
+        self, reader: pa.RecordBatchReader, is_linear: bool, pyogrio: ModuleType, source: str
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of the layer with geometries as ISO WKB."""
+        row = 0
+        while True:
+            with gdal_faults(pyogrio, source):
+                batch = next(reader, None)
+            if batch is None:
+                return
+            columns = [column.storage if isinstance(column, pa.ExtensionArray) else column for column in batch.columns]
+            if self.place is not None:
+                try:
+                    plain = columns[self.place]
+                    (columns[self.place],) = binary_chunks(to_iso_wkb(linearize(plain) if is_linear else plain))
+                except GeometryError as error:
+                    error.row = row + (error.row or 0)
+                    raise
+            columns = [column.cast(field.type) for column, field in zip(columns, self.schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            row += batch.num_rows
+
+
+@contextmanager
+def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
+    """Raise GDAL's errors as errors of this package, with the path."""
+    errors = pyogrio.errors
+    try:
+        yield
+    except (errors.DataLayerError, errors.FieldError, errors.FeatureError) as error:
+        if "could not be opened" in str(error):
+            raise ValueError(f"{source}: {error}") from None
+        raise UnsupportedError(str(error), feature="GDAL", path=source) from None
+    except errors.DataSourceError as error:
+        raise UnsupportedError(f"GDAL cannot open the file: {error}", feature="GDAL", path=source) from None
+    except OSError as error:  # from the Arrow stream
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(f"{source}: {error}") from None
+    except (errors.GeometryError, errors.CRSError) as error:
+        raise GeometryError(f"{source}: {error}", rule="geo.gdal") from None
+
+
+def _bounds(bbox: Any) -> tuple[float, float, float, float] | None:
+    """Return a box as GDAL takes it; of a shapely geometry or GeoSeries its bounds."""
+    if bbox is None:
+        return None
+    box = as_box(getattr(bbox, "total_bounds", getattr(bbox, "bounds", bbox)))
+    return box.xmin, box.ymin, box.xmax, box.ymax

@@ -1,0 +1,216 @@
+"""Files of GDAL's formats: the rows that geopandas reads and writes, and arcs as GDAL linearizes them."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from click.testing import CliRunner
+
+import pqext
+from pqext import geo, variant
+from pqext.cli import app
+from pqext.core.base.errors import GeometryError, UnsupportedError
+
+geopandas = pytest.importorskip("geopandas")
+pyogrio = pytest.importorskip("pyogrio")
+COUNTRIES = Path(pyogrio.__file__).parent / "tests/fixtures/naturalearth_lowres/naturalearth_lowres.shp"
+
+
+@pytest.fixture(scope="module")
+def countries() -> Any:
+    if not COUNTRIES.exists():
+        pytest.skip("this pyogrio comes without Natural Earth's countries")
+    return geo.read_file(COUNTRIES)
+
+
+def test_layers_have_the_rows_of_geopandas(countries: pa.Table) -> None:
+    frame = geopandas.read_file(COUNTRIES)
+    assert shapely.equals(geo.to_shapely(countries["geometry"]), frame.geometry.to_numpy()).all()
+    assert countries.drop_columns("geometry").to_pandas().equals(frame.drop(columns="geometry"))
+    assert geo.to_geopandas(countries).crs == frame.crs
+    box = (170, -50, 180, -10)
+    assert geo.read_file(COUNTRIES, columns=["name"], bbox=box)["name"].to_pylist() == (
+        geopandas.read_file(COUNTRIES, bbox=box)["name"].tolist()
+    )
+    mask = shapely.Point(10, 50).buffer(3)
+    assert geo.read_file(COUNTRIES, mask=mask, where="pop_est > 10000000")["name"].to_pylist() == (
+        geopandas.read_file(COUNTRIES, mask=mask, where="pop_est > 10000000")["name"].tolist()
+    )
+
+
+@pytest.mark.parametrize("extension", ["gpkg", "fgb", "shp", "geojsonl"])
+def test_geopandas_reads_the_rows_written(countries: pa.Table, extension: str, tmp_path: Path) -> None:
+    path = tmp_path / f"out.{extension}"
+    pqext.write_table(countries, tmp_path / "in.parquet", row_group_rows=50)
+    scan = pqext.scan(tmp_path / "in.parquet").filter("pop_est > 50000000")
+    for _ in range(2):  # the second file replaces the first
+        geo.write_file(scan, path)
+    expected = geo.to_geopandas(scan.to_table()).sort_values("name", ignore_index=True)
+    frame = geopandas.read_file(path).sort_values("name", ignore_index=True)
+    assert frame["name"].tolist() == expected["name"].tolist()
+    assert frame["pop_est"].tolist() == expected["pop_est"].tolist()
+    assert frame.geometry.normalize().geom_equals_exact(expected.geometry.normalize(), 1e-6).all()
+    assert frame.crs == expected.crs
+    assert {file.stem for file in tmp_path.iterdir()} == {"in", "out"}
+
+
+def test_columns_without_a_type_in_the_format_are_converted(tmp_path: Path) -> None:
+    table = pa.table({
+        "doc": variant.parse_json(pa.array(['{"a": 1}', None])), "view": pa.array(["a", None], pa.string_view()),
+        "at": geo.from_points([1.0, 2.0], [3.0, 4.0]), "kind": pa.array(["x", "y"]).dictionary_encode(),
+    })  # fmt: skip
+    geo.write_file(table, tmp_path / "a.gpkg", layer="first")
+    geo.write_file(table, tmp_path / "a.gpkg", layer="first", append=True)
+    result = geo.read_file(tmp_path / "a.gpkg", layer="first")
+    assert result["doc"].to_pylist() == ['{"a":1}', None] * 2
+    assert result["view"].to_pylist() == ["a", None] * 2
+    assert result["kind"].to_pylist() == ["x", "y"] * 2
+    assert geo.to_wkt(result["geometry"]).to_pylist() == ["POINT (1 3)", "POINT (2 4)"] * 2
+
+
+def test_an_attribute_may_have_the_name_of_the_geometry(tmp_path: Path) -> None:
+    table = pa.table({"geometry": ["text"], "at": geo.from_points([1.0], [3.0])})
+    geo.write_file(table, tmp_path / "a.fgb", geometry="at")
+    assert geo.read_file(tmp_path / "a.fgb").schema.names == ["geometry", "geom"]
+
+
+@pytest.mark.filterwarnings("ignore:'crs' was not provided")
+def test_failed_writes_leave_the_file_as_it_was(countries: pa.Table, tmp_path: Path) -> None:
+    path = tmp_path / "a.gpkg"
+    geo.write_file(countries, path)
+    before = path.read_bytes()
+    bad = pa.chunked_array([[shapely.to_wkb(shapely.Point(1, 2))], [b"\x01\x02"]])
+    with pytest.raises(GeometryError, match="row 0"):
+        geo.write_file(pa.table({"geometry": bad}), path, geometry="geometry")
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["a.gpkg"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda at, table: geo.read_file(at / "no.gpkg"), FileNotFoundError, "no.gpkg: the file does not exist"),
+        (lambda at, table: geo.read_file(at / "text.gpkg"), UnsupportedError, "GDAL cannot open the file"),
+        (lambda at, table: geo.read_file(at / "a.gpkg", layer="x"), ValueError, "Layer 'x'"),
+        (lambda at, table: geo.read_file(at / "a.gpkg", columns=["nam"]), ValueError, "no column 'nam'.*'name'"),
+        (lambda at, table: geo.read_file(at / "a.gpkg", where="name ==="), ValueError, "a.gpkg: .*syntax error"),
+        (lambda at, table: geo.read_file(at / "a.gpkg", bbox=(1, 2)), ValueError, "four numbers"),
+        (lambda at, table: geo.read_file(at / "a.gpkg", curves="x"), ValueError, "curves must be"),
+        (lambda at, table: geo.write_file(table, at / "a.abc"), ValueError, "the extension names no format"),
+        (lambda at, table: geo.write_file(table, at / "no/a.fgb"), FileNotFoundError, "the folder does not exist"),
+        (lambda at, table: geo.write_file(table, at / "b.x", driver="GPG"), ValueError, "no driver 'GPG'.*'GPKG'"),
+        (lambda at, table: geo.write_file(at / "no.parquet", at / "b.fgb"), FileNotFoundError, "no.parquet"),
+        (lambda at, table: geo.write_file(pa.table({"a": [1]}), at / "b.fgb"), ValueError, "no geometry column"),
+        (lambda at, table: geo.write_file(table, at / "b.fgb", geometry="g"), ValueError, "no column 'g'"),
+    ],
+)
+def test_errors_name_the_file_and_the_remedy(
+    call: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    table = pa.table({"name": ["a"], "geometry": geo.from_points([1.0], [2.0])})
+    geo.write_file(table, tmp_path / "a.gpkg")
+    (tmp_path / "text.gpkg").write_text("text")
+    with pytest.raises(error, match=message):
+        call(tmp_path, table)
+
+
+def test_several_layers_warn(tmp_path: Path) -> None:
+    table = pa.table({"geometry": geo.from_points([1.0], [2.0])})
+    geo.write_file(table, tmp_path / "a.gpkg", layer="one")
+    geo.write_file(table, tmp_path / "a.gpkg", layer="two", append=True)
+    with pytest.warns(UserWarning, match="2 layers: reads 'one'"):
+        geo.read_file(tmp_path / "a.gpkg")
+
+
+def test_the_command_line_converts_layers(countries: pa.Table, tmp_path: Path) -> None:
+    geo.write_file(countries, tmp_path / "a.gpkg", layer="land")
+    geo.write_file(countries, tmp_path / "a.fgb", SPATIAL_INDEX="NO")
+    shutil.copy(tmp_path / "a.fgb", tmp_path / "plain")
+    for name, options in {"a.gpkg": ["--layer", "land"], "plain": []}.items():
+        out = tmp_path / f"{name}.parquet"
+        result = CliRunner().invoke(app, ["convert", str(tmp_path / name), str(out), *options])
+        assert result.exit_code == 0, result.output
+        assert pqext.read_table(out).equals(countries)
+    result = CliRunner().invoke(app, ["convert", str(COUNTRIES), str(tmp_path / "b.gpkg")])
+    assert "pqext.geo.write_file" in result.output
+
+
+def curve(type: int, body: bytes) -> bytes:
+    return b"\x01" + struct.pack("<I", type) + body
+
+
+def arcs(coordinates: Any, type: int = 8) -> bytes:
+    values = np.array(coordinates, "<f8")
+    return curve(type, struct.pack("<I", len(values)) + values.tobytes())
+
+
+CIRCLE = arcs([(0, 0), (2, 0), (0, 0)])
+S_CURVE = arcs([(0, 0), (1, 1), (2, 0), (3, -1), (4, 0)])
+COMPOUND = curve(9, struct.pack("<I", 2) + arcs([(0, 0), (1, 1), (2, 0)]) + arcs([(2, 0), (0, 0)], 2))
+CURVES = {
+    "circle": CIRCLE, "s": S_CURVE, "compound": COMPOUND, "clockwise": arcs([(0, 0), (-0.3, 0.7), (2, 3)]),
+    "polygon": curve(10, struct.pack("<I", 2) + arcs([(-9, -9), (9, -9), (9, 9), (-9, -9)], 2) + CIRCLE),
+    "multi": curve(11, struct.pack("<I", 2) + S_CURVE + arcs([(0, 0), (1, 5)], 2)),
+    "surface": curve(12, struct.pack("<I", 1) + curve(10, struct.pack("<I", 1) + COMPOUND)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_arcs_are_those_of_gdal(name: str, tmp_path: Path) -> None:
+    data = np.array([CURVES[name]], dtype=object)
+    pyogrio.raw.write(
+        tmp_path / "a.gpkg", data, [], [], geometry_type="Unknown", crs="EPSG:3857", driver="GPKG"
+    )
+    expected = shapely.from_wkb(pyogrio.raw.read(tmp_path / "a.gpkg")[2])[0]
+    (shape,) = geo.to_shapely(geo.linearize(pa.array([CURVES[name]])))
+    assert shape.geom_type == expected.geom_type
+    assert shape.hausdorff_distance(expected) < 0.01
+    assert shape.length == pytest.approx(expected.length, rel=1e-3)
+    assert geo.to_shapely(geo.read_file(tmp_path / "a.gpkg")["geometry"])[0].equals(shape)
+    with pytest.raises(GeometryError, match="curves"):
+        geo.read_file(tmp_path / "a.gpkg", curves="raise")
+
+
+def test_chords_lie_on_the_circle_and_have_at_most_the_angle() -> None:
+    (line,) = geo.to_shapely(geo.linearize(pa.array([CIRCLE]), max_angle=1))
+    x, y = shapely.get_coordinates(line).T
+    assert np.hypot(x - 1, y) == pytest.approx(1)
+    assert len(x) == 361
+    straight = arcs([(0, 0), (1, 1), (2, 2)])
+    assert geo.to_wkt(geo.linearize(pa.array([straight, None]))).to_pylist() == ["LINESTRING (0 0, 1 1, 2 2)", None]
+    raised = geo.linearize(pa.array([arcs([(0, 0, 0), (1, 1, 4), (2, 0, 8)], 1008)]), max_angle=45)
+    heights = shapely.get_coordinates(geo.to_shapely(raised)[0], include_z=True)[:, 2]
+    np.testing.assert_allclose(heights, [0, 2, 4, 6, 8])
+
+
+def test_rows_without_curves_are_unchanged() -> None:
+    array = geo.from_points([1.0, 2.0], [3.0, 4.0])
+    assert geo.linearize(array).equals(array)
+    extended = shapely.to_wkb(shapely.set_srid(shapely.Point(1, 2), 4326), include_srid=True, byte_order=0)
+    assert geo.linearize(pa.array([extended, CIRCLE]))[0].as_py() == extended
+
+
+@pytest.mark.parametrize(
+    "data",
+    [CIRCLE[:-1], CIRCLE + b"\0", arcs([(0, 0), (1, 1)]), curve(9, b"\xff\xff\xff\xff"), curve(11, b"\1\0\0\0\1"),
+     curve(10, struct.pack("<I", 1) + arcs([(0, 0)], 1)), curve(7, struct.pack("<I", 1) + b"\x05\0\0\0\0"),
+     b"\x01" + struct.pack("<I", 7) + struct.pack("<I", 1), curve(4008, b"\0\0\0\0"),
+     b"".join([curve(7, struct.pack("<I", 1))] * 99) + CIRCLE],
+)  # fmt: skip
+def test_malformed_curves_are_errors_with_the_row(data: bytes) -> None:
+    with pytest.raises(GeometryError) as caught:
+        geo.to_iso_wkb(geo.linearize(pa.array([None, data])))
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize("angle", [0, -1, 91, float("nan"), True])
+def test_angles_out_of_range_are_rejected(angle: Any) -> None:
+    with pytest.raises(ValueError, match=r"max_angle must be from 0\.1 to 90"):
+        geo.linearize(pa.array([CIRCLE]), max_angle=angle)
