@@ -94,9 +94,9 @@ def write_file(
     batches = iter(reader.to_batches(BATCH_ROWS) if isinstance(reader, pa.Table) else reader)
     first = [*islice(batches, 1)]
     stream = _Stream(_storable_batch(batch, schema, name) for batch in chain(first, batches))
-    with _replacing(target, append) as place, stream.own_faults(), gdal_faults(pyogrio, target):
+    with _replace_at_end(target, append) as staged_path, stream.own_faults(), gdal_faults(pyogrio, target):
         pyogrio.write_arrow(
-            pa.RecordBatchReader.from_batches(schema, stream), place, layer=layer, driver=driver, append=append,
+            pa.RecordBatchReader.from_batches(schema, stream), staged_path, layer=layer, driver=driver, append=append,
             geometry_name=name, geometry_type=_geometry_type(driver, first, name), crs=_crs(marked), **options,
         )
 
@@ -127,7 +127,7 @@ class _Stream:
 
 
 @contextmanager
-def _replacing(target: str, append: bool) -> Iterator[str]:
+def _replace_at_end(target: str, append: bool) -> Iterator[str]:
     """Yield a path in a new folder whose files replace those of ``target`` at the end, but not after an error.
 
     A shapefile is several files.
@@ -141,11 +141,11 @@ def _replacing(target: str, append: bool) -> Iterator[str]:
     staging = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
     try:
         yield os.path.join(staging, name)
-        for made in sorted(os.listdir(staging)):
-            final = os.path.join(folder, made)
-            if os.path.isdir(final) and os.path.isdir(os.path.join(staging, made)):
+        for name in sorted(os.listdir(staging)):
+            final = os.path.join(folder, name)
+            if os.path.isdir(final) and os.path.isdir(os.path.join(staging, name)):
                 shutil.rmtree(final)
-            os.replace(os.path.join(staging, made), final)
+            os.replace(os.path.join(staging, name), final)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

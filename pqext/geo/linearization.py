@@ -124,10 +124,10 @@ class _Reader:
         if type in (2, _CIRCULAR):
             line = self._coordinates(order, width, count)
             line = _chords(line, self.step) if type == _CIRCULAR else line
-            return head + _counted(line), line
+            return head + _with_count(line), line
         if type == _COMPOUND:
-            line = _joined([*self._lines(count, depth, (2, _CIRCULAR))], width)
-            return head + _counted(line), line
+            line = _join_lines([*self._lines(count, depth, (2, _CIRCULAR))], width)
+            return head + _with_count(line), line
         if type == 3:
             rings = [self._coordinates(order, width, self._count(order)) for _ in range(count)]
         elif type == _CURVE_POLYGON:
@@ -137,7 +137,7 @@ class _Reader:
             return head + count.to_bytes(4, "little") + b"".join(members), None
         else:
             raise ValueError(f"type {type} is not supported")
-        return head + count.to_bytes(4, "little") + b"".join(map(_counted, rings)), None
+        return head + count.to_bytes(4, "little") + b"".join(map(_with_count, rings)), None
 
     def _header(self) -> tuple[str, int, int]:
         """Return the byte order, the type, and 0 to 3 for XY, XYZ, XYM and XYZM."""
@@ -172,14 +172,14 @@ class _Reader:
             yield line
 
 
-def _counted(coordinates: _Coordinates) -> bytes:
+def _with_count(coordinates: _Coordinates) -> bytes:
     return len(coordinates).to_bytes(4, "little") + coordinates.tobytes()
 
 
-def _joined(lines: list[_Coordinates], width: int) -> _Coordinates:
+def _join_lines(lines: list[_Coordinates], width: int) -> _Coordinates:
     """Concatenate lines, each of which begins where the one before ends."""
-    joined = [line[1:] if number else line for number, line in enumerate(lines) if len(line)]
-    return np.concatenate(joined) if joined else np.empty((0, width))
+    members = [line[1:] if number else line for number, line in enumerate(lines) if len(line)]
+    return np.concatenate(members) if members else np.empty((0, width))
 
 
 def _chords(vertices: _Coordinates, step: float) -> _Coordinates:

@@ -133,23 +133,23 @@ def open_file(
 class _Layout:
     """The columns of a layer, and where its geometry is."""
 
-    def __init__(self, schema: pa.Schema, place: int | None) -> None:
+    def __init__(self, schema: pa.Schema, position: int | None) -> None:
         self.schema = schema
-        self.place = place
+        self.position = position
 
     @classmethod
     def of(cls, schema: pa.Schema, meta: dict[str, Any]) -> _Layout:
         """Return the layout of a layer that GDAL has opened."""
         name = meta.get("geometry_name") or "wkb_geometry"
-        place = schema.names.index(name) if name in schema.names and meta.get("geometry_type") is not None else None
+        position = schema.names.index(name) if name in schema.names and meta.get("geometry_type") is not None else None
         fields = [field.remove_metadata() for field in schema]
-        if place is not None:
-            attributes = {field.name for number, field in enumerate(schema) if number != place}
+        if position is not None:
+            attributes = {field.name for number, field in enumerate(schema) if number != position}
             own = next(choice for choice in ("geometry", "geom", "geom_") if choice not in attributes)
             crs = meta.get("crs")
             type = GeospatialType(crs_.UNKNOWN if crs is None else crs_.require(crs))
-            fields[place] = mark(pa.field(own, pa.binary()), type)
-        return cls(pa.schema(fields), place)
+            fields[position] = mark(pa.field(own, pa.binary()), type)
+        return cls(pa.schema(fields), position)
 
     def batches(
         self, reader: pa.RecordBatchReader, is_linear: bool, pyogrio: ModuleType, source: str
@@ -162,10 +162,10 @@ class _Layout:
             if batch is None:
                 return
             columns = [column.storage if isinstance(column, pa.ExtensionArray) else column for column in batch.columns]
-            if self.place is not None:
+            if self.position is not None:
                 try:
-                    plain = columns[self.place]
-                    (columns[self.place],) = binary_chunks(to_iso_wkb(linearize(plain) if is_linear else plain))
+                    plain = columns[self.position]
+                    (columns[self.position],) = binary_chunks(to_iso_wkb(linearize(plain) if is_linear else plain))
                 except GeometryError as error:
                     error.row = row + (error.row or 0)
                     raise
