@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -172,6 +173,17 @@ def test_file_column_is_a_marked_struct_and_is_never_fetched() -> None:
     assert pqext.open(written(found)).schema.root.children[0].logical_name == "FILE"
     part = column([{"uri": "x"}], pa.struct([("uri", pa.large_string())]), logical_type="FILE")
     assert read(written(part))["c"].to_pylist() == [{"uri": "x"}]
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_structs_cannot_be_appended_to_a_file_column_or_the_reverse(is_file: bool, tmp_path: Path) -> None:
+    rows, path = [{"uri": "x"}], tmp_path / "t.parquet"
+    plain, marked = column(rows, FILE_TYPE), column(rows, FILE_TYPE, logical_type="FILE")
+    pqext.write_table(marked if is_file else plain, path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="column 'c' has type"):
+        pqext.write_table(plain if is_file else marked, path, append=True)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(("name", "kind"), [("url", Type.BYTE_ARRAY), ("size", Type.INT32)])

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import copy
 import os
 import random
 import signal
@@ -24,6 +25,7 @@ import pytest
 
 import pqext
 from pqext.core.base.buffers import view
+from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import FileMetaData, Statistics
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.sink import Sink
@@ -280,12 +282,15 @@ def test_append_to_any_footer_format_is_crash_safe(tmp_path: Path, form: FooterF
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path, footer=form, checkpoint=checkpoint, row_group_rows=1)
     size = path.stat().st_size
+    with pqext.open(path) as file:
+        offset = file.footer.offset
     _append(path, SECOND)
     whole = path.read_bytes()
     for stop in [*range(size + 1, size + 40, 3), *range(size + 40, len(whole), 97)]:
         path.write_bytes(whole[:stop])
         with pqext.open(path, recover=True) as file:
             assert file.read()["a"].to_pylist() == FIRST["a"].to_pylist()
+            assert file.footer.offset == offset or stop >= size + 40  # a complete checkpoint is a later copy
 
 
 @pytest.mark.spec("recovery.append")
@@ -298,6 +303,26 @@ def test_row_group_ordinals_are_set_for_all_or_none(path: Path) -> None:
     # Readers that stand on arrow-rs refuse a file of which some are numbered.
     rows = datafusion.SessionContext().read_parquet(str(path)).to_arrow_table().num_rows
     assert rows == FIRST.num_rows + 2 * SECOND.num_rows
+
+
+@pytest.mark.parametrize(("groups", "numbers"), [((1 << 15) - 1, range(1 << 15)), (1 << 15, [None] * ((1 << 15) + 1))])
+def test_row_group_ordinals_are_omitted_beyond_16_bits(groups: int, numbers: list[int | None], tmp_path: Path) -> None:
+    path, row = tmp_path / "t.parquet", pa.table({"a": [1]})
+    pqext.write_table(row, path)
+
+    def repeat(metadata: FileMetaData) -> None:
+        (group,) = metadata.row_groups
+        metadata.row_groups = [copy.copy(group) for _ in range(groups)]
+        for number, group in enumerate(metadata.row_groups):
+            group.ordinal = number
+        metadata.num_rows = groups
+
+    rewrite_footer(path, repeat, tmp_path / "many.parquet")
+    _append(tmp_path / "many.parquet", row)
+    metadata = pq.read_metadata(tmp_path / "many.parquet")
+    assert metadata.num_row_groups == metadata.num_rows == groups + 1
+    with pqext.open(tmp_path / "many.parquet") as file:
+        assert [group.ordinal for group in file.metadata.row_groups] == [*numbers]
 
 
 @pytest.mark.spec("recovery.append")

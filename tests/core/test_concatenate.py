@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from core import tables
+from core import bombs, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -422,3 +422,19 @@ def test_footer_rewrite_preserves_an_appended_extension() -> None:
     again = edited(extended, lambda metadata: None)
     assert again == extended
     assert encode(pqext.open(again).metadata) == raw
+
+
+@pytest.mark.parametrize("children", [1, 3])
+def test_file_whose_root_counts_other_children_than_its_schema_is_rejected(children: int) -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": [1], "b": [2]}), out, store_schema=False)
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.schema[0].num_children = children
+
+    data = bombs.edited(out.getvalue(), change)
+    with pytest.raises(OSError, match="schema"):
+        pq.read_schema(io.BytesIO(data))
+    for files in ([out.getvalue(), data], [data, out.getvalue()]):
+        with pytest.raises(pqext.CorruptFileError, match=r"num_children|outside any group"):
+            pqext.concatenate(files, io.BytesIO())

@@ -33,6 +33,13 @@ def test_text_is_cast_to_decimal_or_rejected(
             assert len(digits) > most or cut != expected or len(cut.as_tuple().digits) > type.precision
 
 
+@pytest.mark.parametrize("type", [pa.decimal32(9), pa.decimal64(18), pa.decimal128(38)])
+def test_text_with_more_digits_than_the_decimal_width_holds_is_rejected(type: pa.DataType) -> None:
+    array = pa.array([str((1 << type.bit_width) + 5)])
+    with pytest.raises(pa.ArrowInvalid, match=f"more than {type.precision} digits"):
+        cast_exactly(array, type)
+
+
 @pytest.mark.parametrize("text", [str((1 << 128) + 5), "34028236692093846346337460743176821146.1e1", str(1 << 256)])
 def test_text_out_of_decimal_range_is_an_error_of_the_schema(text: str, tmp_path: object) -> None:
     path = f"{tmp_path}/a.parquet"

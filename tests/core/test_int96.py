@@ -195,3 +195,11 @@ def test_bounds_are_truncated_to_the_unit_like_values(unit: Any) -> None:
         ):  # fmt: skip
             expected = pc.sum(compare(theirs, pa.scalar(moment, theirs.type))).as_py()
             assert scan.filter(condition).count() == scan.filter(condition).to_table().num_rows == expected
+
+
+@pytest.mark.spec("logical.int96.read")
+def test_lists_without_timestamps_match_pyarrow() -> None:
+    out = io.BytesIO()
+    table = pa.table({"t": pa.array([[], None, []], pa.list_(pa.timestamp("ns")))})
+    pq.write_table(table, out, use_deprecated_int96_timestamps=True, store_schema=False)
+    assert pqext.read_table(out)["t"].to_pylist() == pq.read_table(out)["t"].to_pylist()

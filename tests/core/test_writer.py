@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -348,3 +349,18 @@ def test_created_by_follows_the_format_that_parquet_java_parses(monkeypatch: pyt
         monkeypatch.setattr(metadata, "version", version)
         name = created_by.created_by.__wrapped__()
         assert re.fullmatch(r"pqext version [\w.+]+", name)
+
+
+@pytest.mark.parametrize("call", [
+    lambda writer: writer.write_table(TABLE), lambda writer: writer.write_batch(TABLE.to_batches()[0]),
+    lambda writer: writer.end_row_group(), lambda writer: writer.abort(), lambda writer: writer.close(),
+])  # fmt: skip
+def test_methods_of_a_writer_wait_for_each_other(call: Callable[[pqext.ParquetWriter], None]) -> None:
+    writer = pqext.ParquetWriter(io.BytesIO(), TABLE.schema)
+    thread = threading.Thread(target=call, args=(writer,))
+    with writer._method_lock:
+        thread.start()
+        thread.join(0.1)
+        assert thread.is_alive()
+    thread.join()
+    writer.abort()
