@@ -8,12 +8,14 @@ from typing import Any
 import geopandas
 import numpy as np
 import pyarrow as pa
+import pyproj
 import pytest
 import shapely
 
 import pqext
 from pqext import geo
 from pqext.core.base.errors import GeometryError
+from reference import s2
 
 RANDOM = np.random.default_rng(7)
 CENTRES = RANDOM.uniform(-10, 10, (60, 2))
@@ -98,6 +100,18 @@ def test_geodesic_edges_determine_pairs_of_geography() -> None:
     assert pairs(geo.join(left, right, columns=["row", "zone"])) == expected
     near = geo.join(left, right, "dwithin", distance=20_000, columns=["row", "zone"])
     assert (1, 1) in pairs(near)
+
+
+@pytest.mark.spec("geo.joins.exact")
+def test_dwithin_near_a_pole_across_the_antimeridian_matches_s2() -> None:
+    rows = [shapely.Point(x, 88) for x in range(-180, 180, 10)]
+    zone = shapely.Polygon([(170, 87.8), (-170, 87.8), (-170, 88), (170, 88)])
+    globe = {"edges": "spherical", "crs": pyproj.CRS.from_dict({"proj": "longlat", "R": s2.RADIUS})}
+    metres = 168_500  # 1.5 degrees of latitude, and 177 degrees of longitude at the latitudes that it reaches
+    expected = [(row, 0) for row, away in enumerate(s2.Oracle(rows, zone).distances()) if away <= metres]
+    assert 0 < len(expected) < len(rows)
+    left, right = table("row", rows, **globe), table("zone", [zone], **globe)
+    assert pairs(geo.join(left, right, "dwithin", distance=metres, columns=["row", "zone"])) == expected
 
 
 @pytest.mark.spec("geo.joins.nearest")

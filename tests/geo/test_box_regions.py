@@ -93,3 +93,11 @@ def test_planar_boxes_including_a_wrapping_one_have_no_union() -> None:
     around = union([BoundingBox(175, 179, 3, 4), wrapping], geographic=True)
     assert around is not None
     assert (around.xmin, around.xmax) == (170, -170)
+
+
+def test_union_of_wrapping_boxes_and_x_beyond_the_longitudes_ends_at_them() -> None:
+    wrapping = BoundingBox(170, -170, 3, 4)
+    for other, ends in ((BoundingBox(-190, -185, 3, 4), (-190, 180)), (BoundingBox(185, 190, 3, 4), (-180, 190))):
+        around = union([other, wrapping], geographic=True)
+        assert around is not None
+        assert (around.xmin, around.xmax) == ends
