@@ -239,6 +239,17 @@ def test_long_numbers_stay_decimals_and_the_reason_names_the_option() -> None:
     assert "coerce='json' makes it DOUBLE" in explained
 
 
+@pytest.mark.parametrize(
+    "numbers",
+    [[f"{i}.25" for i in range(99)], [f"{i}.{i * 7919 % 10**18:018}1" for i in range(1, 99)]],
+    ids=["short", "without exact doubles"],
+)
+def test_reason_of_other_decimals_does_not_name_the_option(numbers: list[str]) -> None:
+    values = variant.parse_json([f'{{"x": {number}}}' for number in numbers])
+    assert "x: DECIMAL" in str(variant.infer_schema(values, coerce="json"))
+    assert "DOUBLE" not in variant.infer_schema(values).explain()
+
+
 def test_residual_shares_of_a_file_match_pyarrow(tmp_path: Path) -> None:
     texts = ['{"a": [1, "x", 2, null], "o": {"b.c": 1}}', '{"a": 5, "o": {"b.c": "y"}}', "null", "7", '{"o": {}}']
     table = pa.table({"v": pa.array(variant.parse_json(texts * 20))})

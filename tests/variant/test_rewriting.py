@@ -28,6 +28,7 @@ from pqext.core.footer.writing import footer_format_of
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FORMATS, FooterFormat
+from pqext.variant import rewriting
 from pqext.variant.rewriting import LossError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
@@ -477,3 +478,19 @@ def test_null_in_a_required_column_is_an_error_with_path_and_remedy(
         pqext.repair(path, tmp_path / "out.parquet")
     assert (raised.value.path, raised.value.column) == (str(path), "v")
     assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize(("memory", "row_group"), [(100 << 20, 512 << 20), (1 << 30, 1 << 30)])
+def test_row_groups_are_preserved_up_to_512_mib_or_the_memory_limit(
+    memory: int, row_group: int, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: list[dict[str, Any]] = []
+
+    class Writer(pqext.ParquetWriter):
+        def __init__(self, *arguments: Any, **keywords: Any) -> None:
+            options.append(keywords)
+            super().__init__(*arguments, **keywords)
+
+    monkeypatch.setattr(rewriting, "_RewriteWriter", Writer)
+    pqext.repair(plain, io.BytesIO(), limits=pqext.Limits(memory_bytes=memory))
+    assert [keywords["row_group_bytes"] for keywords in options] == [row_group]
