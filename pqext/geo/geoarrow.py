@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.base.buffers import numbers
 from pqext.core.base.errors import GeometryError
 from pqext.core.schema.annotations import EXTENSION_NAME
 from pqext.core.schema.arrow_check import check_array
@@ -245,7 +246,7 @@ def _codes(union: pa.Array) -> NDArray[Any]:
 
 def _entries(union: pa.Array, buffer: int, dtype: type[np.integer[Any]]) -> NDArray[Any]:
     # The buffers of a slice start with the unsliced array.
-    return np.frombuffer(union.buffers()[buffer] or b"", dtype)[union.offset : union.offset + len(union)]
+    return numbers(union.buffers()[buffer] or b"", dtype, union.offset, len(union))
 
 
 def _collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
@@ -256,7 +257,7 @@ def _collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
     offsets = offsets - first if len(offsets) else np.zeros(1, np.int64)
     parts = _mixed(array.values.slice(first, last - first))
     _, positions, data = parts.buffers()
-    ends = np.frombuffer(positions, np.int32)[parts.offset :][: len(parts) + 1].astype(np.int64)
+    ends = numbers(positions, np.int32, parts.offset, len(parts) + 1).astype(np.int64)
     inner = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
     sizes = np.diff((ends - ends[0])[offsets]) + 9
     data_bytes = np.empty(int(sizes.sum()), np.uint8)

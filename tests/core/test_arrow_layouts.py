@@ -109,3 +109,44 @@ def test_views_next_to_nulls_in_a_null_struct_are_stored(kind: pa.DataType) -> N
         pqext.write_table(pa.table({"c": part}), out)
         assert pqext.read_table(out.getvalue())["c"].to_pylist() == part.to_pylist()
         assert pq.read_table(io.BytesIO(out.getvalue()))["c"].to_pylist() == part.to_pylist()
+
+
+def padded(array: pa.Array) -> pa.Array:
+    """Copy an array with a further byte at the end of each buffer, after a first row that its offset skips."""
+    if pa.types.is_dictionary(array.type):
+        return pa.DictionaryArray.from_arrays(padded(array.indices), padded(array.dictionary))
+    array = pa.concat_arrays([array[:1], array])
+    buffers = [None if buffer is None else pa.py_buffer(buffer.to_pybytes() + b"\0") for buffer in array.buffers()]
+    children = None
+    if pa.types.is_list(array.type):
+        buffers, children = buffers[:2], [array.values]
+    return pa.Array.from_buffers(array.type, len(array) - 1, buffers, offset=1, children=children)
+
+
+PADDED: dict[str, tuple[pa.Array, dict[str, Any]]] = {
+    "int32, DELTA_BINARY_PACKED": (pa.array([1, None, 3], pa.int32()), {"encodings": "delta_binary_packed"}),
+    "int64": (pa.array([1, None, 3]), {"bloom_filters": True}),
+    "double, ALP": (pa.array([1.5, None, 3]), {"encodings": "alp"}),
+    "float, BYTE_STREAM_SPLIT": (pa.array([1.5, None], pa.float32()), {"encodings": "byte_stream_split"}),
+    "boolean": (pa.array([True, None, False]), {}),
+    "timestamp": (pa.array([1, None, 3], pa.timestamp("us")), {}),
+    "decimal": (pa.array([1, None, 3], pa.int32()).cast(pa.decimal128(12, 2)), {}),
+    "string, DELTA_LENGTH_BYTE_ARRAY": (pa.array(["a", None, "bc"]), {"encodings": "delta_length_byte_array"}),
+    "string, DELTA_BYTE_ARRAY": (pa.array(["a", None, "bc"]), {"encodings": "delta_byte_array"}),
+    "string, PLAIN": (pa.array(["a", None, "bc"]), {"dictionary": False, "bloom_filters": True}),
+    "large string": (pa.array(["a", None, "bc"], pa.large_string()), {}),
+    "string view": (pa.array(["a", None, "b" * 30], pa.string_view()), {}),
+    "list": (pa.array([[1], None, [2, 3]]), {}),
+    "dictionary": (pa.array(["a", None, "a"]).dictionary_encode(), {}),
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_buffers_with_odd_padding_are_written_like_others(name: str) -> None:
+    array, options = PADDED[name]
+    table = pa.table({"a": padded(array)})
+    table.validate(full=True)
+    data = written(table, **{"dictionary": False, **options})
+    assert read(data)["a"].to_pylist() == array.to_pylist()
+    assert data == written(pa.table({"a": array}), **{"dictionary": False, **options})
+    assert pq.read_table(io.BytesIO(written(table)))["a"].to_pylist() == array.to_pylist()

@@ -38,6 +38,14 @@ def test_column_options_print_as_written() -> None:
         WriteOptions(shredding="infer")  # type: ignore[arg-type]
 
 
+def test_limits_beyond_64_bits_are_rejected() -> None:
+    for name in ("metadata_depth", "schema_depth", "page_bytes", "memory_bytes"):
+        assert getattr(Limits(**{name: (1 << 63) - 1}), name) == (1 << 63) - 1
+        with pytest.raises(ValueError, match=f"{name} must be at most 9223372036854775807"):
+            Limits(**{name: 1 << 63})
+    assert Limits(rows=1 << 127) == Limits()
+
+
 def test_limits_show_values_that_are_not_default() -> None:
     assert repr(Limits()) == "Limits()"
     assert repr(Limits(schema_depth=5, page_bytes=7)) == "Limits(schema_depth=5, page_bytes=7)"

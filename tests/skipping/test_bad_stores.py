@@ -97,6 +97,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], type[ParquetError], str]] = {
     "no JSON": (lambda store: changed(store, lambda _: '{"type": '), CorruptFileError, "part-"),
     "JSON of another form": (lambda store: changed(store, lambda _: "[]"), CorruptFileError, "part-"),
     "deep JSON": (lambda store: changed(store, lambda _: "[" * 100_000), CorruptFileError, "part-"),
+    "lone surrogates": (
+        lambda store: changed(store, lambda schema: json.dumps(schema).replace('["x"]', '["\\udcff"]')),
+        CorruptFileError, "part-",
+    ),
     "version of text": (
         lambda store: changed(store, _field(0, metadata={"version": "4", "tableIdentifier": "/"})), CorruptFileError,
         "part-",

@@ -28,6 +28,13 @@ def view(data: Any) -> Bytes:
     return np.frombuffer(data, np.uint8)
 
 
+def numbers(buffer: Any, dtype: Any, start: int, count: int) -> NDArray[Any]:
+    """Return ``count`` numbers of a buffer from position ``start``, without a copy; the buffer may end in padding."""
+    if not count:
+        return np.empty(0, dtype)
+    return np.frombuffer(buffer, dtype, count, start * np.dtype(dtype).itemsize)
+
+
 def size_of(values: pa.Array, count: int) -> int:
     """Return ``values[:count].nbytes`` of a binary or fixed-width array without nulls, faster; ignores validity."""
     type, start, (_, held, *_) = values.type, values.offset, values.buffers()
@@ -37,8 +44,8 @@ def size_of(values: pa.Array, count: int) -> int:
         return int(count * type.byte_width)
     if not count:
         return 0
-    offsets = np.frombuffer(held, np.int32)
-    return count * 4 + int(offsets[start + count]) - int(offsets[start])
+    offsets = numbers(held, np.int32, start, count + 1)
+    return count * 4 + int(offsets[-1]) - int(offsets[0])
 
 
 def trim(values: NDArray[Any], count: int) -> NDArray[Any]:

@@ -12,6 +12,10 @@ ROW_GROUP_ROWS = 1 << 19
 """Default number of rows in a written row group."""
 
 
+_MOST = (1 << 63) - 1
+"""Maximum that kernels accept for any limit but ``rows``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Upper bounds on sizes and counts taken from a file; exceeding one raises ``LimitError``."""
@@ -58,6 +62,8 @@ class Limits:
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ValueError(f"{field.name} must be a non-negative integer, got {value!r}")
+            if field.name != "rows" and value > _MOST:
+                raise ValueError(f"{field.name} must be at most {_MOST}, got {value}")
 
     @classmethod
     def untrusted(cls, **changes: int) -> Limits:

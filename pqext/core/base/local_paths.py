@@ -33,12 +33,25 @@ def split_uri(uri: str) -> SplitResult:
     return SplitResult(match["scheme"].lower(), match["netloc"], match["path"], match["query"] or "", "")
 
 
+def check_path(path: str) -> None:
+    """Raise ``ValueError`` for text that cannot be a path: with a null character or lone surrogates."""
+    if "\0" in path:
+        raise ValueError(f"{path[:300]!r} is not a valid path: it contains a null character")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ValueError(f"{path[:300]!r} is not a valid path: it contains lone surrogates") from None
+
+
 def with_home(path: str) -> str:
     """Expand ``~`` or ``~user`` at the start of ``path`` to the home folder, unless a file of that name exists.
+
+    Raises ``ValueError`` as :func:`check_path` does.
 
     >>> with_home("a/~b")
     'a/~b'
     """
+    check_path(path)
     if not path.startswith("~") or os.path.lexists(re.split(r"[/\\\\]", path, maxsplit=1)[0]):
         return path
     return os.path.expanduser(path)

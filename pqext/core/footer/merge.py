@@ -95,12 +95,14 @@ class FooterMerge:
         result = self._foreign_orders(metadata)
         doubted = set()
         if not has_valid_byte_array_bounds(metadata.created_by):
-            types = [element.type for element in metadata.schema[1:] if not element.num_children]
+            elements = [element for element in metadata.schema[1:] if not element.num_children]
+            types = [element.type for element in elements if element.type is not None]
             doubted = {at for at, type in enumerate(types) if type in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)}
         for group in columns:
-            for index in result:
+            leaves = range(len(group))  # a footer may list more orders
+            for index in result.intersection(leaves):
                 _forget_bounds(group[index])
-            for index in doubted:
+            for index in doubted.intersection(leaves):
                 _forget_bounds(group[index], deprecated=True)
         return bool(result or doubted)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.buffers import EMPTY, Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import Limits
 from pqext.core.base.lru import LRU
@@ -191,7 +191,7 @@ def hash_values(physical: pa.Array) -> Hashes:
     if not count:
         return hashes
     if pa.types.is_binary(physical.type):
-        offsets = np.frombuffer(held[1], np.int32)[start : start + count + 1]
+        offsets = numbers(held[1], np.int32, start, count + 1)
         xxh64.hash_byte_arrays(view(held[2]) if held[2] is not None else EMPTY, offsets, hashes)
     else:
         width = physical.type.byte_width

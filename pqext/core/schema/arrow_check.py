@@ -7,12 +7,12 @@ offsets, views, indices or run ends outside their buffers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from pqext.core.base.buffers import numbers
 from pqext.core.schema.types.arrow_compute import mapped
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
@@ -91,8 +91,7 @@ def _check_binary(array: pa.Array) -> None:
         return
     bare, offsets = _BINARY[array.type.id], array.buffers()[1]
     width = np.int64 if bare == pa.large_binary() else np.int32
-    start = array.offset * np.dtype(width).itemsize
-    ends: NDArray[Any] = np.frombuffer(offsets, width, len(array) + 1, start)  # the buffer may end in padding
+    ends = numbers(offsets, width, array.offset, len(array) + 1)
     for start in range(0, len(array), _BLOCK):
         block = ends[start : start + _BLOCK + 1]
         if np.less(block[1:], block[:-1]).any():

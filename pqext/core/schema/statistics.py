@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.buffers import EMPTY, Bytes, numbers, view
 from pqext.core.format.metadata import ColumnOrder, Statistics, Type
 from pqext.core.format.predicate import COMPARE, Bounds, Value
 from pqext.core.kernels.encode import page_statistics
@@ -197,7 +197,7 @@ def _byte_extremes(leaf: LeafType, physical: pa.Array, starts: Starts) -> PageEx
         held = physical.buffers()
         offsets = np.zeros(1, np.int32)
         if len(physical):
-            offsets = np.frombuffer(held[1], np.int32)[physical.offset : physical.offset + len(physical) + 1]
+            offsets = numbers(held[1], np.int32, physical.offset, len(physical) + 1)
         data = view(held[2]) if held[2] is not None else EMPTY
         width = 0
     else:

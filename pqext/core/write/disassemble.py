@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import Bytes, allocate
+from pqext.core.base.buffers import Bytes, allocate, numbers
 from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.options.read_write import WriteOptions
@@ -141,9 +141,9 @@ def _reaches_null(array: pa.Array, entries: _Entries) -> bool:
 
 
 def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
-    if not len(array):
-        offsets = np.zeros(1, np.int32)
+    offsets = np.zeros(1, np.int32)
+    if len(array):
+        offsets = numbers(array.buffers()[1], np.int32, array.offset, len(array) + 1)
     slots = entries.slot_numbers()
     room = level_kernel.entries_below(slots, offsets)
     repetition, definition = allocate(room * 2).view(np.int16), allocate(room * 2).view(np.int16)

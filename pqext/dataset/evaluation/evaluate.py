@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.base.buffers import numbers
 from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.format.predicate import Operator, Value
 from pqext.core.kernels.hash import membership
@@ -432,7 +433,7 @@ class IntegerSet:
     def holds(self, array: pa.Array) -> pa.BooleanArray:
         """Test whether each integer is in the table. Rows under nulls have an arbitrary result."""
         kind = np.int32 if array.type.bit_width == 32 else np.int64
-        values: Any = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+        values = numbers(array.buffers()[1], kind, array.offset, len(array))
         bits = np.zeros((len(values) + 7) // 8, np.uint8)
         membership.holds(self._keys, self._used, self._least, self._most, values, bits)
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])

@@ -39,7 +39,10 @@ def check_pattern(operator: str, pattern: object, escape: object) -> None:
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the pattern has more than {MAX_PATTERN:,} characters")
     if isinstance(pattern, str):
-        pattern.encode()  # lone surrogates are not valid text
+        try:
+            pattern.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"the pattern {pattern!r} is not valid Unicode: it contains lone surrogates") from None
     if not isinstance(escape, str) or len(escape) != 1 or not (is_like or escape == ESCAPE):
         raise ValueError("escape must be a single character, and only like and ilike accept it")
     if is_like:

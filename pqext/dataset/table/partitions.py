@@ -140,11 +140,13 @@ class Partitions:
     def including(self, paths: str | None, rows: str | None) -> Partitions:
         """Add columns for the file path and for the row number in the file, if they are given names.
 
-        Raises ``ValueError`` if a name is already in use.
+        Raises ``ValueError`` if a name is already in use, and ``TypeError`` if it is not text.
         """
         schema = self.schema
         for name, type in ((paths, pa.string()), (rows, pa.int64())):
             if name is not None:
+                if not isinstance(name, str):
+                    raise TypeError(f"the name of an included column must be text, not {name.__class__.__name__}")
                 if name in schema.names:
                     raise ValueError(f"column {name!r} already exists; choose another name for the included column")
                 schema = schema.append(pa.field(name, type))

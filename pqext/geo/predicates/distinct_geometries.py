@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.base.buffers import numbers
+
 _FEW = 32
 """Rows that are asked one by one, and the fewest in a sample."""
 _SAMPLE = 1024
@@ -54,5 +56,5 @@ def _sample(count: int) -> int:
 def _bytes(chunk: pa.Array) -> int:
     """Bytes of the values of a binary array."""
     width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
-    ends = np.frombuffer(chunk.buffers()[1], width)
-    return int(ends[chunk.offset + len(chunk)] - ends[chunk.offset])
+    ends = numbers(chunk.buffers()[1], width, chunk.offset, len(chunk) + 1)
+    return int(ends[-1] - ends[0])

@@ -151,7 +151,10 @@ def _is_text(source: Any) -> bool:
 
 def _text(source: Any) -> bytes:
     if _is_text(source):
-        return source.encode() if isinstance(source, str) else bytes(source)
+        try:
+            return source.encode() if isinstance(source, str) else bytes(source)
+        except UnicodeEncodeError:
+            raise GeometryError("the text is not valid Unicode: it contains lone surrogates") from None
     if isinstance(source, (str, PathLike)):
         if (path := Path(source)).exists() and not (path.is_file() or path.is_dir()):
             raise ValueError(f"{source} is not a regular file: read it and pass the text")
@@ -260,6 +263,8 @@ def _values(array: pa.Array, name: str) -> list[Any]:
         raise ValueError(
             f"column {escape_text(name)!r} holds a {array.type} beyond the years 1 to 9999: {error}"
         ) from None
+    except ValueError as error:
+        raise ValueError(f"column {escape_text(name)!r} holds an invalid {array.type}: {error}") from None
     return values if any(test(array.type) for test in _PLAIN) else [_json_value(value) for value in values]
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.buffers import EMPTY, Bytes, numbers, view
 from pqext.core.base.errors import ParquetError
 from pqext.skipping.format.java_object import Description, find_own_bytes, write_object
 from pqext.skipping.kernels import spark_bloom
@@ -209,5 +209,5 @@ def _bytes_of(values: pa.Array) -> tuple[Bytes, NDArray[Any]]:
     is_large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
     if not len(values):
         return EMPTY, np.zeros(1, np.int32)
-    offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)
-    return EMPTY if data is None else view(data), offsets[values.offset : values.offset + len(values) + 1]
+    offsets = numbers(offset_buffer, np.int64 if is_large else np.int32, values.offset, len(values) + 1)
+    return EMPTY if data is None else view(data), offsets

@@ -37,6 +37,7 @@ def parse(text: str, path: str | None = None) -> tuple[SparkField, ...]:
         raise _wrong(f"has {len(text):,} characters, more than {MOST_CHARACTERS:,}", path)
     try:
         schema = json.loads(text)
+        json.dumps(schema, ensure_ascii=False).encode()  # lone surrogates are not valid text
     except (ValueError, RecursionError) as error:
         reason = "is nested too deeply" if isinstance(error, RecursionError) else f"is not JSON ({error})"
         raise _wrong(reason, path) from None

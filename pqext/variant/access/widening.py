@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.base.buffers import allocate
+from pqext.core.base.buffers import allocate, numbers
 from pqext.core.kernels.encodings.decimals import quotients
 
 _EXACT_DIGITS = 22
@@ -33,7 +33,7 @@ def _doubles(decimals: pa.Array) -> pa.Array | None:
     validity, words = decimals.buffers()
     if kind.precision > 18 or not 0 <= kind.scale <= _EXACT_DIGITS or not count:
         return None
-    unscaled = np.frombuffer(words, np.int64)[2 * decimals.offset : 2 * (decimals.offset + count)]
+    unscaled = numbers(words, np.int64, 2 * decimals.offset, 2 * count)
     doubles = allocate(8 * count)
     if not quotients(unscaled, _EXACT_INTEGERS, 10.0**kind.scale, doubles.view(np.float64)) and kind.precision > 15:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.buffers import Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.format.metadata import Type
@@ -42,5 +42,4 @@ def encode(values: pa.Array) -> Bytes:
     kind: Any = np.float32 if values.type == pa.float32() else np.float64
     if not len(values):
         return view(alp.encode(np.empty(0, kind)))
-    held = np.frombuffer(values.buffers()[1], kind)
-    return view(alp.encode(held[values.offset : values.offset + len(values)]))
+    return view(alp.encode(numbers(values.buffers()[1], kind, values.offset, len(values))))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.buffers import Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.format.metadata import Type
@@ -41,8 +41,7 @@ def encode(values: pa.Array) -> Bytes:
     kind = values.type.to_pandas_dtype()
     if not len(values):
         return view(delta.encode(np.empty(0, kind)))
-    held = np.frombuffer(values.buffers()[1], kind)
-    return view(delta.encode(held[values.offset : values.offset + len(values)]))
+    return view(delta.encode(numbers(values.buffers()[1], kind, values.offset, len(values))))
 
 
 def decode_lengths(page: Bytes, count: int) -> tuple[NDArray[np.int32], Bytes]:

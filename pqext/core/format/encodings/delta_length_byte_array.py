@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.buffers import EMPTY, Bytes, numbers, view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings.decoding import Counts, Dictionary, slot_parts
 from pqext.core.format.encodings.delta_binary_packed import decode_lengths, encode_lengths
@@ -41,7 +41,7 @@ def spans(values: pa.Array) -> tuple[Bytes, NDArray[np.int32]]:
     buffers = values.buffers()
     data = view(buffers[-1]) if buffers[-1] is not None else EMPTY
     if pa.types.is_binary(values.type):
-        return data, np.frombuffer(buffers[1], np.int32)[start : stop + 1] if len(values) else np.zeros(1, np.int32)
+        return data, numbers(buffers[1], np.int32, start, len(values) + 1) if len(values) else np.zeros(1, np.int32)
     width = values.type.byte_width
     if len(values) * width > 0x7FFFFFFF:
         raise ValueError("a page exceeds 2 GiB; write smaller pages (page_rows, page_bytes)")

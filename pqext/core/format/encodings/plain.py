@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.budget import Account
-from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
+from pqext.core.base.buffers import EMPTY, Bytes, allocate, numbers, view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.format.metadata import Type
@@ -88,7 +88,7 @@ def encode(values: pa.Array) -> Bytes:
         bits = np.unpackbits(held, bitorder="little")[start % 8 : start % 8 + count]
         return np.packbits(bits, bitorder="little")
     if pa.types.is_binary(kind):
-        offsets = np.frombuffer(buffers[1], np.int32)[start : start + count + 1] if count else np.zeros(1, np.int32)
+        offsets = numbers(buffers[1], np.int32, start, count + 1) if count else np.zeros(1, np.int32)
         data = view(buffers[2]) if buffers[2] is not None else EMPTY
         return view(encode_plain(data, offsets))
     width = kind.byte_width

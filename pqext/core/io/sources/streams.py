@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.local_paths import check_path
 
 if TYPE_CHECKING:
     from pqext.core.io.source import Source
@@ -43,6 +44,8 @@ def open_stream(location: str | Location, is_range: bool = False) -> Any:
     like :func:`open`, and ``SourceError`` for a store. With ``is_range``, for a byte range of a file without a
     compression suffix, raises ``CorruptFileError`` if the file is compressed nevertheless.
     """
+    if isinstance(location, str):
+        check_path(location)
     file: Any = (
         open(location, "rb", buffering=0)  # noqa: SIM115
         if isinstance(location, str)

@@ -289,7 +289,11 @@ def _locate_web(uri: str, options: Options) -> Location:
 
     for name in options.keys() - _CLIENT:
         raise ValueError(f"unknown storage option {name!r}{did_you_mean(name, sorted(_CLIENT))}")
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"{excerpt(redact_uri(uri))!r} is not a valid URL: {error}") from None
     if not parts.hostname:
         raise ValueError(f"{excerpt(redact_uri(uri))!r} has no host")
     client = {"allow_http": parts.scheme.lower() == "http", **options}

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.base.buffers import numbers
 from pqext.core.schema.types.physical_types import normal
 
 _MOST_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
@@ -74,7 +75,7 @@ def _views(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     """Views refer to bytes that stay where they are."""
     validity, views, *data = array.buffers()
     start = array.offset
-    result = np.frombuffer(views, np.dtype("V16"))[start : start + len(array)][positions]
+    result = numbers(views, "V16", start, len(array))[positions]
     if validity is not None and array.null_count:
         bits = np.unpackbits(np.frombuffer(validity, np.uint8), count=start + len(array), bitorder="little")
         validity = pa.py_buffer(np.packbits(bits[start:][positions], bitorder="little"))

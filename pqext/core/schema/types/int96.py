@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.base.buffers import numbers
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.schema.types.legacy_calendar import LegacyCalendar
 
@@ -81,7 +82,7 @@ def to_timestamps(stored: pa.Array, unit: str, calendar: LegacyCalendar | None =
 def from_timestamps(array: pa.Array) -> pa.Array:
     """Timestamps without nulls in stored form. Raises ``ValueError`` for a day that 32 bits do not hold."""
     unit = array.type.unit
-    counts = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array)]
+    counts = numbers(array.buffers()[1], np.int64, array.offset, len(array))
     day, within = np.divmod(counts, _DAY * _A_SECOND[unit])
     julian = day + JULIAN_EPOCH
     if len(julian) and (julian.min() < -(1 << 31) or julian.max() >= 1 << 31):
