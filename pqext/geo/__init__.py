@@ -17,6 +17,7 @@ _ABOVE = {  # built on scans
     "join": "pqext.dataset.spatial_joins",
     "nearest": "pqext.dataset.spatial_joins",
     "read_geopandas": "pqext.dataset.reading",
+    "write_dataset": "pqext.dataset.spatial_datasets",
     "write_file": "pqext.dataset.vector_files",
 }
 

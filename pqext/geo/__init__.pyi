@@ -12,6 +12,7 @@ import pyarrow
 
 from . import crs as crs
 from .box import BoundingBox as BoundingBox
+from .cells import cells as cells
 from .constructors import (
     from_geoarrow as from_geoarrow,
     from_geojson as from_geojson,
@@ -121,6 +122,19 @@ def read_geopandas(
     geometry: str | None = None,
     **keywords: typing.Unpack[pqext.core.options.keywords.ScanKeywords],
 ) -> geopandas.GeoDataFrame: ...
+def write_dataset(
+    rows: typing.Any,
+    folder: str | os.PathLike[str],
+    partition_by: typing.Literal["kdtree", "quadkey", "geohash", "h3", "s2", "a5"] = "kdtree",
+    *,
+    column: str | None = None,
+    resolution: int | None = None,
+    target_file_bytes: int = 134217728,
+    order: typing.Literal["hilbert", "zorder"] | None = "hilbert",
+    summary: bool = True,
+    mode: typing.Literal["error", "ignore", "append", "overwrite"] = "error",
+    **keywords: typing.Unpack[pqext.core.options.keywords.WriteKeywords],
+) -> typing.Any: ...
 def write_file(
     rows: typing.Any,
     path: str | os.PathLike[str],
