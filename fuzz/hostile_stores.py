@@ -121,5 +121,5 @@ def stores(chance: random.Random) -> list[Call]:
             _change_part(changes.choice(parts), changes)
             return use(str(template / "t"), str(store))
 
-    every = [Call(name, functools.partial(run, use), name == "drop") for name, use in calls]
+    every = [Call(name, functools.partial(run, use), is_argument=True) for name, use in calls]
     return sample(chance, every, 2)

@@ -94,3 +94,13 @@ def test_geojson_of_invalid_utf8_names_the_column() -> None:
 def test_geojson_text_with_lone_surrogates_is_rejected() -> None:
     with pytest.raises(pqext.GeometryError, match="is not valid Unicode"):
         geo.read_geojson('{"\ud800": 1}')
+
+
+def test_nanoseconds_that_pandas_cannot_hold_name_the_column() -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"a": [1], "t": pa.array([93], pa.time64("ns"))}), out)
+    with pytest.raises(pqext.UnsupportedError, match=r"column 't' of type time64\[ns\] is not supported in pandas"):
+        pqext.scan(out.getvalue()).to_pandas()
+    with pytest.raises(ValueError, match="Invalid value for 'maps_as_pydicts'") as raised:
+        pqext.scan(out.getvalue(), ["a"]).to_pandas(maps_as_pydicts="x")
+    assert not isinstance(raised.value, pqext.ParquetError)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME, serves_extension
 
 KEY = "pqext:fields"
@@ -143,8 +143,10 @@ def convert_table(
     try:
         return convert(table)
     except faults as error:
-        if isinstance(error, (ValueError, MemoryError)):
+        if isinstance(error, (ParquetError, MemoryError)):
             raise
+        if isinstance(error, ValueError):
+            convert(table.slice(0, 0))  # raises if the options are wrong rather than a value
         for place, field in enumerate(table.schema):
             try:
                 convert(table.select([place]))
