@@ -96,10 +96,11 @@ def test_geojson_text_with_lone_surrogates_is_rejected() -> None:
         geo.read_geojson('{"\ud800": 1}')
 
 
-def test_nanoseconds_that_pandas_cannot_hold_name_the_column() -> None:
+@pytest.mark.parametrize("type", [pa.time64("ns"), pa.date32()])
+def test_values_that_pandas_cannot_hold_name_the_column(type: pa.DataType) -> None:
     out = io.BytesIO()
-    pqext.write_table(pa.table({"a": [1], "t": pa.array([93], pa.time64("ns"))}), out)
-    with pytest.raises(pqext.UnsupportedError, match=r"column 't' of type time64\[ns\] is not supported in pandas"):
+    pqext.write_table(pa.table({"a": [1], "t": pa.array([16_712_345], type)}), out)
+    with pytest.raises(pqext.UnsupportedError, match=r"column 't' of type .* is not supported in pandas"):
         pqext.scan(out.getvalue()).to_pandas()
     with pytest.raises(ValueError, match="Invalid value for 'maps_as_pydicts'") as raised:
         pqext.scan(out.getvalue(), ["a"]).to_pandas(maps_as_pydicts="x")

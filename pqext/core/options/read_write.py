@@ -269,6 +269,8 @@ class WriteOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
+            if value >= 1 << 63:
+                raise ValueError(f"{name} must be less than 2**63, got {value}")
         check_flags(self, "checksums", "arrow_schema", "durable")
         if self.checkpoint is not None and self.encryption is not None:
             raise ValueError("a checkpoint would expose encrypted data: omit checkpoint or encryption")

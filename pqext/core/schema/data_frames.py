@@ -20,8 +20,8 @@ _OBJECTS = (
     "holds Python objects (polars type Object), which Arrow exports as memory addresses; cast the column, for example "
     "with .map_elements(str, return_dtype=pl.String)"
 )
-PANDAS_FAULTS = (pa.ArrowException,)
-"""Errors of ``pyarrow.Table.to_pandas`` for types that pandas lacks and for text that is not UTF-8."""
+PANDAS_FAULTS = (pa.ArrowException, ValueError)
+"""Errors of ``pyarrow.Table.to_pandas`` for types that pandas lacks, text that is not UTF-8, and dates after 9999."""
 
 Frame = TypeVar("Frame")
 
