@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
 from pqext.cli.command import command, option
 from pqext.cli.errors import usage_errors
-from pqext.cli.files import file_argument, single_file
+from pqext.cli.files import expand_files, file_argument
 from pqext.cli.locations import Place, Storage, check_new, file_name, force_option, named, storage_options
 from pqext.cli.reader_options import Reading, reading_options
 from pqext.core.base.text import escape_text, format_size, with_noun
@@ -35,18 +36,21 @@ def map_(
 ) -> None:
     """Draw the bounding boxes of row groups and pages, with their overlap and the expected cost of queries.
 
+    The row groups of a folder are numbered over its files.
+
     Example: pqext map quakes.parquet --output quakes.png
     """
     with usage_errors():
         source, *dest = storage.locate([file] if output is None else [file, output])
-        path = single_file(source)
-        out = dest[0] if dest else f"{file_name(path)}.map.html"
+        paths = expand_files([source])
+        title = file_name(paths[0] if len(paths) == 1 else source)
+        out = dest[0] if dest else f"{title}.map.html"
         suffix = os.path.splitext(str(out))[1].lower()
         if suffix not in (".html", ".htm", ".png"):
             raise ValueError(f"--output must end in .html or .png, got {file_name(out)}")
         check_new(out, force)
     try:
-        boxes = _map(path, column, query, reading)
+        boxes = _map(paths, title, column, query, reading)
     except KeyError as error:
         raise click.BadParameter(escape_text(str(error.args[0]))) from None
     from pqext.core.io.sink import Sink
@@ -67,16 +71,23 @@ def map_(
     )
 
 
-def _map(path: Place, column: str | None, query: float, reading: Reading) -> BoxMap:
+def _map(paths: list[Place], title: str, column: str | None, query: float, reading: Reading) -> BoxMap:
     from pqext.core.read.reader import ParquetFile
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
     from pqext.report.boxes import BoxMap
 
-    with ParquetFile(path, reading.options, limits=reading.limits) as file:
-        layout = explain_layout(file, column, query)
-        groups, pages = parts_of(file, geometry_leaf(file, column))
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(ParquetFile(path, reading.options, limits=reading.limits)) for path in paths
+        ]
+        layout = explain_layout(opened, column, query)
+        groups: list[Part] = []
+        pages: list[Part] = []
+        for file in opened:
+            file_groups, file_pages = parts_of(file, geometry_leaf(file, column), len(groups))
+            groups, pages = groups + file_groups, pages + file_pages
         return BoxMap(
-            title=file_name(path),
+            title=title,
             column=layout.column,
             facts=_facts(layout),
             row_groups=tuple(_drawn(part, None) for part in groups),

@@ -137,3 +137,12 @@ def test_existing_file_is_replaced_with_overwrite(tmp_path: Path, monkeypatch: p
         assert Path(out).read_text() == "mine"
         assert run("map", file, *arguments, "--force").exit_code == 0
         assert "<svg" in Path(out).read_text("utf-8")
+
+
+def test_a_folder_is_drawn_as_one_map(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, start in (("a", 0), ("b", 100)):
+        written(tmp_path / "in" / f"{name}.parquet", np.arange(start, start + 50.0))
+    result = run("map", tmp_path / "in", "-o", tmp_path / "in.html")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith(f"{tmp_path / 'in.html'}: 2 row groups, ")

@@ -234,3 +234,16 @@ def test_covering_boxes_are_used_for_the_layout(tmp_path: Path) -> None:
     assert layout.row_groups.read == pytest.approx(geo.explain_layout(own).row_groups.read, rel=1e-6)
     frame.to_parquet(path, row_group_size=500)
     assert geo.explain_layout(path).row_groups.with_box == 0
+
+
+def test_files_together_have_the_layout_of_one_file_of_their_row_groups() -> None:
+    x, y = clusters(4000)
+    whole = geo.explain_layout(written(x, y, row_group_rows=1000), query=(9.0, 0.5))
+    parts = [written(x[start : start + 1000], y[start : start + 1000]) for start in range(0, 4000, 1000)]
+    together = geo.explain_layout(parts, query=(9.0, 0.5))
+    assert (together.row_groups.count, together.rows, together.extent) == (4, 4000, whole.extent)
+    assert together.row_groups.read == pytest.approx(whole.row_groups.read)
+    assert together.row_groups.overlap == pytest.approx(whole.row_groups.overlap)
+    assert together.path == "4 files"
+    with pytest.raises(ValueError, match="no files"):
+        geo.explain_layout([])

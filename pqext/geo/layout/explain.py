@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from typing import Any
 
@@ -112,34 +112,43 @@ class Layout:
 def explain_layout(source: Any, column: str | None = None, query: float | tuple[float, float] = 0.001) -> Layout:
     """Analyze the boxes of a geometry column's row groups and pages, and estimate the cost of queries.
 
-    ``source`` is a source for :func:`pqext.open`, or an open file; ``column`` a dotted path, by default the only
-    geometry column. ``query`` is the area of queries as a share of the extent, in the extent's proportions, or
-    their width and height in the column's units. Estimates are exact for queries distributed evenly over the extent;
-    they cross the antimeridian if the extent does. Raises KeyError if the column does not exist, ValueError if it is
-    not a geometry, or if ``column`` is required.
+    ``source`` is a source for :func:`pqext.open`, an open file, or a list of these, whose row groups are numbered
+    consecutively; ``column`` a dotted path, by default the only geometry column. ``query`` is the area of queries as a
+    share of the extent, in the extent's proportions, or their width and height in the column's units. Estimates are
+    exact for queries distributed evenly over the extent; they cross the antimeridian if the extent does. Raises
+    KeyError if the column does not exist, ValueError if it is not a geometry, or if ``column`` is required.
     """
     share = _check_query(query)
-    with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
-        node = geometry_leaf(file, column)
-        groups, pages = parts_of(file, node)
-        type = _type(file, node)
-        geographic = type is not None and type.geographic
-        frame = _Frame.enclosing((part.box for part in groups), geographic)
-        width, height = frame.query(share)
-        results = [_describe(parts, frame, width, height) for parts in (groups, pages)]
-        advice = _suggestions(groups, pages, results, frame, width, height)
-        return Layout(
-            path=file.path or "(no path)",
-            column=node.dotted,
-            rows=sum(part.rows for part in groups),
-            bytes=sum(part.bytes for part in groups),
-            extent=frame.extent,
-            query_width=width * frame.width,
-            query_height=height * frame.height,
-            row_groups=results[0],
-            pages=results[1],
-            suggestions=advice,
-        )
+    sources = list(source) if isinstance(source, list | tuple) else [source]
+    if not sources:
+        raise ValueError("there are no files to explain")
+    groups: list[Part] = []
+    pages: list[Part] = []
+    is_geographic = True
+    for item in sources:
+        with nullcontext(item) if isinstance(item, ParquetFile) else ParquetFile(item) as file:
+            node = geometry_leaf(file, column)
+            file_groups, file_pages = parts_of(file, node, len(groups))
+            groups, pages = groups + file_groups, pages + file_pages
+            type = _type(file, node)
+            is_geographic = is_geographic and type is not None and type.geographic
+            path = file.path or "(no path)"
+    frame = _Frame.enclosing((part.box for part in groups), is_geographic)
+    width, height = frame.query(share)
+    results = [_describe(parts, frame, width, height) for parts in (groups, pages)]
+    advice = _suggestions(groups, pages, results, frame, width, height)
+    return Layout(
+        path=path if len(sources) == 1 else f"{len(sources)} files",
+        column=node.dotted,
+        rows=sum(part.rows for part in groups),
+        bytes=sum(part.bytes for part in groups),
+        extent=frame.extent,
+        query_width=width * frame.width,
+        query_height=height * frame.height,
+        row_groups=results[0],
+        pages=results[1],
+        suggestions=advice,
+    )
 
 
 def _check_query(query: float | tuple[float, float]) -> float | tuple[float, float]:
@@ -171,14 +180,14 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
     return node
 
 
-def parts_of(file: ParquetFile, node: SchemaNode) -> tuple[list[Part], list[Part]]:
-    """The row groups of a file, and the pages of its geometry column ``node``."""
+def parts_of(file: ParquetFile, node: SchemaNode, first: int = 0) -> tuple[list[Part], list[Part]]:
+    """The row groups of a file, numbered from ``first``, and the pages of its geometry column ``node``."""
     groups: list[Part] = []
     pages: list[Part] = []
     type = _type(file, node)
     for group in file.row_groups:
         chunk = group.chunk(node)
-        group_part = _row_group_part(chunk, group, type)
+        group_part = replace(_row_group_part(chunk, group, type), row_group=first + group.index)
         groups.append(group_part)
         pages += _pages(chunk, group_part)
     return groups, pages
