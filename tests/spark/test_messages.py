@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
 import pqext
 from pqext.spark import functions as PF
 from pqext.spark import ingest_json, read, read_json, write
+from pqext.spark.base.errors import spark_option_names
 
-PYTHON = ("iter_batches", "Limits(", "--union", "pyarrow.schema")
+PYTHON = ("iter_batches", "Limits(", "--union", "pyarrow.schema", "invalid_values")
 """What errors say in Python and on the command line alone."""
 
 
@@ -40,6 +42,19 @@ def test_limits_and_schemas_name_spark_options(spark: Any, tmp_path: Path) -> No
     assert "2.parquet; cast it in one of the files" in told
     told = _message(lambda: read(spark, str(folder), ["a"]).collect())
     assert 'schema="union" reads files whose schemas differ' in told
+
+
+@pytest.mark.spec("spark.messages")
+def test_invalid_text_error_names_spark_options(tmp_path: Path) -> None:
+    path = str(tmp_path / "text.parquet")
+    text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"a\xff"]).buffers())
+    pq.write_table(pa.table({"s": text}), path)
+    with pytest.raises(pqext.CorruptFileError) as caught, spark_option_names():
+        pqext.read_table(path)
+    message = str(caught.value)
+    assert not [word for word in PYTHON if word in message], message
+    assert 'row 1 of the row group' in message
+    assert 'pass invalid_utf8="replace" or "binary"; exclude the row with where=' in message
 
 
 @pytest.mark.spec("spark.messages")

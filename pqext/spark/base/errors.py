@@ -36,6 +36,7 @@ _SPARK_PHRASES = (
     (ADVICE, "raise it with memory_bytes="),
     ("read fewer rows at a time with iter_batches", "read fewer columns"),
     (', on the command line --union, reads files', " reads files"),
+    ('skip the row, or read it as null with invalid_values="null"', "exclude the row with where="),
     (
         "omit the column with columns=, or pass the type to read it as in schema=pyarrow.schema(...)",
         "cast it in one of the files",
