@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from spark.test_settings import settings
 
 import pqext
 from pqext import col
-from pqext.spark import explain_read, query, read, where, write
+from pqext.spark import explain_read, explain_write, query, read, where, write
 from pqext.spark.options.file import FileFilter, check_base_path
 
 CASE = "spark.sql.caseSensitive"
@@ -202,8 +203,6 @@ def test_names_are_case_insensitive_like_in_spark(spark: Any, folder: Path, tmp_
     grouped = query(spark, str(folder), {"n": "count"}, by=["day"], where="Id >= 0")
     assert rows(grouped) == rows(spark.read.parquet(str(folder)).groupBy("day").agg(F.count("*").alias("n")))
     days = spark.range(4).selectExpr("id", "id % 2 AS day")
-    write(days, str(tmp_path / "by"), partition_by="DAY")
-    assert spark.read.parquet(str(tmp_path / "by")).columns == ["id", "day"]
     with settings(spark, **{CASE: "true"}):
         for attempt in (
             lambda: spark.read.parquet(str(folder)).select("ID"),
@@ -219,6 +218,26 @@ def test_names_are_case_insensitive_like_in_spark(spark: Any, folder: Path, tmp_
         assert not (tmp_path / "no").exists()
     pq.write_table(pa.table({"x": [1], "X": [2]}), tmp_path / "two.parquet")
     assert read(spark, str(tmp_path / "two.parquet"), {"a": "X"}).collect() == [(2,)]
+
+
+@pytest.mark.spec("spark.settings.case")
+def test_folders_have_the_spelling_of_partition_by_like_in_spark(spark: Any, tmp_path: Path) -> None:
+    days = spark.range(6).selectExpr("id", "id % 2 AS day", "id % 3 AS Hour")
+    theirs, front, source = (tmp_path / name for name in ("theirs", "write", "format"))
+    for folder in (theirs, front, source):
+        days.write.partitionBy("DAY", "hour").parquet(str(folder))
+    days.write.mode("append").partitionBy("DAY", "hour").parquet(str(theirs))
+    write(days, str(front), "append", partition_by=["DAY", "hour"])
+    by = json.dumps(["DAY", "hour"])
+    days.write.format("pqext").mode("append").option("partition_by", by).save(str(source))
+    expected = {str(file.parent.relative_to(theirs)) for file in theirs.rglob("*.parquet")}
+    for folder in (front, source):
+        assert {str(file.parent.relative_to(folder)) for file in folder.rglob("*.parquet")} == expected
+        assert rows(spark.read.parquet(str(folder))) == rows(spark.read.parquet(str(theirs)))
+    assert explain_write(days, partition_by=by).division.partition_by == ("DAY", "hour")
+    assert "DAY: bigint" in str(explain_write(days, partition_by=by))
+    with pytest.raises(Exception, match="day"):
+        write(days, str(tmp_path / "twice"), partition_by=["day", "DAY"])
 
 
 @pytest.mark.spec("spark.settings.partitions")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, cast, get_args
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, excerpt
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
@@ -59,6 +59,16 @@ class SaveOptions:
     """Credentials and other options of an object store."""
     shredding_options: Mapping[str, Any] = field(default_factory=dict)
     """The shredding from the option, without that in the metadata of columns."""
+    folder_names: Mapping[str, str] = field(default_factory=dict)
+    """The names of the partition columns in folders, by column."""
+
+    def name_folders(self, schema: StructType) -> StructType:
+        """Rename the partition columns to their spelling in ``partition_by``, as Spark's writers do."""
+        names = self.folder_names
+        return StructType([
+            StructField(names.get(column.name, column.name), column.dataType, column.nullable, column.metadata)
+            for column in schema
+        ])
 
 
 def save_options(
@@ -75,7 +85,10 @@ def save_options(
     is_case_sensitive = case is not None and case.lower() == "true"
     if case is not None and not is_case_sensitive:
         _check_names(schema)
-    by = tuple(map(Names.from_schema(schema, is_case_sensitive).find, _names(of_save.get("partition_by", ()))))
+    by = tuple(_names(of_save.get("partition_by", ())))
+    columns = tuple(map(Names.from_schema(schema, is_case_sensitive).find, by))
+    if len(set(columns)) < len(columns):
+        by = columns  # an error, which names the column
     is_by_option = "partition_overwrite" in of_save
     for name, value in settings.items():
         (of_save if name in _OF_SAVES else of_writer).setdefault(name, value)
@@ -98,7 +111,8 @@ def save_options(
         raise ValueError(f"option merge_schema must be true or false, not {merge_schema!r}")
     overwrite = cast("PartitionOverwrite | None", mode if by else "static")
     return SaveOptions(
-        parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option
+        parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option,
+        dict(zip(columns, by, strict=True)),
     )
 
 

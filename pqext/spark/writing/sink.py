@@ -75,7 +75,8 @@ class SaveWriter:
         self.target: Target = target_of(paths[0], self.options.storage_options)
         self.target.check_no_table()
         self._unparsed_options = dict(options)
-        self._spark_schema = schema
+        self._frame_schema = schema
+        self._spark_schema = schema = self.options.name_folders(schema)
         self.partition_by = self.options.division.partition_by
         self.schema = file_schema(schema)
         partition_fields = [field for field in schema if field.name in self.partition_by]
@@ -86,8 +87,8 @@ class SaveWriter:
 
     def task_options(self) -> SaveOptions:
         """Return the options completed by the settings of the session, which only tasks can read."""
-        options = save_options(self._spark_schema, self._unparsed_options, save_settings(task_setting()))
-        check_division(options.division, self.schema)
+        options = save_options(self._frame_schema, self._unparsed_options, save_settings(task_setting()))
+        check_division(options.division, file_schema(options.name_folders(self._frame_schema)))
         return options
 
     def _writer_options(self, options: SaveOptions) -> Mapping[str, Any]:
@@ -114,7 +115,7 @@ class SaveWriter:
         with PartFiles(staged, name, self.schema, self._writer_options(options), options.division) as files:
             for batch in chain([first], iterator):
                 if batch.num_rows:
-                    files.write(conform_batch(batch, self.schema))
+                    files.write(conform_batch(batch.rename_columns(self.schema.names), self.schema))
             return files.close()
 
 

@@ -98,6 +98,7 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     schema = df.schema
     encoded = {name: as_text(value) for name, value in options.items()}
     save = save_options(schema, encoded, save_settings(session_setting(df.sparkSession)))
+    schema = save.name_folders(schema)
     writer_options = dict(save.writer)
     stored = file_schema(schema)
     check_division(save.division, stored)
