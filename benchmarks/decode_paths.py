@@ -25,7 +25,7 @@ from timing import least
 import pqext
 from pqext.core.read.column import _PASSED_ROWS, ColumnReader
 from pqext.core.read.small_chunks import SmallLeaves
-from pqext.core.schema.row_ranges import flags_within, intersection, ranges_around
+from pqext.core.schema.row_ranges import cover_rows, flag_rows, intersection
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
     def single(name: str, columns: list[str]) -> Callable[[], Any]:
         def job() -> Any:
             with pqext.open(folder / name, threads=1) as file:
-                return list(file.iter_compared(1 << 20, columns, 0, numbers, (), file.budget()))
+                return list(file.iter_dictionary_batches(1 << 20, columns, 0, numbers, (), file.budget()))
 
         return job
 
@@ -82,8 +82,8 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
 
 def _ranges(reader: ColumnReader, numbers: Any) -> Any:
     """Rows by ranges around them, of which the others are decoded and cut away."""
-    ranges = intersection(ranges_around(numbers, _PASSED_ROWS), reader._place.rows)
-    return reader._flagged(reader.read(ranges), flags_within(numbers, ranges))
+    ranges = intersection(cover_rows(numbers, _PASSED_ROWS), reader._place.rows)
+    return reader._flagged(reader.read(ranges), flag_rows(numbers, ranges))
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import pqext
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import alone, tables_of
+from pqext.core.footer.flatbuffers.reading import build_file_end, tables_of
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import Struct, decode
 
@@ -26,7 +26,7 @@ def flat_footer(data: bytes) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with pqext.open(b"PAR1" + alone(data), limits=LIMITS) as file:
+            with pqext.open(b"PAR1" + build_file_end(data), limits=LIMITS) as file:
                 for group in file.row_groups:
                     for chunk in group.chunks():
                         chunk.bounds()

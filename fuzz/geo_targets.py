@@ -92,7 +92,7 @@ def _column_metadata(data: bytes) -> None:
     text = data.decode("latin-1")
     for parse in (
         lambda: GeospatialType.from_extension_metadata(data).extension_metadata(),
-        lambda: crs.to_geoarrow(crs.inlined(text, {**PROPERTIES, "q": text})),
+        lambda: crs.to_geoarrow(crs.inline_crs(text, {**PROPERTIES, "q": text})),
         lambda: page_boxes.decode(data[1:], data[0] % 8 if data else 0),
     ):
         with suppress(ParquetError):

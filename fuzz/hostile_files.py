@@ -19,7 +19,7 @@ from hostile_metadata import change_key_values, change_schema, change_struct, re
 import pqext
 from pqext import geo, table_metrics, variant
 from pqext.core.base.limits import Limits
-from pqext.core.footer.flatbuffers.reading import alone, tables_of
+from pqext.core.footer.flatbuffers.reading import build_file_end, tables_of
 from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format.metadata import BloomFilterHeader, ColumnIndex, FileMetaData, OffsetIndex, PageHeader
 from pqext.core.format.thrift import Struct, decode, encode
@@ -258,4 +258,4 @@ def flat_footers(chance: random.Random) -> list[Call]:
     except (ValueError, TypeError, OverflowError, AttributeError):
         return []
     tables = change_bytes(tables, chance) if chance.random() < 0.8 else tables
-    return calls_on(body + alone(tables), valid, chance)
+    return calls_on(body + build_file_end(tables), valid, chance)

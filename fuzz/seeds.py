@@ -140,7 +140,7 @@ def structures() -> Iterator[tuple[str, bytes]]:
             for selector, structure, at in offsets:
                 if at is not None:
                     _, end = decode(structure, data[at:])
-                    yield f"{chunk.node.dotted} {structure.__name__}", bytes([selector]) + data[at : at + end]
+                    yield f"{chunk.node.dotted_path} {structure.__name__}", bytes([selector]) + data[at : at + end]
 
 
 TARGETS = {

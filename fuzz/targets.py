@@ -157,7 +157,7 @@ def _values(encoding: int, physical: Type, count: int, width: int, body: Bytes) 
     size = _size(physical, width)
     assert size is not None
     run = PageRun([body], [count])
-    selected.fixed(run, physical, size, _DICTIONARIES["fixed"], np.empty(count * size, np.uint8))
+    selected.decode_fixed_width(run, physical, size, _DICTIONARIES["fixed"], np.empty(count * size, np.uint8))
 
 
 _STRUCTURES = (PageHeader, ColumnIndex, OffsetIndex, BloomFilterHeader)

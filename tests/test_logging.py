@@ -67,7 +67,7 @@ def test_fallback_to_single_pages_is_logged(
 
     path = tmp_path / "ids.parquet"
     pqext.write_table(pa.table({"id": range(100_000)}), path)
-    monkeypatch.setattr(TableDecoder, "next", decline)
+    monkeypatch.setattr(TableDecoder, "decode_next", decline)
     assert ColumnReader.__module__ == "pqext.core.read.column"
     with caplog.at_level(logging.DEBUG, "pqext"):
         assert pqext.read_table(path)["id"].to_pylist() == [*range(100_000)]

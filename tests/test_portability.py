@@ -165,7 +165,7 @@ def test_paths_on_different_drives_have_no_common_root(tmp_path: Path, monkeypat
         part.parent.mkdir(parents=True)
         pq.write_table(pa.table({"i": [1]}), part)
     monkeypatch.setattr(sources.os.path, "commonpath", deny)
-    assert sources.common_root(sources.located(parts)) is None
+    assert sources.common_root(sources.locate_sources(parts)) is None
     assert pqext.read_table(parts, partitioning=None)["i"].to_pylist() == [1, 1]
     assert len(pqext.read_table(parts)) == 2
 

@@ -74,7 +74,7 @@ def console() -> Console:
 
 
 @contextmanager
-def progress(unit: str = "rows", enabled: bool = True) -> Iterator[Progress]:
+def progress(unit: str = "rows", is_enabled: bool = True) -> Iterator[Progress]:
     """Show a progress bar on standard error if it is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -82,7 +82,7 @@ def progress(unit: str = "rows", enabled: bool = True) -> Iterator[Progress]:
 
     terminal = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), unit, TimeElapsedColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=terminal, transient=True, disable=not (enabled and terminal.is_terminal)) as bar:
+    with Bar(*columns, console=terminal, transient=True, disable=not (is_enabled and terminal.is_terminal)) as bar:
         task = bar.add_task(unit, total=None)
 
         def update(finished: int, total: int | None, /) -> None:

@@ -21,8 +21,8 @@ from pqext.cli.convert_options import (
     parse_csv_options,
     writer_options,
 )
-from pqext.cli.csv_input import CsvOptions, TypeTooNarrowError, read_csv, widened
-from pqext.cli.derived_columns import add_derived, parse_derived, suggest_geometry
+from pqext.cli.csv_input import CsvOptions, TypeTooNarrowError, read_csv, widen_types
+from pqext.cli.derived_columns import add_columns, parse_recipe, suggest_geometry
 from pqext.cli.errors import usage_errors
 from pqext.cli.input_format import FORMATS, format_of, format_of_name
 from pqext.cli.inputs import MAX_MESSAGES, Losses, Source, Stream, geojson, json_documents, parquet, vector
@@ -31,11 +31,11 @@ from pqext.cli.locations import (
     Place,
     Storage,
     binary_output,
-    check_new,
+    check_overwrite,
+    display_name,
     force_option,
-    named,
     storage_options,
-    stored,
+    store_stdin,
 )
 from pqext.cli.reader_options import Reading, reading_options
 from pqext.cli.rewrite import FOOTER_FORMATS, MAX_TEXT, parse_shredding
@@ -181,7 +181,7 @@ def convert(
             *_parse_all("json", json_columns),
         ]
         if not inputs:
-            raise ValueError(f"OUT is missing; expected pqext convert {named(dest)} OUT")
+            raise ValueError(f"OUT is missing; expected pqext convert {display_name(dest)} OUT")
         if append and force:
             raise ValueError("--append and --force are mutually exclusive")
         if append:
@@ -201,7 +201,7 @@ def convert(
         parsing: dict[str, Any] = {"numbers": numbers, "duplicate_keys": duplicate_keys, "format": json_layout}
         parsing |= {} if reading.max_depth is None else {"max_depth": reading.max_depth}
         if format == "parquet":
-            sources = [stored()] if STREAM in places else _sources(places, ignore_table_format)
+            sources = [store_stdin()] if STREAM in places else _sources(places, ignore_table_format)
         document_column = (variant or (existing and existing.variant) or _VARIANT) if format == "json" else None
         if document_column is None and variant is not None:
             raise ValueError(f"--variant applies to JSON input only; use --json {variant} for a column of JSON text")
@@ -233,7 +233,7 @@ def convert(
             losses.add("the input is GeoJSON, read as one row per feature; --input-format json reads one document", 0)
         with usage_errors():
             stream = request.open(csv_parsing, on_error, losses)
-            stream = add_derived(stream, derived, document_column, *derived_type, on_error, losses)
+            stream = add_columns(stream, derived, document_column, *derived_type, on_error, losses)
             column_options = _column_options(stream.schema, format, schema, geometry_options)
             writer = _writer(out, stream.schema, column_options | options)
         with _advice(on_error, is_assumed), writer, progress() as show:
@@ -249,16 +249,16 @@ def convert(
             break
         except TypeTooNarrowError as error:
             with usage_errors():
-                csv_parsing = widened(csv_parsing, error, sources)
+                csv_parsing = widen_types(csv_parsing, error, sources)
     _report(target, rows, losses, on_error, " added, now" if existing is not None else "")
 
 
 def _write_rows(
-    stream: Stream, writer: Any, document_column: str | None, derived: list[ColumnRecipe], losses: Losses,
+    stream: Stream, writer: Any, document_column: str | None, recipes: list[ColumnRecipe], losses: Losses,
     show: Progress,
 ) -> int:
     """Write all rows and return their number."""
-    rows, is_checked = 0, document_column is None or any(column.kind != "json" for column in derived)
+    rows, is_checked = 0, document_column is None or any(column.kind != "json" for column in recipes)
     for batch in stream.batches:
         writer.write_batch(batch)
         if not is_checked and batch.num_rows:
@@ -286,7 +286,7 @@ def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
 
 
 def _parse_all(derivation: Kind, texts: Sequence[str]) -> Iterator[ColumnRecipe]:
-    return (parse_derived(derivation, text) for text in texts)
+    return (parse_recipe(derivation, text) for text in texts)
 
 
 def _sources(inputs: list[Place], ignore_table_format: bool = True) -> list[Source]:
@@ -317,9 +317,9 @@ def _destination(dest: Place, force: bool) -> Any:
     format = format_of_name(str(dest))
     if format not in (None, "parquet"):
         hint = "; pqext.geo.write_file writes other formats in Python" if format in ("vector", "geojson") else ""
-        message = f"{named(dest)!r} has the extension of a {format} file, but OUT is Parquet; use .parquet"
+        message = f"{display_name(dest)!r} has the extension of a {format} file, but OUT is Parquet; use .parquet"
         raise ValueError(message + hint)
-    check_new(dest, force)
+    check_overwrite(dest, force)
     return dest
 
 
@@ -407,7 +407,7 @@ def _report(dest: Place, rows: int, losses: Losses, on_error: str, result: str) 
 
         with ParquetFile(dest) as file:
             groups = with_noun(len(file.row_groups), "row group")
-            echo(f"{named(dest)}: {with_noun(rows, 'row')}{result} in {groups}, {format_size(file.source.size)}")
+            echo(f"{display_name(dest)}: {with_noun(rows, 'row')}{result} in {groups}, {format_size(file.source.size)}")
             for column, schema in shredding_of(file).items():
                 echo(f"  {escape_text(column)}: {shorten(escape_text(str(schema)), MAX_TEXT)}")
             shares = residual_shares([residual_counts(file.metadata.row_groups, shredding_of(file))])

@@ -90,12 +90,12 @@ def parse_csv_options(
 
 
 def _column_names(text: str | None) -> tuple[str, ...]:
-    from pqext.core.io.sources.csv_text import repeated
+    from pqext.core.io.sources.csv_text import find_duplicate
 
     names = tuple(name.strip() for name in text.split(",")) if text is not None else ()
     if not all(names):
         raise ValueError(f"--names must list the names of all columns, as in a,b, got {text!r}")
-    duplicate = repeated(names)
+    duplicate = find_duplicate(names)
     if duplicate is not None:
         raise ValueError(f"--names: duplicate column name {duplicate!r}")
     return names
@@ -120,19 +120,19 @@ class Columns:
         types = set(self.geometries.values())
         return types.pop() if len(types) == 1 else None
 
-    def shredding_of(self, column: str, chosen: Any) -> Any:
-        """Return the shredding of ``column``, given ``chosen`` from ``--shredding``.
+    def shredding_of(self, column: str, schemas: Any) -> Any:
+        """Return the shredding of ``column``, given ``schemas`` from ``--shredding``.
 
         Raises:
-            ValueError: If ``chosen`` has another schema than the file.
+            ValueError: If ``schemas`` has another schema than the file.
         """
         from pqext.variant.shredding.choice import shredding
         from pqext.variant.shredding.schema import Untyped
 
         schema = self.shredding.get(column)
-        choice = chosen.get(column, "infer") if isinstance(chosen, Mapping) else chosen
+        choice = schemas.get(column, "infer") if isinstance(schemas, Mapping) else schemas
         if schema is None:  # rejected by the writer, which lists the columns
-            return chosen
+            return schemas
         requested = shredding(Untyped() if choice is None else choice)
         if requested.schema not in (None, schema):
             raise ValueError(
@@ -169,11 +169,11 @@ def columns_of(path: Any) -> Columns | None:
         return Columns(
             {name: schema_of_file(file, name) for name in names},
             {field.name: type for field in fields if (type := type_of(field)) is not None},
-            {field.name: type for field in fields if any(test(type := _plain(field.type)) for test in tests)},
+            {field.name: type for field in fields if any(test(type := _plain_type(field.type)) for test in tests)},
         )
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
+def _plain_type(type: pa.DataType) -> pa.DataType:
     """Return the plain layout of a type; for a dictionary, of its values."""
     import pyarrow as pa
 

@@ -79,7 +79,7 @@ def read_csv(sources: Sequence[Source], options: CsvOptions, on_error: OnError, 
     return _CsvInput(sources, options, on_error, losses).stream()
 
 
-def widened(options: CsvOptions, error: TypeTooNarrowError, sources: Sequence[Source]) -> CsvOptions:
+def widen_types(options: CsvOptions, error: TypeTooNarrowError, sources: Sequence[Source]) -> CsvOptions:
     """Return options for reading ``sources`` again, with the types of ``error``.
 
     Raises:
@@ -155,13 +155,15 @@ class _CsvInput:
                 reason = "unclosed quote: all rows after it would be one field"
                 raise CorruptFileError(reason, path=name_of(source))
 
-    def _next_batch(self, opened: _OpenCsv) -> pa.RecordBatch | None:
-        names = opened.reader.schema.names
-        return self._with_location(lambda: next(opened.reader, None), opened.source, lambda: names, opened.delimiter)
+    def _next_batch(self, csv_file: _OpenCsv) -> pa.RecordBatch | None:
+        names = csv_file.reader.schema.names
+        return self._with_location(
+            lambda: next(csv_file.reader, None), csv_file.source, lambda: names, csv_file.delimiter
+        )
 
     def _open(self, source: Source, types: Mapping[str, pa.DataType] | None) -> _OpenCsv:
         """Open a file with columns of ``types``, inferred from its first rows if None."""
-        from pqext.core.io.sources.csv_text import CsvText, EndMarkedFile, detect_delimiter, repeated
+        from pqext.core.io.sources.csv_text import CsvText, EndMarkedFile, detect_delimiter, find_duplicate
 
         options, path = self._options, name_of(source)
         text = CsvText(open_bytes(source), encoding=options.encoding, skip_rows=options.skip_rows)
@@ -183,7 +185,7 @@ class _CsvInput:
                 lambda: self._reader(end, delimiter, column_types, self._row_handler(end, source)), source,
                 lambda: self._names(end), delimiter,
             )
-            duplicate = repeated(reader.schema.names)
+            duplicate = find_duplicate(reader.schema.names)
             if duplicate is not None:
                 raise CorruptFileError(f"duplicate column name {duplicate!r}; rename one of the columns", path=path)
         except BaseException:
@@ -245,7 +247,7 @@ class _CsvInput:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from pqext.core.io.sources.csv_text import EndMarkedFile, repeated
+        from pqext.core.io.sources.csv_text import EndMarkedFile, find_duplicate
         from pqext.core.schema.types.arrow_compute import cast_exactly
 
         options = self._options
@@ -270,7 +272,7 @@ class _CsvInput:
             return self._with_location(lambda: first_rows(types, formats), source, heading, delimiter)
 
         schema = read(fixed).schema
-        if repeated(schema.names) is not None:
+        if find_duplicate(schema.names) is not None:
             return fixed  # the reader of the complete file rejects the names
         inferred = {field.name: field.type for field in schema if field.name not in fixed}
         date_only = [format for format in options.date_formats if not _TIME_OF_DAY.search(format)]

@@ -60,7 +60,7 @@ def demo(
     from rich.console import Console
 
     from pqext.core.base.errors import VariantError
-    from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, example, own
+    from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, describe_file, example
 
     if input is None and (variant is not None or geometry is not None):
         raise click.BadParameter("--variant and --geometry require --input")
@@ -73,7 +73,7 @@ def demo(
     _check_folder(output)
     if input is not None:
         _check("--variant", check_column, variant)
-        source = _check("--geometry", own, input, variant, geometry, schema)
+        source = _check("--geometry", describe_file, input, variant, geometry, schema)
 
     from pqext.demo.job import Job, run
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
 from pqext.core.base.errors import ParquetError
-from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, path_within, without_row
+from pqext.dataset.computed_columns import ColumnRecipe, Kind, make, maker, variant_path, without_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +16,7 @@ GEOMETRY = "geom"
 """Default name of a geometry column that does not replace another column."""
 
 
-def parse_derived(derivation: Kind, text: str) -> ColumnRecipe:
+def parse_recipe(derivation: Kind, text: str) -> ColumnRecipe:
     """Parse ``[NAME=]PATH``, or ``[NAME=]lon,lat[,z]`` for points; raise ``ValueError`` for other text."""
     name, equals, rest = text.rpartition("=")
     paths = tuple(path.strip() for path in rest.split(",")) if derivation == "points" else (rest.strip(),)
@@ -27,7 +27,7 @@ def parse_derived(derivation: Kind, text: str) -> ColumnRecipe:
     return ColumnRecipe(derivation, name.strip() or None, paths)
 
 
-def add_derived(
+def add_columns(
     stream: Stream, columns: Sequence[ColumnRecipe], variant: str | None, crs: str | None, edges: str,
     on_error: OnError, losses: Losses,
 ) -> Stream:
@@ -102,7 +102,7 @@ def _has_path(documents: pa.Array, path: str) -> bool:
     """Return whether any row has a value, including JSON null, at ``path``."""
     from pqext.variant.access.cast import get
 
-    return bool(get(documents, path_within(path), "variant").null_count < len(documents))
+    return bool(get(documents, variant_path(path), "variant").null_count < len(documents))
 
 
 def _keys(documents: pa.Array) -> dict[str, None]:

@@ -52,7 +52,7 @@ def format_of(sources: Sequence[Source]) -> str:
     for source in sources:
         suffix = suffix_of(str(source)) if is_location(source) else ""
         if suffix in _OTHER_SUFFIXES:
-            raise _unsupported(_OTHER_SUFFIXES[suffix], source)
+            raise _unsupported_error(_OTHER_SUFFIXES[suffix], source)
         format = _SUFFIXES.get(suffix)
         # The format of the first file decides whether the others are opened.
         if (format is None or suffix == ".json") and (source is sources[0] or formats != {"json"}):
@@ -83,7 +83,7 @@ def _format_of_content(source: Source) -> str | None:
         return "vector"
     for mark, name in _OTHER_MARKS:
         if head.startswith(mark):
-            raise _unsupported(name, source)
+            raise _unsupported_error(name, source)
     return "geojson" if is_feature_collection(head) else None
 
 
@@ -127,5 +127,5 @@ def is_feature_collection(head: bytes) -> bool:
     return False
 
 
-def _unsupported(name: str, source: Source) -> UnsupportedError:
+def _unsupported_error(name: str, source: Source) -> UnsupportedError:
     return UnsupportedError(f"{name} is not supported: {_ADVICE[name]}", feature=name, path=name_of(source))

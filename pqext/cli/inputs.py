@@ -52,7 +52,7 @@ def json_documents(
     sources: Sequence[Source], column: str, shredding: Any, on_error: OnError, losses: Losses, **options: Any
 ) -> Stream:
     """Read JSON documents into a VARIANT column, one row per document."""
-    from pqext.variant.json.faults import placed
+    from pqext.variant.json.faults import describe_fault
     from pqext.variant.json.files import read_json
 
     source: Any = [path if isinstance(path, str) else open_bytes(path) for path in sources]
@@ -62,7 +62,7 @@ def json_documents(
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
             for fault in reader.faults:
-                losses.add(placed(fault, fault.path))
+                losses.add(describe_fault(fault, fault.path))
             # Only lines that are not JSON are null rows: JSON null is a variant value.
             yield batch.filter(batch.column(0).is_valid()) if on_error == "skip" and reader.faults else batch
 

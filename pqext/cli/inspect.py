@@ -13,11 +13,11 @@ from pqext.cli.files import file_argument, single_file, split_names
 from pqext.cli.locations import (
     Place,
     Storage,
-    check_new,
+    check_overwrite,
+    display_name,
     display_path,
     file_name,
     force_option,
-    named,
     storage_options,
 )
 from pqext.cli.reader_options import Reading, reading_options
@@ -59,7 +59,7 @@ def inspect(
             source, *dest = storage.locate([file] if output is None else [file, output])
             source = single_file(source)
             out = dest[0] if dest else f"{file_name(source)}.layout.html"
-            check_new(out, force)
+            check_overwrite(out, force)
         _write_page(source, out, reading)
         return
     limit = None if format == "json" else MAX_CHUNKS
@@ -81,7 +81,7 @@ def _write_page(source: Place, out: Place, reading: Reading) -> None:
     with Sink(out) as sink:
         sink.write(content)
     parts, file_size = with_noun(len(file_layout.parts), "part"), format_size(file_layout.facts.size)
-    click.echo(f"{named(out)}: {parts} of {file_size}, {format_size(len(content))}")
+    click.echo(f"{display_name(out)}: {parts} of {file_size}, {format_size(len(content))}")
 
 
 def _parse_indexes(text: str | None) -> list[int] | None:

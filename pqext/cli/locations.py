@@ -86,11 +86,11 @@ class InputFile(click.ParamType):  # type: ignore[type-arg]
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return stored() if value == STREAM else str(value)
+        return store_stdin() if value == STREAM else str(value)
 
 
 @cache
-def stored() -> str:
+def store_stdin() -> str:
     """Store standard input in a temporary file, which is removed when the process ends, and return its path."""
     import atexit
     import tempfile
@@ -105,7 +105,7 @@ def stored() -> str:
 
 def without_path(text: str) -> str:
     """Replace the path of the file that stores standard input with "standard input"."""
-    return text.replace(stored(), "standard input") if stored.cache_info().currsize else text
+    return text.replace(store_stdin(), "standard input") if store_stdin.cache_info().currsize else text
 
 
 def display_path(path: str | None) -> str | None:
@@ -113,7 +113,7 @@ def display_path(path: str | None) -> str | None:
     return None if path is None else without_path(path)
 
 
-def named(dest: Place) -> str:
+def display_name(dest: Place) -> str:
     """Return a path or URL for messages."""
     from pqext.core.io.sources.store_errors import redact_uri
 
@@ -127,7 +127,7 @@ def file_name(location: Place) -> str:
     return os.path.basename(redact_uri(str(location)))
 
 
-def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
+def check_overwrite(dest: Place, force: bool, source: Place | None = None) -> None:
     """Raise ``ValueError`` if ``dest`` exists and may not be overwritten; it may be ``source`` itself."""
     from pqext.core.io.sources.locations import Location, is_same_file, locate
 
@@ -142,7 +142,7 @@ def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
         # mktemp creates empty files, and anything but a file is rejected when it is opened.
         exists = os.path.isfile(place) and os.path.getsize(place) > 0
     if exists and (source is None or not is_same_file(locate(source), place)):
-        raise ValueError(f"{named(dest)} already exists; use --force to overwrite it")
+        raise ValueError(f"{display_name(dest)} already exists; use --force to overwrite it")
 
 
 def binary_output(content: str) -> Any:

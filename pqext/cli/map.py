@@ -11,7 +11,7 @@ import click
 from pqext.cli.command import command, option
 from pqext.cli.errors import usage_errors
 from pqext.cli.files import expand_files, file_argument
-from pqext.cli.locations import Place, Storage, check_new, file_name, force_option, named, storage_options
+from pqext.cli.locations import Place, Storage, check_overwrite, display_name, file_name, force_option, storage_options
 from pqext.cli.reader_options import Reading, reading_options
 from pqext.core.base.text import escape_text, format_size, with_noun
 
@@ -48,7 +48,7 @@ def map_(
         suffix = os.path.splitext(str(out))[1].lower()
         if suffix not in (".html", ".htm", ".png"):
             raise ValueError(f"--output must end in .html or .png, got {file_name(out)}")
-        check_new(out, force)
+        check_overwrite(out, force)
     try:
         boxes = _map(paths, title, column, query, reading)
     except KeyError as error:
@@ -66,7 +66,7 @@ def map_(
     with Sink(out) as sink:
         sink.write(content)
     click.echo(
-        f"{named(out)}: {with_noun(len(boxes.row_groups), 'row group')}, {with_noun(len(boxes.pages), 'page')}, "
+        f"{display_name(out)}: {with_noun(len(boxes.row_groups), 'row group')}, {with_noun(len(boxes.pages), 'page')}, "
         f"{format_size(len(content))}"
     )
 
@@ -90,8 +90,8 @@ def _map(paths: list[Place], title: str, column: str | None, query: float, readi
             title=title,
             column=layout.column,
             facts=_facts(layout),
-            row_groups=tuple(_drawn(part, None) for part in groups),
-            pages=_numbered(pages),
+            row_groups=tuple(_draw_part(part, None) for part in groups),
+            pages=_draw_pages(pages),
             figures=(
                 ("", "boxes over a point", "covered", "overlap", "expected", "rows", "bytes"),
                 _figures("row groups", layout.row_groups),
@@ -132,7 +132,7 @@ def _figures(name: str, boxes: BoxLayout) -> tuple[str, ...]:
     )
 
 
-def _drawn(part: Part, page: int | None) -> DrawnBox:
+def _draw_part(part: Part, page: int | None) -> DrawnBox:
     from pqext.report.boxes import DrawnBox
     from pqext.report.model import Box
 
@@ -141,11 +141,11 @@ def _drawn(part: Part, page: int | None) -> DrawnBox:
     return DrawnBox(part.row_group, part.rows, part.bytes, drawn, page)
 
 
-def _numbered(pages: list[Part]) -> tuple[DrawnBox, ...]:
+def _draw_pages(pages: list[Part]) -> tuple[DrawnBox, ...]:
     numbered = []
     first = 0
     for index, part in enumerate(pages):
         if index and part.row_group != pages[index - 1].row_group:
             first = index
-        numbered.append(_drawn(part, index - first))
+        numbered.append(_draw_part(part, index - first))
     return tuple(numbered)

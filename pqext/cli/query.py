@@ -20,9 +20,9 @@ from pqext.cli.locations import (
     Place,
     Storage,
     binary_output,
-    check_new,
+    check_overwrite,
+    display_name,
     force_option,
-    named,
     open_output,
     storage_options,
     without_path,
@@ -268,20 +268,22 @@ def query(
             click.echo(without_path(rows.limit(limit, offset).explain("json" if as_json else "text")))
             return
         if dest is not None:
-            check_new(dest, force)
+            check_overwrite(dest, force)
         is_table_page = limit is None and chosen == "table"
         rows = rows.limit(TABLE_ROWS + 1 if is_table_page else limit, offset)
         is_text = chosen in ("table", "json", "csv")
         formats = formats_of(variants, geometry, is_text)
         schema, batches = _start(rows, BATCH_ROWS if is_text else None)
-    with progress(enabled=dest is not None or not sys.stdout.isatty()) as show:
+    with progress(is_enabled=dest is not None or not sys.stdout.isatty()) as show:
         counted_batches = _report_rows(batches, show)
         if is_table_page:
             _write_page(schema, list(counted_batches), formats)
         else:
             write_rows(chosen, schema, counted_batches, dest, formats)
     if dest is not None:
-        click.echo(f"{named(dest)}: {with_noun(0 if rows.metrics is None else rows.metrics.rows, 'row')}", err=True)
+        click.echo(
+            f"{display_name(dest)}: {with_noun(0 if rows.metrics is None else rows.metrics.rows, 'row')}", err=True
+        )
     if metrics:
         click.echo(repr(rows.metrics), err=True)
 
@@ -343,7 +345,9 @@ def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str
         return "table"
     suffix = os.path.splitext(str(dest))[1].lower()
     if suffix not in FORMAT_BY_SUFFIX:
-        raise ValueError(f"{named(dest)!r} has no known file extension; pass --format json, csv, parquet or arrow")
+        raise ValueError(
+            f"{display_name(dest)!r} has no known file extension; pass --format json, csv, parquet or arrow"
+        )
     return FORMAT_BY_SUFFIX[suffix]
 
 

@@ -10,7 +10,7 @@ import click
 from pqext.cli.command import argument, command, flag, option
 from pqext.cli.console import REPORT_FORMATS, progress
 from pqext.cli.errors import usage_errors
-from pqext.cli.locations import InputFile, Storage, check_new, force_option, storage_options
+from pqext.cli.locations import InputFile, Storage, check_overwrite, force_option, storage_options
 from pqext.cli.reader_options import Reading, reading_options
 
 NOTHING_RECOVERED = 1
@@ -58,7 +58,7 @@ def recover(
         except ValueError as error:
             raise ValueError(_in_options(str(error))) from None
         if not isinstance(read, str) or os.path.exists(read):  # a missing file is reported first
-            check_new(out, force)
+            check_overwrite(out, force)
     try:
         with progress("row groups") as bar:
             result = recover_file(

@@ -15,7 +15,7 @@ from pqext.cli.command import argument, command, flag, option
 from pqext.cli.console import REPORT_FORMATS, progress
 from pqext.cli.errors import usage_errors
 from pqext.cli.files import file_argument, single_file
-from pqext.cli.locations import InputFile, Place, Storage, check_new, force_option, named, storage_options
+from pqext.cli.locations import InputFile, Place, Storage, check_overwrite, display_name, force_option, storage_options
 from pqext.cli.reader_options import Reading, reading_options
 from pqext.core.base.text import escape_text, format_size, shorten, with_noun
 
@@ -81,7 +81,7 @@ def reshred(
 
     with usage_errors():
         path, out = storage.locate([source, dest])
-        check_new(out, force, path)
+        check_overwrite(out, force, path)
         decryption = reading.decryption
         schema = parse_shredding(shredding)
     if isinstance(schema, dict):
@@ -120,7 +120,7 @@ def unshred(
 
     with usage_errors():
         path, out = storage.locate([source, dest])
-        check_new(out, force, path)
+        check_overwrite(out, force, path)
         decryption = reading.decryption
     with _force_advice(), _without_warnings(), progress() as show:
         result = unshred_file(
@@ -153,7 +153,7 @@ def repair(
 
     with usage_errors():
         path, out = storage.locate([source, dest])
-        check_new(out, force, path)
+        check_overwrite(out, force, path)
         decryption = reading.decryption
     with _force_advice(), progress() as show:
         result = repair_file(
@@ -191,7 +191,7 @@ def rewrite_footer(
         source, *dest = storage.locate([file] if output is None else [file, output])
         path = single_file(source)
         if dest:
-            check_new(dest[0], force, source)
+            check_overwrite(dest[0], force, source)
 
     def change(metadata: FileMetaData) -> None:
         if drop_extensions:
@@ -201,7 +201,7 @@ def rewrite_footer(
     rewrite.rewrite_footer(path, change, dest[0] if dest else None, footer=footer, limits=reading.limits)
     with open_source(out) as opened:
         length = format_size(read_footer(opened).length)
-        click.echo(f"{named(out)}: a footer of {length}{_FOOTER_NOTES[footer_format_of(opened)]}")
+        click.echo(f"{display_name(out)}: a footer of {length}{_FOOTER_NOTES[footer_format_of(opened)]}")
 
 
 @contextmanager
@@ -260,7 +260,7 @@ def _report(dest: Place, result: Rewritten, format: str) -> None:
         click.echo(json.dumps(result.to_dict(), indent=2))
         return
     rows, groups = with_noun(result.rows, "row"), with_noun(result.row_groups, "row group")
-    click.echo(f"{named(dest)}: {rows} in {groups}")
+    click.echo(f"{display_name(dest)}: {rows} in {groups}")
     for column, schema in result.schemas.items():
         click.echo(f"  {escape_text(column)}: {shorten(escape_text(str(schema)), MAX_TEXT)}")
     if result.damage:

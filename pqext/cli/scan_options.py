@@ -171,16 +171,16 @@ def _needs_name(value: Any) -> bool:
     return not isinstance(value, Column | VariantField)
 
 
-def dotted(fields: Iterable[Any], above: Sequence[str] = ()) -> set[str]:
+def dotted_names(fields: Iterable[Any], prefix: Sequence[str] = ()) -> set[str]:
     """Return the names of Arrow fields, and the dotted names of struct fields."""
     import pyarrow as pa
 
     names = set()
     for field in fields:
-        path = (*above, field.name)
+        path = (*prefix, field.name)
         names.add(".".join(path))
         if pa.types.is_struct(field.type):
-            names |= dotted(field.type, path)
+            names |= dotted_names(field.type, path)
     return names
 
 
@@ -280,7 +280,7 @@ def order_rows(scan: Scan, order_by: str | None) -> Scan:
     """Return the scan with its rows sorted by ``--order-by``."""
     if order_by is None:
         return scan
-    columns, descending, nulls_first = ordering(order_by, lambda: dotted(scan.schema))
+    columns, descending, nulls_first = ordering(order_by, lambda: dotted_names(scan.schema))
     return scan.order_by(*columns, descending=descending, nulls_first=nulls_first)
 
 
@@ -305,4 +305,4 @@ def formats_of(variants: str | None, geometry: str | None, is_text: bool) -> For
 
 
 def _select(text: str, scan: Scan) -> list[Any]:
-    return selection(text, lambda: scan.schema.names, lambda: dotted(scan.schema))
+    return selection(text, lambda: scan.schema.names, lambda: dotted_names(scan.schema))

@@ -66,7 +66,7 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Readin
         else:
             exact = format == "exact"
             fields = _arrow(opened, partitions)
-            types = [f"{_quoted(field.name)} {ddl_type(field, exact)}{_not_null(field)}" for field in fields]
+            types = [f"{_quote(field.name)} {ddl_type(field, exact)}{_not_null(field)}" for field in fields]
             click.echo(escape_text(",\n".join(types)).replace("\\n", "\n"))
 
 
@@ -89,7 +89,9 @@ def _partition_fields(partitions: Partitions | None) -> dict[str, pa.Field]:
 
 def shredding_of(file: ParquetFile) -> dict[str, ShreddingSchema]:
     """Return the shredding schema of each VARIANT column of a file, by dotted path."""
-    return {node.dotted: schema for node in _variants(file.schema.root) if (schema := _shredding(node)) is not None}
+    return {
+        node.dotted_path: schema for node in _variants(file.schema.root) if (schema := _shredding(node)) is not None
+    }
 
 
 def _variants(node: SchemaNode) -> Iterator[SchemaNode]:
@@ -208,7 +210,7 @@ def _add_node(tree: Tree, node: SchemaNode, remaining: int) -> int:
     return remaining
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     from pqext.variant.shredding.schema import quote_name
 
     return quote_name(name)
@@ -238,7 +240,7 @@ def ddl_type(field: pa.Field, exact: bool = False) -> str:
     if types.is_dictionary(type):
         type = type.value_type
     if types.is_struct(type):
-        fields = (f"{_quoted(child.name)}: {ddl_type(child, exact)}{_not_null(child)}" for child in type)
+        fields = (f"{_quote(child.name)}: {ddl_type(child, exact)}{_not_null(child)}" for child in type)
         return f"STRUCT<{', '.join(fields)}>"
     if types.is_map(type):
         return f"MAP<{ddl_type(type.key_field, exact)}, {ddl_type(type.item_field, exact)}>"

@@ -276,7 +276,7 @@ def _parse_index(text: str) -> Index:
     return index_type(col(column).variant(f"${path}", type) if colon else col(column))
 
 
-def _report(text: str, failed: Sequence[tuple[str, str]]) -> None:
+def _report(text: str, failures: Sequence[tuple[str, str]]) -> None:
     click.echo(escape_text(as_options(text)), err=True)
-    for path, reason in failed[1:5]:
+    for path, reason in failures[1:5]:
         click.echo(escape_text(as_options(f"{path}: {reason}")), err=True)

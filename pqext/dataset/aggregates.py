@@ -23,7 +23,7 @@ from pqext.dataset.evaluation.extremes import as_arrow, extreme
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
 from pqext.dataset.ordering import executor_of
-from pqext.dataset.planning.certainty import certain_rows, may_be_certain
+from pqext.dataset.planning.certainty import can_be_certain, certain_rows
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import find, lookup
 from pqext.dataset.scan_planner import ScanPlanner
@@ -141,7 +141,7 @@ def _parts(
         node = None
         if file_request.is_exact and top not in request.partitions.schema.names:
             node = _node(file, file_request, top, asked_for)
-        is_known = node is not None and node.is_leaf and not node.max_repetition_level and may_be_certain(file)
+        is_known = node is not None and node.is_leaf and not node.max_repetition_level and can_be_certain(file)
         if node is None or not is_known or file_request.computed:
             with closing(executor.file_batches(row, file, file_request, _ROWS)) as batches:
                 yield from (from_values(_values(batch, asked_for, top)) for batch in batches)

@@ -68,7 +68,7 @@ class ExactNames:
             return frozenset((*self.folders, *self.rule.names))
         if self.rule == "union":
             return frozenset((*self.folders, *(name for _, schema in self.files.schemas for name in schema.names)))
-        with closing(self.files.opened(range(len(self.files.sources)), is_learning=True)) as files:
+        with closing(self.files.iter_open(range(len(self.files.sources)), is_learning=True)) as files:
             for _, file in files:
                 return _FileNames(self.folders, file.schema.root)
         return self.folders
@@ -85,35 +85,35 @@ class _FileNames:
         return name in self.folders or name in self.root
 
 
-def selected(before: Result | None, selection: Result) -> Result:
-    """Restrict a result of the columns ``before`` to ``selection``; None stands for all columns of the files.
+def restrict_columns(previous_result: Result | None, selection: Result) -> Result:
+    """Restrict a result of the columns ``previous_result`` to ``selection``; None stands for all columns of the files.
 
     A name selects all parts of its column that remain, a path the field within a column. Raises ``ValueError`` if an
     earlier selection excluded a name.
     """
-    if before is None:
+    if previous_result is None:
         return selection
     results: list[str | ComputedColumn] = []
     for item in selection:
         if isinstance(item, ComputedColumn):
             results.append(item)
             continue
-        whole = [known for known in before if item == (known if isinstance(known, str) else known.name)]
-        names = [known for known in before if isinstance(known, str)]
+        whole = [known for known in previous_result if item == (known if isinstance(known, str) else known.name)]
+        names = [known for known in previous_result if isinstance(known, str)]
         parts = [known for known in names if known.startswith(item + ".")]
         above = [item] if any(item.startswith(known + ".") for known in names) else []
         if not (whole or parts or above):
-            every = [known if isinstance(known, str) else known.name for known in before]
+            every = [known if isinstance(known, str) else known.name for known in previous_result]
             raise ValueError(unknown_column_message(item, every).replace("the file has", "the scan has"))
         results += whole or above or parts
     return tuple(dict.fromkeys(results))
 
 
-def with_computed(expression: T, computed: Sequence[ComputedColumn]) -> T:
-    """Replace the names of ``computed`` columns in a condition or value by their values."""
-    if not computed:
+def substitute_computed(expression: T, computed_columns: Sequence[ComputedColumn]) -> T:
+    """Replace the names of ``computed_columns`` columns in a condition or value by their values."""
+    if not computed_columns:
         return expression
-    known = {item.name: item.field for item in computed}
+    known = {item.name: item.field for item in computed_columns}
 
     def replacement(column: Column) -> Value:
         path = column.exact(known).path
@@ -128,9 +128,9 @@ def with_computed(expression: T, computed: Sequence[ComputedColumn]) -> T:
 
 def order_keys(
     columns: Sequence[Any], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool],
-    computed: Sequence[ComputedColumn],
+    computed_columns: Sequence[ComputedColumn],
 ) -> tuple[OrderKey, ...]:
-    """Return the sort keys for ``columns``, names or values; names of ``computed`` columns refer to their values.
+    """Return the sort keys for ``columns``, names or values; names of ``computed_columns`` refer to their values.
 
     Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the number of flags differs from the
     columns.
@@ -151,5 +151,5 @@ def order_keys(
         value = col(column) if isinstance(column, str) else column
         if not isinstance(value, Value):
             raise TypeError(f"order_by accepts column names and values such as pqext.col('a') * 2, not {column!r}")
-        keys.append(OrderKey(with_computed(value, computed), is_descending, is_first))
+        keys.append(OrderKey(substitute_computed(value, computed_columns), is_descending, is_first))
     return tuple(keys)

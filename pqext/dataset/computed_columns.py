@@ -24,12 +24,12 @@ class ColumnRecipe:
     paths: tuple[str, ...]
 
 
-def path_within(path: str) -> str:
+def variant_path(path: str) -> str:
     """Return a path within a VARIANT, adding the root if it is missing."""
     return path if path.startswith("$") else f"$.{path}"
 
 
-def maker(made: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
+def maker(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return a function that computes the column from a batch; ``variant`` is the column that its paths start at."""
     import pyarrow as pa
 
@@ -40,7 +40,7 @@ def maker(made: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch],
     from pqext.variant.json.parse import parse_json
     from pqext.variant.json.text import to_json
 
-    paths = tuple(path if variant is None else path_within(path) for path in made.paths)
+    paths = tuple(path if variant is None else variant_path(path) for path in recipe.paths)
 
     def part(batch: pa.RecordBatch, path: str, derivation: str) -> pa.Array:
         if variant is None:
@@ -48,11 +48,11 @@ def maker(made: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch],
         result = extract(batch.column(variant), path, derivation)
         return to_json(result) if derivation == "variant" else result
 
-    if made.kind == "points":
+    if recipe.kind == "points":
         return lambda batch: from_points(*(part(batch, path, "double") for path in paths))
-    if made.kind == "wkt":
+    if recipe.kind == "wkt":
         return lambda batch: from_wkt(part(batch, paths[0], "string"))
-    if made.kind == "geojson":
+    if recipe.kind == "geojson":
         return lambda batch: from_geojson(part(batch, paths[0], "variant"))
     return lambda batch: parse_json(part(batch, paths[0], "variant"))
 

@@ -34,7 +34,7 @@ from pqext.dataset.expressions import (
     bases,
     operand_column,
 )
-from pqext.dataset.files.file_set import located
+from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.planning.conjuncts import conjuncts_of
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.planning.projection import ComputedColumn, leaf_of
@@ -61,7 +61,7 @@ class OrderedExecutor(ScanExecutor):
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """Yield sorted batches; holds all rows in memory without a limit, otherwise as many as the limit."""
-        return self.run.timed(_ordered_rows(self.planner, self.run, batch_rows))
+        return self.run.time_batches(_ordered_rows(self.planner, self.run, batch_rows))
 
     def count(self) -> int:
         """Count the rows; the order is irrelevant."""
@@ -97,7 +97,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
         if radius is not None and top.is_below(radius * (1 - _ROUNDING)):
             break
     columns = [*range(len(planner.schema))]
-    for batch in top.ordered():
+    for batch in top.iter_sorted():
         batch = batch.slice(request.offset).select(columns).replace_schema_metadata(planner.schema.metadata)
         run.rows += batch.num_rows
         for start in range(0, batch.num_rows, batch_rows):
@@ -141,9 +141,9 @@ def _is_maximum(condition: Expression, distance: Value, radius: float) -> bool:
     return condition.operand.equals(distance) and isinstance(maximum, int | float | Decimal) and maximum > radius
 
 
-def _check_memory(request: ScanRequest, opened: int, size: int) -> None:
+def _check_memory(request: ScanRequest, open_bytes: int, size: int) -> None:
     try:
-        Budget(request.limits, opened).add(size)
+        Budget(request.limits, open_bytes).add(size)
     except MemoryLimitError as error:
         raise MemoryLimitError(
             f"{error}; order_by holds the rows of its result in memory: call limit(n) after it or select fewer columns"
@@ -202,24 +202,24 @@ def _iter_by_bounds(
                 if admitted is False:
                     continue
                 if id(admitted) not in requests:
-                    with located(file), run.planning():
+                    with ErrorLocation(file), run.planning():
                         file_request = _ask(planner, row, file, admitted)
                         requests[id(admitted)] = file_request, planner.of_file(file_request, file), admitted
                 file_request, of_file, _ = requests[id(admitted)]
                 if file_request.prune_reason is not None:
                     continue
-                plans = of_file.row_groups(True, False, chosen=[index])
+                plans = of_file.row_groups(True, False, row_groups=[index])
                 batches = executor.file_batches(row, file, file_request, _ROWS, plans=plans)
-                with located(file), closing(batches):
+                with ErrorLocation(file), closing(batches):
                     for batch in batches:
                         yield batch, position, opened
                 top.merge_pending()
 
 
-def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression | bool) -> FileRequest:
+def _ask(planner: ScanPlanner, row: int, file: ParquetFile, accepted_rows: Expression | bool) -> FileRequest:
     """Return the request to a file, with the condition on rows that may be among the first if the file supports it."""
     try:
-        file_request = planner.request_file(row, file, _condition(planner, row, admitted).filter)
+        file_request = planner.request_file(row, file, _condition(planner, row, accepted_rows).filter)
         if file_request.filter is not None:
             bind(file_request.filter, file.schema)
     except TypeError:  # values that have an order, but compare with no literal
@@ -227,11 +227,11 @@ def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression
     return file_request
 
 
-def _condition(planner: ScanPlanner, row: int, admitted: Expression | bool) -> RemainingFilter:
+def _condition(planner: ScanPlanner, row: int, accepted_rows: Expression | bool) -> RemainingFilter:
     """Evaluate the condition on rows that may be among the first for a file's partition values."""
-    if isinstance(admitted, bool) or not planner.request.partitions:
-        return RemainingFilter(None if isinstance(admitted, bool) else admitted)
-    return planner.request.partitions.evaluate(admitted, planner.partition_values.slice(row, 1))[0]
+    if isinstance(accepted_rows, bool) or not planner.request.partitions:
+        return RemainingFilter(None if isinstance(accepted_rows, bool) else accepted_rows)
+    return planner.request.partitions.evaluate(accepted_rows, planner.partition_values.slice(row, 1))[0]
 
 
 def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:

@@ -13,8 +13,8 @@ from pqext.core.options.keywords import ReadKeywords, ScanKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.dataset.expressions import col
 from pqext.dataset.files.file_set import FileSet, OnInvalid
-from pqext.dataset.files.sources import find_sources, located
-from pqext.dataset.files.summaries import expanded
+from pqext.dataset.files.sources import find_sources, locate_sources
+from pqext.dataset.files.summaries import expand_summaries
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
@@ -119,12 +119,12 @@ def scan(
     read = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
     if schema is not None and not isinstance(schema, pa.Schema) and schema != "union":
         raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
-    places = located(sources, filesystem, storage_options)
+    places = locate_sources(sources, filesystem, storage_options)
     found = find_sources(places, ignore_table_format=ignore_table_format)
-    files, summaries = expanded(places, found, read, limits)
+    files, summaries = expand_summaries(places, found, read, limits)
     partitions = partitions_of(places, files, partitioning, types=partition_types)
     if isinstance(schema, pa.Schema):
-        partitions = partitions.typed(schema)
+        partitions = partitions.cast(schema)
         if chosen is None:
             chosen = tuple(schema.names)
     included = [name for name in (include_file_paths, include_row_numbers) if name is not None]

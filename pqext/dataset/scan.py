@@ -14,12 +14,12 @@ import pyarrow as pa
 from pqext.core.base.suggestions import SuggestionMixin, excerpt, join_names, suggest_arguments
 from pqext.core.base.text import escape_text, html_details, html_summary, html_table
 from pqext.dataset.aggregates import Aggregates
-from pqext.dataset.column_names import order_keys, selected, with_computed
+from pqext.dataset.column_names import order_keys, restrict_columns, substitute_computed
 from pqext.dataset.execution.metrics import Metrics
 from pqext.dataset.expressions import Column, all_of, col
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipped, summary
+from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipping, summary
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
 from pqext.dataset.presentation.columns import Formats
@@ -90,7 +90,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             [{'name': 'Suva'}, {'name': 'Nome'}]
         """
         arguments = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
-        return Scan(replace(self._request, result=selected(self._request.result, parse_columns(arguments))))
+        return Scan(replace(self._request, result=restrict_columns(self._request.result, parse_columns(arguments))))
 
     def filter(self, *conditions: Filter) -> Scan:
         """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.
@@ -117,7 +117,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         request = self._request
         computed = [item for item in request.result or () if isinstance(item, ComputedColumn)]
         expressions = [as_expression(condition) for condition in conditions]
-        results = [with_computed(expression, computed) for expression in expressions if expression is not None]
+        results = [substitute_computed(expression, computed) for expression in expressions if expression is not None]
         if not results or len(results) < len(expressions):
             raise TypeError("filter requires conditions, such as pqext.col('a') > 5")
         if self._is_limited:
@@ -305,7 +305,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             *limit,
             "  reads " + summary(tasks) + (" at most" if request.limit is not None else ""),
             *(f"  {line}" for line in (*usage, *warnings)),
-            *format_skipped(tasks),
+            *format_skipping(tasks),
             *explanation(tasks, max_entries),
         ]
         return "\n".join(map(escape_text, lines))

@@ -18,14 +18,14 @@ import pyarrow as pa
 from pqext.core.base.batches import split_batches
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.arrays import filtered
+from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.row_ranges import RowQueue, row_numbers
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.execution.metrics import Metrics, Run
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import bases, operand_column
 from pqext.dataset.expressions.visitors import columns
-from pqext.dataset.files.file_set import located
+from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.planning.certainty import uncertain_plans
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.planning.planner import RowTarget
@@ -59,7 +59,7 @@ class ScanExecutor:
 
         Reading stops once ``limit`` rows are returned.
         """
-        return self.run.timed(self._limit(batch_rows))
+        return self.run.time_batches(self._limit(batch_rows))
 
     def _limit(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         request = self.request
@@ -69,7 +69,7 @@ class ScanExecutor:
         most = min(batch_rows, passed + left)
         if request.filter is not None:  # few of the rows evaluated together may match
             most = max(most, _FILTERED_ROWS)
-        with closing(self._matching(most, request.row_target, ahead=passed + left > _FEW_ROWS)) as matching:
+        with closing(self._matching(most, request.row_target, with_prefetch=passed + left > _FEW_ROWS)) as matching:
             for batch, opened in split_batches(matching, batch_rows):
                 if passed or batch.num_rows > left:
                     batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
@@ -81,20 +81,22 @@ class ScanExecutor:
                     return
 
     def _matching(
-        self, batch_rows: int, row_target: RowTarget | None, ahead: bool = True
+        self, batch_rows: int, row_target: RowTarget | None, with_prefetch: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """Yield the matching rows, until ``row_target`` rows are returned."""
         opened = 0
         with closing(self.planner.open_files(self.run, self.planner.sources_to_read())) as files:
             for row, file in files:
                 opened += file.source.size
-                with located(file):
+                with ErrorLocation(file):
                     with self.run.planning():
                         file_request = self.planner.request_file(row, file)
                         is_pruned = file_request.prune_reason is not None
                         is_pruned = is_pruned or self.planner.prunes_all(file_request, file)
                     if not is_pruned:
-                        batches = self.file_batches(row, file, file_request, batch_rows, row_target, ahead=ahead)
+                        batches = self.file_batches(
+                            row, file, file_request, batch_rows, row_target, with_prefetch=with_prefetch
+                        )
                         with closing(batches):
                             for batch in batches:
                                 yield batch, opened
@@ -103,14 +105,14 @@ class ScanExecutor:
         self, plans: Iterable[RowGroupPlan], file: ParquetFile, batch_rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the matching rows of the request's one ``file``, by ``plans`` from a request of several files."""
-        with located(file):
+        with ErrorLocation(file):
             file_request = self.planner.request_file(0, file)
             with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as rows:
                 yield from rows
 
     def file_batches(
         self, row: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
-        row_target: RowTarget | None = None, *, ahead: bool = True, plans: Iterable[RowGroupPlan] | None = None,
+        row_target: RowTarget | None = None, *, with_prefetch: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the matching rows of one file, until ``row_target`` rows are returned; by ``plans`` if passed."""
         file.check_rows()
@@ -121,9 +123,11 @@ class ScanExecutor:
         partitions = self.request.partitions
         name = partitions.rows
         if name is None:
-            value = unnumbered(matching(file, plans, file_request.computed, batch_rows, ahead=ahead))
+            value = without_numbers(
+                matching(file, plans, file_request.computed, batch_rows, with_prefetch=with_prefetch)
+            )
         else:
-            value = matching_numbered(file, plans, file_request, batch_rows)
+            value = iter_numbered(file, plans, file_request, batch_rows)
         with closing(value):
             for batch, computed, numbers in value:
                 constants = partitions.arrays(self.planner.partition_values, row, batch.num_rows) if partitions else {}
@@ -140,14 +144,14 @@ class ScanExecutor:
             few = ScanExecutor(ScanPlanner(replace(request, result=())))
             few.run = self.run
             return sum(batch.num_rows for batch, _ in few.batches(_COUNTED_ROWS))
-        total = max(0, sum(self.run.timed(self._counts())) - request.offset)
+        total = max(0, sum(self.run.time_batches(self._counts())) - request.offset)
         self.run.rows = total if request.limit is None else min(total, request.limit)
         return self.run.rows
 
     def _counts(self) -> Generator[int, None, None]:
         """Yield numbers of matching rows, ignoring the limit, in parts."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
-            with located(file):
+            with ErrorLocation(file):
                 file_request = self.planner.request_count(row, file)
                 if file_request.prune_reason is not None:
                     continue
@@ -174,14 +178,14 @@ class ScanExecutor:
     def files(self) -> Generator[tuple[int, ParquetFile, FileRequest], None, None]:
         """Yield the files that may have matching rows, each with its position and the request to it."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
-            with located(file):
+            with ErrorLocation(file):
                 file_request = self.planner.request_file(row, file)
                 if file_request.prune_reason is None:
                     file.check_rows()
                     yield row, file, file_request
 
 
-def matching_numbered(
+def iter_numbered(
     file: ParquetFile, plans: Iterable[RowGroupPlan], file_request: FileRequest, batch_rows: int
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
     """Yield the matching rows, as ``execution.stages.matching`` does, together with their row numbers.
@@ -203,12 +207,12 @@ def matching_numbered(
             numbers = pa.array(row_numbers(queue.take(batch.num_rows)) + np.int64(starts[plan.index]))
             if file_request.filter is not None:
                 mask = evaluate(file_request.filter, batch)
-                batch, numbers = filtered(batch, mask), numbers.filter(mask)
+                batch, numbers = filter_batch(batch, mask), numbers.filter(mask)
             if batch.num_rows:
                 yield batch, computed_of(file_request.computed, {}, batch), numbers
 
 
-def unnumbered(
+def without_numbers(
     parts: Generator[tuple[pa.RecordBatch, list[pa.Array]], None, None],
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], Any], None, None]:
     """Add None for the row numbers to the batches of a scan that does not number rows."""

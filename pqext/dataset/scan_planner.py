@@ -21,9 +21,9 @@ from pqext.core.schema.data_frames import drop_row_ranges
 from pqext.dataset.column_names import ExactNames
 from pqext.dataset.execution.metrics import Run, counts_of
 from pqext.dataset.expressions import Expression, all_of
-from pqext.dataset.files.file_set import located
+from pqext.dataset.files.file_set import ErrorLocation
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.planning.certainty import split_certain
+from pqext.dataset.planning.certainty import split_plans
 from pqext.dataset.planning.checks import check_numbers
 from pqext.dataset.planning.likely_mistakes import checkable_parts, mistake_warnings_of
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
@@ -61,7 +61,7 @@ class ScanPlanner:
             rows = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
             with closing(self.open_files(Run(), rows or [0])) as files:
                 for row, file in files:
-                    with located(file):
+                    with ErrorLocation(file):
                         return self.request_file(row, file).schema
             raise CorruptFileError(_NO_FILE)
         return known
@@ -101,18 +101,18 @@ class ScanPlanner:
         """
         tasks, retained, row_target = {}, self.sources_to_read(), self.request.row_target
         for row, file in self.open_files(Run(), retained):
-            with located(file):
+            with ErrorLocation(file):
                 file_request = self.request_file(row, file)
                 file.check_rows()
                 of_file = row_target if file_request.is_exact else None
                 plans: tuple[RowGroupPlan, ...] = ()
                 if looks is not None and row_target is None and file_request.prune_reason is None:
-                    with file.by_footer_alone():
+                    with file.hide_indexes():
                         plans = tuple(self.of_file(file_request, file).outlines(with_reasons))
                     left = [plan.index for plan in plans if plan.prune_reason is None]
                     looks -= len(left)
                     if left and looks >= 0:
-                        looked = self.of_file(file_request, file).row_groups(pages, True, chosen=left)
+                        looked = self.of_file(file_request, file).row_groups(pages, True, row_groups=left)
                         known = {plan.index: plan for plan in looked}
                         plans = tuple(known.get(plan.index, plan) for plan in plans)
                 elif file_request.prune_reason is None:
@@ -134,23 +134,23 @@ class ScanPlanner:
         """Complete an outline of the request's one ``file`` by its page indexes and Bloom filters."""
         if not task.is_outline:
             return task
-        with located(file):
+        with ErrorLocation(file):
             file_request = self.request_file(0, file)
             check_numbers(task.kept_row_groups, file)
-            plans = self.of_file(file_request, file).row_groups(True, False, chosen=task.kept_row_groups)
+            plans = self.of_file(file_request, file).row_groups(True, False, row_groups=task.kept_row_groups)
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
         """Split a task into row groups whose rows are all certain to match, and row groups that must be read."""
-        with located(file):
+        with ErrorLocation(file):
             file_request = self.request_file(0, file)
-            return split_certain(task.row_groups, file, file_request.filter, file_request.is_exact)
+            return split_plans(task.row_groups, file, file_request.filter, file_request.is_exact)
 
     def mistake_warnings(self) -> list[str]:
         """Warnings about VARIANT paths and boxes that look like mistakes, judged by the first file that is read."""
         fields, places = checkable_parts(self.exact.resolve(self.request.filter), self.request.result or ())
         retained = self.sources_to_read() if fields or places else []
-        with closing(self.request.files.opened(retained[:1], is_learning=True)) as files:
+        with closing(self.request.files.iter_open(retained[:1], is_learning=True)) as files:
             for _, file in files:
                 return mistake_warnings_of(fields, places, file)
         return []
@@ -159,7 +159,7 @@ class ScanPlanner:
         """Open the sources numbered ``rows`` in order, check the filter against each, and count them in ``run``."""
         at = 0
         summaries = self.request.files.summaries
-        with closing(self.request.files.opened(rows)) as files:
+        with closing(self.request.files.iter_open(rows)) as files:
             while at < len(rows):
                 before = counts_of(self.request.sources[rows[at]])
                 with run.planning():
@@ -170,7 +170,7 @@ class ScanPlanner:
                     return
                 row, file = result
                 at = rows.index(row, at) + 1
-                with located(file), run.opened(file, before):
+                with ErrorLocation(file), run.track_file(file, before):
                     self.exact.learn(file)
                     self._strategy.check_filter(file)
                     yield row, file
@@ -200,8 +200,8 @@ class ScanPlanner:
     def _after_partitions(self) -> list[RemainingFilter]:
         if not self.request.partitions:
             return [RemainingFilter(self.request.filter)] * len(self.request.sources)
-        unnamed = self.request.partitions.unnamed(self.request.sources, self.partition_values)
-        for row, file in self.request.files.opened([*unnamed]):
+        unnamed = self.request.partitions.missing_columns(self.request.sources, self.partition_values)
+        for row, file in self.request.files.iter_open([*unnamed]):
             both = unnamed[row].intersection(file.schema.root.child_names)
             if both:
                 raise UnsupportedError(

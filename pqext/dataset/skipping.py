@@ -41,12 +41,12 @@ def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, An
 
 
 def of_stored_values(
-    filter: Expression, folders: Collection[str], cast: Collection[str], widened: bool = False
+    filter: Expression, folders: Collection[str], cast: Collection[str], is_widened: bool = False
 ) -> Expression | None:
     """Return the conjuncts of ``filter`` that apply to values as stored in files.
 
     These use neither partition columns (``folders``) nor columns that are ``cast``; values inside VARIANT columns are
-    never cast. If types are ``widened``, values are preserved, but not everything computed from them: as text, 3
+    never cast. If types are ``is_widened``, values are preserved, but not everything computed from them: as text, 3
     becomes 3.0.
     """
     whole = normal(filter)
@@ -54,7 +54,7 @@ def of_stored_values(
     for part in whole.operands if isinstance(whole, And) else (whole,):
         columns = [(operand_column(operand).path[0], isinstance(operand, VariantField)) for operand in operands(part)]
         is_other = any(name in folders or (name in cast and not is_within) for name, is_within in columns)
-        if not is_other and not (widened and _is_computed(part)):
+        if not is_other and not (is_widened and _is_computed(part)):
             left.append(part)
     return all_of(left) if left else None
 
@@ -68,12 +68,12 @@ def _is_computed(condition: Expression) -> bool:
 
 
 def prune_by_store(
-    skipping: Skipping, narrowed: Sequence[RemainingFilter], sources: Sequence[Any], conditions: Expression
+    skipping: Skipping, remaining_filters: Sequence[RemainingFilter], sources: Sequence[Any], conditions: Expression
 ) -> list[RemainingFilter]:
     """Return the remaining filter for each source, after pruning by ``skipping``."""
     reasons = skipping.prune_reasons(sources, conditions)
     refused = {reason: RemainingFilter(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
     return [
         part if reason is None or part.prune_reason is not None else refused[reason]
-        for part, reason in zip(narrowed, reasons, strict=True)
+        for part, reason in zip(remaining_filters, reasons, strict=True)
     ]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.suggestions import did_you_mean, join_names
-from pqext.core.schema.types.arrow_compute import run_ends_decoded
+from pqext.core.schema.types.arrow_compute import decode_run_ends
 from pqext.core.schema.types.geometries import crs_label
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.expressions import col
@@ -50,7 +50,7 @@ class _Side:
         chosen = [name for name in self.schema.names if name in names or name == self.name]
         return replace(self, rows=self.rows.select(chosen))
 
-    def within(self, box: tuple[float, float, float, float] | None) -> _Side:
+    def clip(self, box: tuple[float, float, float, float] | None) -> _Side:
         """Return the rows of a scan that intersect ``box``; all rows of a table or limited scan, or without a box."""
         if box is None or not isinstance(self.rows, Scan) or self.rows._is_limited:
             return self
@@ -121,32 +121,32 @@ def join(
         >>> geo.join(points, zones, "within", columns=["id", "zone"]).to_pylist()
         [{'id': 1, 'zone': 'a'}]
     """
-    condition = Condition.of(predicate, distance)
+    condition = Condition.from_arguments(predicate, distance)
     if how not in get_args(How):
         choices = get_args(How)
         raise ValueError(f"how must be one of {', '.join(choices)}, not {how!r}{did_you_mean(str(how), choices)}")
     left_side, right_side = _sides(left, right, on)
-    names = _Names.of(left_side, right_side if how in ("inner", "left") else None, suffix, columns)
-    left_side, right_side = names.narrowed(left_side, right_side)
+    names = _Names.from_sides(left_side, right_side if how in ("inner", "left") else None, suffix, columns)
+    left_side, right_side = names.select_columns(left_side, right_side)
     if isinstance(left_side.rows, pa.Table):
-        right_side = right_side.within(_extent(left_side, left_side.rows, condition))
+        right_side = right_side.clip(_extent(left_side, left_side.rows, condition))
     table = right_side.table().combine_chunks()
     if how in ("inner", "semi"):
-        left_side = left_side.within(_extent(right_side, table, condition))
+        left_side = left_side.clip(_extent(right_side, table, condition))
     matcher = Matcher(right_side.geometries(table), condition)
 
-    def matched(rows: pa.Table) -> pa.Table:
+    def match_rows(rows: pa.Table) -> pa.Table:
         first, second = matcher.pairs(left_side.geometries(rows))
         if how in ("semi", "anti"):
             has_match = np.zeros(len(rows), np.bool_)
             has_match[first] = True
-            return names.left_only(rows.filter(pa.array(has_match if how == "semi" else ~has_match)))
+            return names.select_left(rows.filter(pa.array(has_match if how == "semi" else ~has_match)))
         numbers = pa.array(second, pa.int64())
         if how == "left":
-            first, numbers = _with_unmatched(len(rows), first, second)
-        return names.combined(rows, first, table, numbers)
+            first, numbers = _add_unmatched(len(rows), first, second)
+        return names.combine(rows, first, table, numbers)
 
-    return names.concatenated(map(matched, left_side.tables()))
+    return names.concatenate(map(match_rows, left_side.tables()))
 
 
 def nearest(
@@ -195,21 +195,21 @@ def nearest(
     left_side, right_side = _sides(left, right, on)
     if left_side.type is not None and not left_side.type.planar:
         raise TypeError("nearest needs planar geometries: project both sides with geo.transform")
-    names = _Names.of(left_side, right_side, suffix, columns, distance_column)
-    left_side, right_side = names.narrowed(left_side, right_side)
+    names = _Names.from_sides(left_side, right_side, suffix, columns, distance_column)
+    left_side, right_side = names.select_columns(left_side, right_side)
     reach = Condition("dwithin", limit)
     if isinstance(left_side.rows, pa.Table) and limit is not None:
-        right_side = right_side.within(_extent(left_side, left_side.rows, reach))
+        right_side = right_side.clip(_extent(left_side, left_side.rows, reach))
     table = right_side.table().combine_chunks()
     if limit is not None:
-        left_side = left_side.within(_extent(right_side, table, reach))
+        left_side = left_side.clip(_extent(right_side, table, reach))
     index = Nearest(right_side.geometries(table), int(k), limit)
 
-    def matched(rows: pa.Table) -> pa.Table:
+    def match_rows(rows: pa.Table) -> pa.Table:
         first, second, distances = index.pairs(left_side.geometries(rows))
-        return names.combined(rows, first, table, pa.array(second, pa.int64()), pa.array(distances))
+        return names.combine(rows, first, table, pa.array(second, pa.int64()), pa.array(distances))
 
-    return names.concatenated(map(matched, left_side.tables()))
+    return names.concatenate(map(match_rows, left_side.tables()))
 
 
 def _max_distance(value: Any) -> float | None:
@@ -304,7 +304,7 @@ def _plain_table(table: pa.Table) -> pa.Table:
     for column, field in zip(table.columns, schema, strict=True):
         chunks = column.chunks
         if pa.types.is_run_end_encoded(column.type):
-            chunks = [run_ends_decoded(chunk) for chunk in chunks]
+            chunks = [decode_run_ends(chunk) for chunk in chunks]
         columns.append(pa.chunked_array([chunk.cast(field.type) for chunk in chunks], field.type))
     return pa.table(columns, schema=schema)
 
@@ -319,7 +319,7 @@ class _Names:
     columns: tuple[str, ...]
 
     @classmethod
-    def of(
+    def from_sides(
         cls, left: _Side, right: _Side | None, suffix: str, columns: Sequence[str] | None, distance: str | None = None
     ) -> _Names:
         """Name the columns of a result; raise ValueError if a name is unknown or occurs twice."""
@@ -342,18 +342,18 @@ class _Names:
                 raise ValueError(f"the join has no column {name!r}{did_you_mean(name, schema.names)}")
         return cls(schema, tuple(names), () if right is None else tuple(right.schema.names), tuple(chosen))
 
-    def narrowed(self, left: _Side, right: _Side) -> tuple[_Side, _Side]:
+    def select_columns(self, left: _Side, right: _Side) -> tuple[_Side, _Side]:
         """Return both sides with only the columns that the result or the join needs."""
         both = dict(zip(self.schema.names, (*self.left, *self.right), strict=False))
         of_left = {both[name] for name in self.columns if name in self.schema.names[: len(self.left)]}
         of_right = {both[name] for name in self.columns if name in both and name not in of_left}
         return left.select([*of_left]), right.select([*of_right])
 
-    def left_only(self, rows: pa.Table) -> pa.Table:
+    def select_left(self, rows: pa.Table) -> pa.Table:
         """Return the result of a join that selects rows of the left side."""
         return rows.select(list(self.columns))
 
-    def combined(
+    def combine(
         self, left: pa.Table, first: Rows, right: pa.Table, second: pa.Array, distances: pa.Array | None = None
     ) -> pa.Table:
         """Return the rows ``first`` of the left and ``second`` of the right side next to each other."""
@@ -374,7 +374,7 @@ class _Names:
         """The schema of the chosen columns."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
-    def concatenated(self, parts: Iterable[pa.Table]) -> pa.Table:
+    def concatenate(self, parts: Iterable[pa.Table]) -> pa.Table:
         """Return all parts of a result in one table."""
         return pa.concat_tables([self.result_schema.empty_table(), *parts])
 
@@ -401,7 +401,7 @@ def _extent(side: _Side, table: pa.Table, condition: Condition) -> tuple[float, 
     return xmin, ymin, xmax, ymax
 
 
-def _with_unmatched(rows: int, first: Rows, second: Rows) -> tuple[Rows, pa.Array]:
+def _add_unmatched(rows: int, first: Rows, second: Rows) -> tuple[Rows, pa.Array]:
     """Return the pairs, and null next to the rows of the left side that are in none."""
     unmatched = np.setdiff1d(np.arange(rows), first)
     both = np.concatenate([first, unmatched])

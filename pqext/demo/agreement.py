@@ -55,7 +55,7 @@ def agreements(
         Reader(
             own,
             lambda path: compare.by_spark(spark, path, columns),
-            lambda path, item: compare.spark_count(spark, path, columns, item.box, _at_least(item)),
+            lambda path, item: compare.spark_count(spark, path, columns, item.box, _lower_limit(item)),
         )
     ]
     version = compare.duckdb_version()
@@ -64,7 +64,7 @@ def agreements(
             Reader(
                 f"DuckDB {version}",
                 lambda path: compare.by_duckdb(path, columns),
-                lambda path, item: compare.duckdb_count(path, columns, item.box, _at_least(item)),
+                lambda path, item: compare.duckdb_count(path, columns, item.box, _lower_limit(item)),
                 tells_nulls=False,
             )
         )
@@ -112,20 +112,22 @@ def _pruned_questions(reader: Reader, file: File, questions: list[tuple[DemoQuer
         for i, (one, question) in enumerate(questions):
             copy = Path(folder) / f"{i}.parquet"
             retained = _reading(question, file.label).row_groups
-            destroy_others(file.file, retained, copy)
+            overwrite_pages(file.file, retained, copy)
             survived = compare.survives(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows)  # type: ignore[misc]
             (enough if survived else more)[question.title] = len(retained)
     total = _reading(questions[0][1], file.label).row_groups_total if questions else 0
-    return _needed(enough, more, total)
+    return _describe_needs(enough, more, total)
 
 
-def _needed(enough: dict[str, int], more: dict[str, int], total: int) -> str:
+def _describe_needs(sufficient_counts: dict[str, int], extra_counts: dict[str, int], total: int) -> str:
     """Describe the questions that a reader answers from the row groups that pqext reads."""
-    if not more:
-        return f"no more than pqext: {_join_counts(enough.values())} of {total}" if enough else ""
-    if not enough:
-        return f"more than pqext's {_join_counts(more.values())} of {total}"
-    fewer, others = (", ".join(f"{n} ({title})" for title, n in item.items()) for item in (enough, more))
+    if not extra_counts:
+        return f"no more than pqext: {_join_counts(sufficient_counts.values())} of {total}" if sufficient_counts else ""
+    if not sufficient_counts:
+        return f"more than pqext's {_join_counts(extra_counts.values())} of {total}"
+    fewer, others = (
+        ", ".join(f"{n} ({title})" for title, n in item.items()) for item in (sufficient_counts, extra_counts)
+    )
     return f"no more than pqext's {fewer}; more than its {others}; of {total}"
 
 
@@ -138,7 +140,7 @@ def _reading(question: Question, label: str) -> Reading:
     return next(reading for reading in question.readings if reading.file == label)
 
 
-def _at_least(question: DemoQuery) -> tuple[str, float] | None:
+def _lower_limit(question: DemoQuery) -> tuple[str, float] | None:
     return None if question.threshold is None else (question.threshold.path, question.threshold.value)
 
 
@@ -149,13 +151,13 @@ def _rows(path: Path) -> int:
         return file.num_rows
 
 
-def destroy_others(path: Path, retained: Collection[int], copy: Path) -> int:
-    """Copy ``path`` to ``copy``, overwriting pages outside the row groups ``retained`` by 0xFF; return the bytes."""
+def overwrite_pages(path: Path, retained_groups: Collection[int], copy: Path) -> int:
+    """Copy ``path`` to ``copy``, overwriting pages outside ``retained_groups`` with 0xFF; return the bytes."""
     with ParquetFile(path) as file:
         ranges = [
             group.chunk(leaf).byte_range
             for group in file.row_groups
-            if group.index not in retained
+            if group.index not in retained_groups
             for leaf in file.schema.leaves
         ]
     copy.parent.mkdir(parents=True, exist_ok=True)

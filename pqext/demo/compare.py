@@ -66,7 +66,7 @@ def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]
     from pyspark.sql import functions as F
 
     frame = spark.read.parquet(str(path)).select(
-        F.to_json(F.col(_quoted(columns.variant, "`"))), F.expr(f"st_asbinary({_quoted(columns.geometry, '`')})")
+        F.to_json(F.col(_quote(columns.variant, "`"))), F.expr(f"st_asbinary({_quote(columns.geometry, '`')})")
     )
     for text, wkb in frame.collect():
         yield canonical(text), None if wkb is None else bytes(wkb)
@@ -89,7 +89,7 @@ def by_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
     """The rows as DuckDB gives them."""
     import duckdb
 
-    variant, geometry = _quoted(columns.variant, '"'), _quoted(columns.geometry, '"')
+    variant, geometry = _quote(columns.variant, '"'), _quote(columns.geometry, '"')
     with duckdb.connect() as connection:
         rows = connection.execute(
             f"SELECT CAST(CAST({variant} AS JSON) AS VARCHAR), ST_AsWKB({geometry}) FROM read_parquet(?)", [str(path)]
@@ -108,9 +108,9 @@ def duckdb_version() -> str | None:
     return str(duckdb.__version__)
 
 
-def difference(expected: Iterable[Row], actual: Iterable[Row]) -> str | None:
+def difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> str | None:
     """Describe how two sets of rows differ, ignoring order; None if they are equal."""
-    missing, extra = Counter(expected), Counter(actual)
+    missing, extra = Counter(expected), Counter(actual_rows)
     missing, extra = missing - extra, extra - missing
     if not missing and not extra:
         return None
@@ -119,7 +119,7 @@ def difference(expected: Iterable[Row], actual: Iterable[Row]) -> str | None:
 
 
 def spark_count(
-    spark: SparkSession, path: Path, columns: Columns, box: Box | None, at_least: tuple[str, float] | None
+    spark: SparkSession, path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None
 ) -> int:
     """Rows that Spark's own reader finds for a question, asked as a user of plain Spark would."""
     from pyspark.sql import functions as F
@@ -129,38 +129,38 @@ def spark_count(
     from pqext.variant.access.path import parse
 
     frame = spark.read.parquet(str(path))
-    if at_least is not None:
-        variant, spelled = F.col(_quoted(columns.variant, "`")), spark_path(parse(at_least[0]))
+    if lower_limit is not None:
+        variant, spelled = F.col(_quote(columns.variant, "`")), spark_path(parse(lower_limit[0]))
         if spelled is None:  # Spark cannot spell it: the value is taken from what its reader gives
-            result = try_variant_get(variant, at_least[0], "double")
+            result = try_variant_get(variant, lower_limit[0], "double")
         else:
             result = F.try_variant_get(variant, spelled, "double")
-        frame = frame.where(result >= at_least[1])
+        frame = frame.where(result >= lower_limit[1])
     if box is None:
         return int(frame.count())
     # Spark has no spatial predicate: the points are taken apart here.
     import shapely
 
-    frame = frame.select(F.expr(f"st_asbinary({_quoted(columns.geometry, '`')})"))
+    frame = frame.select(F.expr(f"st_asbinary({_quote(columns.geometry, '`')})"))
     geometries = [shapely.from_wkb(bytes(wkb)) for (wkb,) in frame.collect() if wkb is not None]
     return sum(any(shapely.box(*part).intersects(geometry) for part in _parts(box)) for geometry in geometries)
 
 
-def duckdb_count(path: Path, columns: Columns, box: Box | None, at_least: tuple[str, float] | None) -> int:
+def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None) -> int:
     """Rows that DuckDB finds for a question."""
     import duckdb
 
     from pqext.variant.access.path import parse
 
     conditions = []
-    if at_least is not None:
-        value = _quoted(columns.variant, '"')
-        for step in parse(at_least[0]):
-            value += f"[{step + 1}]" if isinstance(step, int) else f".{_quoted(step, chr(34))}"
-        conditions.append(f"TRY_CAST({value} AS DOUBLE) >= {at_least[1]!r}")
+    if lower_limit is not None:
+        value = _quote(columns.variant, '"')
+        for step in parse(lower_limit[0]):
+            value += f"[{step + 1}]" if isinstance(step, int) else f".{_quote(step, chr(34))}"
+        conditions.append(f"TRY_CAST({value} AS DOUBLE) >= {lower_limit[1]!r}")
     if box is not None:
         boxes = [
-            f"{_quoted(columns.geometry, chr(34))} && "
+            f"{_quote(columns.geometry, chr(34))} && "
             f"'POLYGON(({x0} {y0}, {x1} {y0}, {x1} {y1}, {x0} {y1}, {x0} {y0}))'::GEOMETRY"
             for x0, y0, x1, y1 in _parts(box)
         ]
@@ -183,5 +183,5 @@ def _parts(box: Box) -> list[tuple[float, float, float, float]]:
     return [(xmin, box.ymin, xmax, box.ymax) for xmin, xmax in box.spans()]
 
 
-def _quoted(name: str, quote: str) -> str:
+def _quote(name: str, quote: str) -> str:
     return quote + name.replace(quote, quote * 2) + quote

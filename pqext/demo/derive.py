@@ -35,12 +35,12 @@ def box_around_the_middle(x: np.ndarray, y: np.ndarray) -> Box | None:
     if not len(x):
         return None
     middle = len(x) // 2
-    xmin, xmax = _quantiles_around(x, x[middle])
-    ymin, ymax = _quantiles_around(y, y[middle])
+    xmin, xmax = _nearby_quantiles(x, x[middle])
+    ymin, ymax = _nearby_quantiles(y, y[middle])
     return Box(xmin, xmax, ymin, ymax)
 
 
-def _quantiles_around(values: np.ndarray, value: float) -> tuple[float, float]:
+def _nearby_quantiles(values: np.ndarray, value: float) -> tuple[float, float]:
     rank = float(np.mean(values < value))
     low, high = np.quantile(values, [max(0.0, rank - SHARE), min(1.0, rank + SHARE)])
     return float(min(low, value)), float(max(high, value))
@@ -68,13 +68,13 @@ def _is_number(leaf: SchemaNode) -> bool:
     return leaf.physical_type in _NUMBERS and leaf.logical_name not in _NOT_NUMBERS
 
 
-def threshold(path: Path, column: str, without: tuple[str, ...]) -> Threshold | None:
+def threshold(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Threshold | None:
     """The number that most rows have, and the value that two in a hundred of them reach.
 
-    ``without`` are paths that do not count, such as the coordinates. None when no number is left.
+    ``excluded_fields`` are paths that do not count, such as the coordinates. None when no number is left.
     """
     with ParquetFile(path) as file:
-        candidates = [item for item in numeric_paths(file, column) if item not in without]
+        candidates = [item for item in numeric_paths(file, column) if item not in excluded_fields]
     best: tuple[int, str, float] | None = None
     for candidate, values in zip(candidates, numbers(path, column, candidates), strict=True):
         known = values[np.isfinite(values)]
@@ -95,15 +95,15 @@ def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
 
 
 def choose_fields(
-    ddl: str, threshold: Threshold | None, without: Sequence[str], *, chosen: bool
+    ddl: str, threshold: Threshold | None, excluded_fields: Sequence[str], *, has_choice: bool
 ) -> tuple[DisplayColumn, ...]:
     """Choose the fields to show: the queried number, and a few other fields of the shredding schema ``ddl``.
 
-    Fields of a ``chosen`` schema are in its order, in an inferred schema strings come first. ``without`` are paths that
-    are shown anyway.
+    If ``has_choice``, fields are in the order of the schema; in an inferred schema strings come first. The paths
+    ``excluded_fields`` are shown anyway.
     """
-    leaves = [(path, leaf) for path, leaf in _leaves(shredding_schema(ddl), ()) if path not in without]
-    if not chosen:
+    leaves = [(path, leaf) for path, leaf in _leaves(shredding_schema(ddl), ()) if path not in excluded_fields]
+    if not has_choice:
         leaves.sort(key=lambda item: item[1].type != pa.string())
     names = [path for path, _ in leaves if threshold is None or path != threshold.path]
     first = [] if threshold is None else [DisplayColumn(threshold.path.removeprefix("$."), threshold.path, "double")]

@@ -23,7 +23,7 @@ from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
 from pqext.demo.pictures import picture
 from pqext.demo.preflight import check
-from pqext.demo.questions import Answer, DemoQuery, answer, questions, reading, same
+from pqext.demo.questions import Answer, DemoQuery, answer, has_same_rows, questions, reading
 from pqext.demo.source import GEOMETRY, Source, check_column, row_group_rows
 from pqext.report import Agreement, DemoReport, FilePicture, Question, Reading, render
 
@@ -95,7 +95,7 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
         with listener.step("start Spark on this machine"):
             spark = started = on_spark.local_session("pqext demo")
     try:
-        with unwrapped():
+        with unwrap_errors():
             return _run(spark, job, listener, began)
     finally:
         if started is not None:
@@ -135,7 +135,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
     rows = row_group_rows(source.path)
     with listener.step(f"read {source.path.name} into a VARIANT column, make points"):
         events = _events(spark, source, job.on_error)
-        lost = _lost(events) if job.on_error == "null" else []
+        lost = _describe_lost_lines(events) if job.on_error == "null" else []
         events = events.drop(_ERROR)
         bounds = WORLD if source.box is not None else _bounds(events, source)
     schemas = {"inferred": "infer"} if source.schema is None else {"chosen": source.schema, "inferred": "infer"}
@@ -155,7 +155,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
         listener.show_file(files[-1].picture)
     if source.box is None:
         with listener.step("derive questions from the data"):
-            source = _derived(source, files[-1].file, files[0].picture.schema)
+            source = _derive_source(source, files[-1].file, files[0].picture.schema)
     return source, files, lost
 
 
@@ -181,7 +181,7 @@ def _coordinates(source: Source) -> list[Column]:
     return [on_spark.functions.try_variant_get(column, path, "double") for path in source.coordinates]
 
 
-def _lost(events: DataFrame) -> list[str]:
+def _describe_lost_lines(events: DataFrame) -> list[str]:
     """File, line and reason of every line that is not JSON."""
     return [reason for (reason,) in events.where(f"{_ERROR} IS NOT NULL").select(_ERROR).collect()]
 
@@ -201,12 +201,12 @@ def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, flo
     return (xmin, ymin, xmax, ymax)
 
 
-def _derived(source: Source, file: Path, schema: str) -> Source:
+def _derive_source(source: Source, file: Path, schema: str) -> Source:
     x, y = derive.numbers(file, source.column, source.coordinates[:2])
     threshold = source.threshold or derive.threshold(file, source.column, source.coordinates)
     box = derive.box_around_the_middle(x, y)
     title = "" if threshold is None else f"{threshold.path} of {threshold.value:g} or more"
-    shown = derive.choose_fields(schema, threshold, source.coordinates, chosen=source.schema is not None)
+    shown = derive.choose_fields(schema, threshold, source.coordinates, has_choice=source.schema is not None)
     return replace(source, box=box, threshold=threshold, threshold_title=title, shown=shown)
 
 
@@ -223,7 +223,7 @@ def _run_queries(
                     answers.append(answer(requested.frame(spark, written.folder, Path(told)), source))
                     readings.append(reading(written.folder, written.picture, requested, Path(told)))
         first = answers[0]
-        if any(not same(other, first) for other in answers):
+        if any(not has_same_rows(other, first) for other in answers):
             raise RuntimeError(f"the files return different results for {requested.title!r}")
         question = Question(
             title=requested.title,
@@ -246,7 +246,7 @@ def _report(
     files: list[DemoFile],
     questions: list[Question],
     reader_agreements: tuple[Agreement, ...],
-    lost: list[str],
+    lost_lines: list[str],
     began: float,
     spark_version: str,
 ) -> DemoReport:
@@ -256,7 +256,7 @@ def _report(
     sample = finite[:: max(1, -(-len(finite) // MAX_POINTS))]
     facts = (
         ("rows", f"{pictures[0].rows:,}"),
-        ("lines that are not JSON", f"{len(lost):,}"),
+        ("lines that are not JSON", f"{len(lost_lines):,}"),
         ("JSON", format_size(source.path.stat().st_size)),
         *((f"Parquet, {item.label}", format_size(item.size)) for item in pictures),
         ("row groups", str(len(pictures[0].row_groups))),
@@ -271,12 +271,12 @@ def _report(
         questions=tuple(questions),
         agreements=reader_agreements,
         points=tuple((float(x[i]), float(y[i])) for i in sample),
-        notes=_remarks(job, source, pictures, lost, len(finite), len(sample)),
+        notes=_remarks(job, source, pictures, lost_lines, len(finite), len(sample)),
     )
 
 
 def _remarks(
-    job: Job, source: Source, files: tuple[FilePicture, ...], lost: list[str], points: int, drawn: int
+    job: Job, source: Source, files: tuple[FilePicture, ...], lost_lines: list[str], points: int, drawn_count: int
 ) -> tuple[str, ...]:
     notes = [
         "Bytes read are those of column chunks and of the footer, which every query reads.",
@@ -297,10 +297,10 @@ def _remarks(
         )
     if job.source.box is None and source.threshold is None:
         notes.append("The inferred schema holds no number except the coordinates, so only the box was queried.")
-    if lost:
-        notes.append(f"{len(lost):,} lines were not JSON and became nulls. The first: {lost[0]}")
-    if drawn < points:
-        notes.append(f"The map shows {drawn:,} of {points:,} points.")
+    if lost_lines:
+        notes.append(f"{len(lost_lines):,} lines were not JSON and became nulls. The first: {lost_lines[0]}")
+    if drawn_count < points:
+        notes.append(f"The map shows {drawn_count:,} of {points:,} points.")
     return tuple(notes)
 
 
@@ -323,7 +323,7 @@ def _shares(file: FilePicture) -> str:
     )
 
 
-def typed(error: Exception) -> Exception:
+def to_pqext_error(error: Exception) -> Exception:
     """Return the pqext error that a worker raised, parsed from Spark's text, or an error with Spark's last reason."""
     text = str(error)
     for name, message in _RAISED.findall(text):
@@ -338,11 +338,11 @@ def typed(error: Exception) -> Exception:
 
 
 @contextmanager
-def unwrapped() -> Iterator[None]:
+def unwrap_errors() -> Iterator[None]:
     """Turn Spark's exceptions into the errors that caused them."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        raise typed(error) from error
+        raise to_pqext_error(error) from error

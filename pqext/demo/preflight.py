@@ -58,9 +58,9 @@ def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
         raise ValueError(f"{source.path} has no lines of JSON")
     for path, count in zip(source.coordinates, result, strict=True):
         if not count:
-            raise ValueError(f"no line of {source.path} has a number at {_short(path)}{_advice(path, examples)}")
+            raise ValueError(f"no line of {source.path} has a number at {_shorten(path)}{_advice(path, examples)}")
     if not located:
-        both = " and ".join(map(_short, source.coordinates[:2]))
+        both = " and ".join(map(_shorten, source.coordinates[:2]))
         raise ValueError(f"no line of {source.path} has numbers at both {both}")
 
 
@@ -91,11 +91,11 @@ def _advice(path: str, examples: list[Any]) -> str:
     paths: dict[str, None] = {}
     for entry in examples:
         paths.update(dict.fromkeys(_numbers(entry)))
-    names = [_short(path_) for path_ in paths]
-    meant = did_you_mean(_short(path), names)
+    names = [_shorten(path_) for path_ in paths]
+    meant = did_you_mean(_shorten(path), names)
     if not meant:
         last = parse(path)[-1:]
-        meant = next((f"; did you mean {_short(path_)!r}?" for path_ in paths if parse(path_)[-1:] == last), "")
+        meant = next((f"; did you mean {_shorten(path_)!r}?" for path_ in paths if parse(path_)[-1:] == last), "")
     if not names:
         fields = dict.fromkeys(name for item in examples if isinstance(item, dict) for name in item)
         return f"; its fields are {join_names(fields)}, none of them a number" if fields else ""
@@ -129,5 +129,5 @@ def _numbers(document: Any) -> list[str]:
     return results
 
 
-def _short(path: str) -> str:
+def _shorten(path: str) -> str:
     return path.removeprefix("$.")

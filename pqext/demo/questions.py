@@ -119,7 +119,7 @@ def answer(frame: DataFrame, source: Source) -> Answer:
     return Answer(tuple(item.name for item in shown), tuple(tuple(map(_text, row)) for row in rows), points)
 
 
-def same(answer: Answer, other: Answer) -> bool:
+def has_same_rows(answer: Answer, other: Answer) -> bool:
     """Whether both results have the same rows. Numbers as text may be written differently: 2.5 or 2.50."""
     rows, others = ([[_same_number(cell) for cell in row] for row in item.rows] for item in (answer, other))
     return rows == others

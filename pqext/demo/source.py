@@ -97,7 +97,7 @@ def example(folder: Path, schema: str | None = None) -> Source:
     )
 
 
-def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source:
+def describe_file(path: Path, column: str, coordinates: str, schema: str | None) -> Source:
     """Describe a user's file: ``coordinates`` are two or three paths, ``lon,lat`` or ``$.place.x,$.place.y``.
 
     Raises ``ValueError`` for an invalid path, column or schema, and ``OSError`` if the file does not exist.

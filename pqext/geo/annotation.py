@@ -25,7 +25,7 @@ from pqext.core.schema.annotations import (
     WriteRecords,
     WrittenColumn,
 )
-from pqext.core.schema.row_ranges import merged
+from pqext.core.schema.row_ranges import merge_ranges
 from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import coordinate_range, geoparquet, geoparquet_types, page_boxes
 from pqext.geo import crs as crs_
@@ -104,7 +104,7 @@ class GeospatialHandler(OrdersRows):
         properties = options.key_value_metadata
         stored = _storage(field, path, _type_to_write(field, path, option, properties), option, properties)
         version = geoparquet.version(options)
-        stored = _described(stored, option, path, version is not None and path == field.name)
+        stored = _merge_description(stored, option, path, version is not None and path == field.name)
         if version is None or path != field.name:
             if version is not None and options.geoparquet:
                 warn(f"column {path!r}: GeoParquet metadata does not describe nested columns", AnnotationWarning)
@@ -131,7 +131,7 @@ class GeospatialHandler(OrdersRows):
         storage = _storage(field, path, existing, option, properties)
         is_described = geoparquet.version(options) is not None and path == field.name
         assert like.node.logical_type is not None
-        return replace(_described(storage, option, path, is_described), logical_type=like.node.logical_type)
+        return replace(_merge_description(storage, option, path, is_described), logical_type=like.node.logical_type)
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, records: WriteRecords
@@ -160,7 +160,7 @@ class GeospatialHandler(OrdersRows):
             records.add(summary)
         return plain.cast(storage.field.type)
 
-    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
+    def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
         """Return the covering column of the option ``covering``; version 1.1 has one by default.
 
         A covering that ``schema`` has, by its metadata, is computed again.
@@ -209,25 +209,25 @@ class GeospatialHandler(OrdersRows):
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """Return GeoParquet metadata with the combined boxes and types of all files, if all files state them."""
-        return geoparquet.merged(values)
+        return geoparquet.merge_metadata(values)
 
     def chunk_facts(
-        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], has_index: bool, options: WriteOptions,
         records: WriteRecords,
     ) -> ChunkFacts:
         """Return the box and type codes of a column chunk, and a box per page; nothing if values are not WKB."""
         try:
             type = _type_of_node(node, options.key_value_metadata)
             summary = _summary(values, records)
-            pages = page_boxes.summarized(summary, starts)
+            pages = page_boxes.summarize_pages(summary, starts)
             edges = EdgeBoxes(values, type)
             statistics = describe(values, type, [summary], edges)
         except GeometryError:
             return ChunkFacts()
         if not statistics.geospatial_types:
             return ChunkFacts()
-        option = _option(options.geometry.get(node.dotted))
-        has_boxes = indexed and len(starts) > 2 and option.get("page_boxes", True)
+        option = _option(options.geometry.get(node.dotted_path))
+        has_boxes = has_index and len(starts) > 2 and option.get("page_boxes", True)
         payload = page_boxes.encode(page_boxes.of_pages(pages, statistics, edges)) if has_boxes else None
         return ChunkFacts(statistics, {} if payload is None else {PAGE_BOXES: payload})
 
@@ -243,7 +243,7 @@ class GeospatialHandler(OrdersRows):
             return None
         may_match = page_boxes.may_match(boxes, predicate, type)
         edges = np.flatnonzero(np.diff(may_match, prepend=False, append=False)).tolist()
-        return merged(
+        return merge_ranges(
             range(pages.rows(first).start, pages.rows(stop - 1).stop)
             for first, stop in zip(edges[::2], edges[1::2], strict=True)
         )
@@ -299,7 +299,7 @@ def _has_other_edges(node: SchemaNode) -> bool:
 
 def _type_of_node(node: SchemaNode, properties: Mapping[str, str] | None = None) -> GeospatialType:
     if node.logical_type is None:
-        raise ValueError(f"{node.dotted} is not a geometry")
+        raise ValueError(f"{node.dotted_path} is not a geometry")
     return GeospatialType.from_logical_type(node.logical_type, properties)
 
 
@@ -338,10 +338,10 @@ def _storage(
     )
 
 
-def _described(
-    stored: GeometryStorage, option: Mapping[str, Any], path: str, is_described: bool
+def _merge_description(
+    storage: GeometryStorage, option: Mapping[str, Any], path: str, is_described: bool
 ) -> GeometryStorage:
-    """Return ``stored`` with what GeoParquet metadata states beside the type.
+    """Return ``storage`` with what GeoParquet metadata states beside the type.
 
     Raises:
         ValueError: If the orientation is unknown, or the epoch is no year or has no metadata to stand in.
@@ -352,20 +352,20 @@ def _described(
             raise ValueError(f"epoch must be a decimal year such as 2021.47, not {epoch!r}")
         if not is_described:
             raise ValueError(f"epoch of {path!r} needs GeoParquet metadata, which describes top-level columns only")
-    oriented = orients(option.get("orientation"), stored.type, is_described)
-    return replace(stored, is_oriented=oriented, epoch=epoch)
+    oriented = orients(option.get("orientation"), storage.type, is_described)
+    return replace(storage, is_oriented=oriented, epoch=epoch)
 
 
 def _check_same_type(
-    field: pa.Field, path: str, option: Mapping[str, Any], stored: GeospatialType, properties: Mapping[str, str]
+    field: pa.Field, path: str, option: Mapping[str, Any], stored_type: GeospatialType, properties: Mapping[str, str]
 ) -> None:
     """Raise ``ValueError`` if the option or the field's marks state a CRS or edges that differ from the file."""
     marked = names_of_marks(field) if encoding_of(field) is not None else frozenset()
     options = {name for name, value in option.items() if value is not None}
     own = _type_to_write(field, path, option, properties)
     for name in ("crs", "edges"):
-        ours, theirs = (type.crs or crs_.DEFAULT if name == "crs" else type.edges for type in (own, stored))
-        same = ours == theirs or (name == "crs" and crs_.equal(own.crs, stored.crs, properties))
+        ours, theirs = (type.crs or crs_.DEFAULT if name == "crs" else type.edges for type in (own, stored_type))
+        same = ours == theirs or (name == "crs" and crs_.equal(own.crs, stored_type.crs, properties))
         if name in options | marked and not same:
             source = "option 'geometry'" if name in options else "the table"
             raise ValueError(

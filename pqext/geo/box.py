@@ -93,7 +93,7 @@ class BoundingBox:
             _highest(self.mmax, other.mmax),
         )
 
-    def wrapped(self, gap: tuple[float, float] | None) -> BoundingBox:
+    def wrap_around(self, gap: tuple[float, float] | None) -> BoundingBox:
         """Return the box around ``gap``, an empty range of longitudes, if it is clearly smaller than this box."""
         if gap is None or self.wraps or 360 - (gap[1] - gap[0]) > self.width - WORTH_WRAPPING:
             return self
@@ -137,7 +137,7 @@ def _union_x(first: BoundingBox, second: BoundingBox, longitudes: bool) -> tuple
     if longitudes and plain.xmin >= -180 and plain.xmax <= 180:
         west_box, east_box = sorted((first, second), key=lambda box: box.xmin)
         if west_box.xmax < east_box.xmin:
-            plain = plain.wrapped((west_box.xmax, east_box.xmin))
+            plain = plain.wrap_around((west_box.xmax, east_box.xmin))
     return plain.xmin, plain.xmax
 
 

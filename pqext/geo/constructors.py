@@ -43,7 +43,7 @@ def from_points(x: Any, y: Any, z: Any = None, *, crs: Any = None) -> pa.Extensi
     >>> to_wkt(from_points([178.44, None], [-18.14, 64.5])).to_pylist()
     ['POINT (178.44 -18.14)', None]
     """
-    return _marked(wkb.from_points(x, y, z), crs)
+    return _mark_crs(wkb.from_points(x, y, z), crs)
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = None) -> pa.ExtensionArray:
@@ -75,7 +75,7 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
                 f"the GeoSeries has CRS {labels[0]}, but crs= states {labels[1]}, which would relabel its coordinates; "
                 f"transform them with to_crs({labels[1]!r}), or correct the CRS with set_crs"
             )
-    return _marked(made, crs)
+    return _mark_crs(made, crs)
 
 
 def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None], *, crs: Any = None) -> GeometryArray:
@@ -99,7 +99,7 @@ def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None], *, crs: A
     >>> from_wkt(pa.array(["POINT (1 2)", None])).is_valid().to_pylist()
     [True, False]
     """
-    return _marked(wkt.from_wkt(array), crs)
+    return _mark_crs(wkt.from_wkt(array), crs)
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
@@ -122,7 +122,7 @@ def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Ge
     >>> to_wkt(from_geojson(['{"type": "Point", "coordinates": [1, 2]}'])).to_pylist()
     ['POINT (1 2)']
     """
-    return _marked(geojson.from_geojson(array), None)
+    return _mark_crs(geojson.from_geojson(array), None)
 
 
 def from_geoarrow(array: GeometryArray, encoding: str | None = None, *, crs: Any = None) -> GeometryArray:
@@ -155,5 +155,5 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None, *, crs: Any
     return mark_array(made, type if crs is None else GeospatialType(crs_.require(crs), type.edges))
 
 
-def _marked(array: GeometryArray, crs: Any) -> Any:
+def _mark_crs(array: GeometryArray, crs: Any) -> Any:
     return mark_array(array, GeospatialType(crs_.require(crs)))

@@ -71,17 +71,19 @@ class Covering:
             sides[name] = pc.if_else(pc.fill_null(wraps, False), limit, sides[name])
         children = list(sides.values())
         if self.type == "float":
-            children = [_rounded(child, up=name.endswith("max")) for name, child in zip(BOUNDS, children, strict=True)]
+            children = [
+                _round_outward(child, is_up=name.endswith("max")) for name, child in zip(BOUNDS, children, strict=True)
+            ]
         mask = boxes.is_null() if boxes.null_count else None
         return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
 
 
-def _rounded(values: pa.Array, up: bool) -> pa.Array:
+def _round_outward(values: pa.Array, is_up: bool) -> pa.Array:
     """Round doubles outward to floats."""
     doubles = values.fill_null(0.0).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
         floats = doubles.astype(np.float32)
-    short = floats < doubles if up else floats > doubles
-    limit = np.float32(np.inf if up else -np.inf)
+    short = floats < doubles if is_up else floats > doubles
+    limit = np.float32(np.inf if is_up else -np.inf)
     floats = np.where(short, np.nextafter(floats, limit), floats)
     return pc.if_else(values.is_valid(), pa.array(floats, pa.float32()), pa.scalar(None, pa.float32()))

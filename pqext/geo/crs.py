@@ -70,7 +70,7 @@ def normalize(crs: Any) -> str | None:
         return _identify(dict(crs))
     if not isinstance(crs, str):
         raise TypeError(f"a CRS is a string, PROJJSON or a pyproj.CRS, not {type(crs).__name__}")
-    return _identify(_projjson(crs)) if is_projjson(crs) else stored(crs)
+    return _identify(_projjson(crs)) if is_projjson(crs) else storage_crs(crs)
 
 
 def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
@@ -99,7 +99,7 @@ def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None
     raise GeometryError(f"CRS {excerpt(text, limit=80)!r} is unknown{reason}; {remedy}", rule="geo.crs.custom")
 
 
-def stored(crs: str | None) -> str | None:
+def storage_crs(crs: str | None) -> str | None:
     """Return the string of a file, or None if it names the default. Raises GeometryError unless it is UTF-8.
 
     URNs and URLs of OGC, and bare numbers of EPSG, become ``authority:code``, with the authority in capitals: Spark's
@@ -126,7 +126,7 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
 
     Codes are not looked up, which would load pyproj.
     """
-    text = stored(crs)
+    text = storage_crs(crs)
     if text is None or _SRID.fullmatch(text) or text.partition(":")[0].upper() in _AUTHORITIES:
         return None
     if is_geographic(text, properties) is not None:
@@ -134,9 +134,9 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
     return f"the CRS {excerpt(crs_label(text), limit=80)!r} is unknown"
 
 
-def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
-    """Like :func:`stored`, with the PROJJSON itself if ``crs`` names a property that holds it."""
-    result = stored(crs)
+def inline_crs(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
+    """Like :func:`storage_crs`, with the PROJJSON itself if ``crs`` names a property that holds it."""
+    result = storage_crs(crs)
     if result == UNKNOWN_TO_SPARK:
         return UNKNOWN
     if result is None or result[:9].lower() != "projjson:":
@@ -195,7 +195,7 @@ def _identify(projjson: dict[str, Any]) -> str | None:
         short = f"{identifier['authority']}:{identifier.get('code')}"
         if equal(text, short):
             return normalize(short)
-    return stored(text)
+    return storage_crs(text)
 
 
 def _projjson(text: str) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
     is interpreted as the EPSG code of the same number. Raises GeometryError if the property is missing, or the SRID is
     0, which means unknown.
     """
-    crs = stored(crs)
+    crs = storage_crs(crs)
     if crs is None:
         return DEFAULT
     if crs[:9].lower() == "projjson:":
@@ -287,7 +287,7 @@ def equal(first: str | None, second: str | None, properties: Mapping[str, str] |
 
 def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) -> bool | None:
     """Whether the coordinates are longitudes and latitudes. None if the string names no known system."""
-    if stored(crs) is None or crs in _WELL_KNOWN:
+    if storage_crs(crs) is None or crs in _WELL_KNOWN:
         return True
     try:
         return bool(parse(crs, properties).is_geographic)

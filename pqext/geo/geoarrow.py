@@ -19,7 +19,7 @@ from pqext.core.base.buffers import numbers
 from pqext.core.base.errors import GeometryError
 from pqext.core.schema.annotations import EXTENSION_NAME
 from pqext.core.schema.arrow_check import check_array
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
 from pqext.geo.wkb import GeometryArray, like_input, storage_type, to_iso_wkb
@@ -95,11 +95,11 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = dictionary_decoded(array)
+        array = decode_dictionary(array)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.binary())
     if encoding == MIXED:
-        return _mixed(array)
+        return _from_union(array)
     present = array.drop_null() if array.null_count else array
     code = _CODES[encoding]
     data, sizes = _collections(present) if code == 7 else _uniform(present, code)
@@ -112,8 +112,8 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(array), buffers).cast(pa.binary())
 
 
-def _layout_error(expected: str, actual: pa.DataType) -> GeometryError:
-    return GeometryError(f"the field's layout is {expected}, but its type is {actual}", rule="geo.geoarrow")
+def _layout_error(expected: str, actual_type: pa.DataType) -> GeometryError:
+    return GeometryError(f"the field's layout is {expected}, but its type is {actual_type}", rule="geo.geoarrow")
 
 
 def _uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
@@ -221,7 +221,7 @@ def _doubles(values: pa.Array) -> NDArray[np.float64]:
     return result
 
 
-def _mixed(array: pa.Array) -> pa.Array:
+def _from_union(array: pa.Array) -> pa.Array:
     """Convert a union of layouts to WKB."""
     if not pa.types.is_union(array.type) or array.type.mode != "dense":
         raise _layout_error(MIXED, array.type)
@@ -255,7 +255,7 @@ def _collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
     offsets = array.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     offsets = offsets - first if len(offsets) else np.zeros(1, np.int64)
-    parts = _mixed(array.values.slice(first, last - first))
+    parts = _from_union(array.values.slice(first, last - first))
     _, positions, data = parts.buffers()
     ends = numbers(positions, np.int32, parts.offset, len(parts) + 1).astype(np.int64)
     inner = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]

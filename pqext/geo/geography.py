@@ -102,4 +102,4 @@ def enclosing_box(parts: list[Bounds]) -> BoundingBox | None:
         if (xmin > xmax).any():
             west, east = -180.0, 180.0
     box = BoundingBox(float(west), float(east), float(latitudes[0].min()), float(latitudes[1].max()))
-    return box.wrapped(longitudes.widest_gap())
+    return box.wrap_around(longitudes.widest_gap())

@@ -87,7 +87,7 @@ def numbers(box: BoundingBox) -> list[Any]:
     return low[:depth] + high[:depth]
 
 
-def described(text: str) -> dict[str, Mapping[str, Any]]:
+def parse_metadata(text: str) -> dict[str, Mapping[str, Any]]:
     """Return the description of each column in ``text``; raises GeometryError if it is not GeoParquet JSON."""
     if len(text) > LONGEST:
         raise GeometryError(f"GeoParquet metadata has {len(text)} characters, more than the maximum of {LONGEST}")
@@ -123,7 +123,7 @@ def of_columns(
     Returns None if no column remains. Text that is not GeoParquet JSON is returned unchanged.
     """
     try:
-        columns = described(text)
+        columns = parse_metadata(text)
     except GeometryError:
         return text
     remaining: dict[str, dict[str, Any]] = {}
@@ -157,7 +157,7 @@ def _can_have(node: SchemaNode, encoding: Any) -> bool:
     return not node.is_leaf
 
 
-def merged(values: Sequence[str | None]) -> str:
+def merge_metadata(values: Sequence[str | None]) -> str:
     """Merge the metadata of files with one schema; None stands for a file without metadata.
 
     Keys that only some files have are dropped, except keys that define a column. Boxes are united; the union has Z only
@@ -169,7 +169,7 @@ def merged(values: Sequence[str | None]) -> str:
     if first is None or len(texts) == 1:
         return next(text for text in texts if text)
     try:
-        names = described(first)
+        names = parse_metadata(first)
         merged_columns = {name: _merge_column(name, [columns.get(name, {}) for columns in readable]) for name in names}
         return json.dumps({**json.loads(first), "columns": merged_columns}, separators=(",", ":"))
     except RecursionError:
@@ -178,7 +178,7 @@ def merged(values: Sequence[str | None]) -> str:
 
 def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:
     try:
-        return described(text) if text else {}
+        return parse_metadata(text) if text else {}
     except GeometryError:
         return {}
 
@@ -229,7 +229,7 @@ def _merge_types(lists: Sequence[Any]) -> list[str]:
 def primary_column(text: str) -> str | None:
     """Return the primary column in ``text``; None if there is none or the text is invalid."""
     try:
-        described(text)
+        parse_metadata(text)
     except GeometryError:
         return None
     name = json.loads(text).get("primary_column")
@@ -241,9 +241,9 @@ def boxes(text: str) -> dict[str, BoundingBox]:
     return {name: box for name, about in _columns(text).items() if (box := box_of(about)) is not None}
 
 
-def box_of(about: Mapping[str, Any]) -> BoundingBox | None:
+def box_of(description: Mapping[str, Any]) -> BoundingBox | None:
     """Return the box of a column's description, with Z if present."""
-    stated = about.get("bbox")
+    stated = description.get("bbox")
     if not isinstance(stated, list) or not all(type(number) in (int, float) for number in stated):
         return None
     try:
@@ -277,8 +277,8 @@ def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -
         if bounds.null_count != nulls or not isinstance(bounds.minimum, float) or not isinstance(bounds.maximum, float):
             return None
         single = leaf.physical_type == Type.FLOAT
-        low.append(_beyond(bounds.minimum, -math.inf) if single else bounds.minimum)
-        high.append(_beyond(bounds.maximum, math.inf) if single else bounds.maximum)
+        low.append(_next_float(bounds.minimum, -math.inf) if single else bounds.minimum)
+        high.append(_next_float(bounds.maximum, math.inf) if single else bounds.maximum)
     box = BoundingBox(low[0], high[2], low[1], high[3])
     if not box.usable or box.wraps or (geographic and (low[0] > low[2] or high[2] < high[0])):
         return None  # a row has its west above its east
@@ -293,10 +293,10 @@ def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
     if not text or len(node.path) != 1:
         return None
     box = (_boxes(text) if len(text) <= _SHORT else _boxes_of_long(text)).get(node.name)
-    return _widened(box) if box is not None and box.usable else None
+    return _widen_box(box) if box is not None and box.usable else None
 
 
-def _widened(box: BoundingBox) -> BoundingBox | None:
+def _widen_box(box: BoundingBox) -> BoundingBox | None:
     """Widen a box by a unit of its last decimal, or of the fourth, to which sfarrow rounds boxes.
 
     None if a box that wraps then has every longitude.
@@ -308,7 +308,7 @@ def _widened(box: BoundingBox) -> BoundingBox | None:
     return None if box.wraps and not wide.wraps else wide
 
 
-def _beyond(value: float, towards: float) -> float:
+def _next_float(value: float, towards: float) -> float:
     return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
@@ -341,7 +341,7 @@ def covering_field(schema: pa.Schema, column: str) -> pa.Field | None:
 
 def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     try:
-        columns = described(text)
+        columns = parse_metadata(text)
     except GeometryError:
         return {}
     return {name: paths for name, about in columns.items() if (paths := covering_of(about))}
@@ -358,14 +358,14 @@ _boxes = lru_cache(maxsize=64)(boxes)
 _boxes_of_long = lru_cache(maxsize=1)(boxes)
 
 
-def covering_of(about: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def covering_of(description: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty if it has no covering."""
-    paths = [_bounds(about).get(bound) for bound in BOUNDS]
+    paths = [_bounds(description).get(bound) for bound in BOUNDS]
     return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []
 
 
-def _bounds(about: Mapping[str, Any]) -> Mapping[str, Any]:
-    covering = about.get("covering")
+def _bounds(description: Mapping[str, Any]) -> Mapping[str, Any]:
+    covering = description.get("covering")
     box = covering.get("bbox") if isinstance(covering, dict) else None
     return box if isinstance(box, dict) else {}
 

@@ -25,7 +25,7 @@ from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.geoarrow import check_layout, from_geoarrow
-from pqext.geo.geoparquet import crs_of, described
+from pqext.geo.geoparquet import crs_of, parse_metadata
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
     try:
         return from_geoarrow(_of_fixed_size(array), _layout(encoding))
     except GeometryError as error:
-        error.locate(column=node.dotted)
+        error.locate(column=node.dotted_path)
         raise
 
 
@@ -118,7 +118,7 @@ def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properti
     """
     types: dict[str, LogicalType] = {}
     contradictions: list[str] = []
-    for name, about in described(text).items():
+    for name, about in parse_metadata(text).items():
         node = find(name)
         if node is None:
             continue
@@ -128,26 +128,28 @@ def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properti
             if encoding != "WKB" or stated is None or _is_inline(about, node):
                 continue
             described_type = type_of(name, about)
-            combined = _combined(stated, described_type, states_crs(node))
+            combined = _combine_types(stated, described_type, states_crs(node))
             if combined != stated:
                 types[name] = combined.logical_type()
-            contradictions += contradicted(name, combined, described_type)
+            contradictions += list_contradictions(name, combined, described_type)
         elif _is_geometry(node, encoding):
             types[name] = type_of(name, about).logical_type()
     return AssignedTypes(types, contradictions)
 
 
-def contradicted(name: str, stated: GeospatialType, described: GeospatialType) -> list[str]:
+def list_contradictions(name: str, stated_type: GeospatialType, described_type: GeospatialType) -> list[str]:
     """Describe the contradictions between the GeoParquet metadata and the type of column ``name``."""
     results = []
-    if not _same_crs(stated.crs, described.crs):
+    if not _same_crs(stated_type.crs, described_type.crs):
         results.append(
-            f"column {name!r} has CRS {excerpt(crs_label(stated.crs))} by its type, but GeoParquet metadata states "
-            f"{excerpt(crs_label(described.crs))}: the CRS of the type is used"
+            f"column {name!r} has CRS {excerpt(crs_label(stated_type.crs))} by its type, "
+            "but GeoParquet metadata states "
+            f"{excerpt(crs_label(described_type.crs))}: the CRS of the type is used"
         )
-    if stated.edges != described.edges:
+    if stated_type.edges != described_type.edges:
         results.append(
-            f"column {name!r} has {stated.edges} edges by its type, but GeoParquet metadata states {described.edges}: "
+            f"column {name!r} has {stated_type.edges} edges by its type, "
+            f"but GeoParquet metadata states {described_type.edges}: "
             "the edges of the type are used"
         )
     return results
@@ -160,12 +162,12 @@ def states_crs(node: SchemaNode) -> bool:
     return spatial is not None and bool((spatial.crs or "").strip())
 
 
-def type_of(name: str, about: Mapping[str, Any]) -> GeospatialType:
+def type_of(name: str, description: Mapping[str, Any]) -> GeospatialType:
     """Return the type of a column in GeoParquet metadata; raises GeometryError if its CRS or edges are invalid."""
-    edges = about.get("edges") or "planar"
+    edges = description.get("edges") or "planar"
     if not isinstance(edges, str):
         raise GeometryError(f"GeoParquet metadata of column {name!r} has invalid edges {edges!r}")
-    return GeospatialType(crs_of(about["crs"]) if "crs" in about else None, edges)  # type: ignore[arg-type]
+    return GeospatialType(crs_of(description["crs"]) if "crs" in description else None, edges)  # type: ignore[arg-type]
 
 
 def _stated_type(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialType | None:
@@ -176,27 +178,27 @@ def _stated_type(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialT
         return None
 
 
-def _combined(stated: GeospatialType, described: GeospatialType, has_crs: bool) -> GeospatialType:
+def _combine_types(stated_type: GeospatialType, described_type: GeospatialType, has_crs: bool) -> GeospatialType:
     """Combine the type in the schema with the metadata, which fills what the schema does not state."""
     if has_crs:
-        return stated
-    if stated.planar and described.planar:
-        return described
+        return stated_type
+    if stated_type.planar and described_type.planar:
+        return described_type
     # Edges of GEOGRAPHY lie on the globe, which a projected or unknown CRS does not describe.
-    if crs_.is_geographic(described.crs) is not True:
-        return GeospatialType(described.crs) if stated.planar else stated
-    return GeospatialType(described.crs, described.edges if stated.planar else stated.edges)
+    if crs_.is_geographic(described_type.crs) is not True:
+        return GeospatialType(described_type.crs) if stated_type.planar else stated_type
+    return GeospatialType(described_type.crs, described_type.edges if stated_type.planar else stated_type.edges)
 
 
-def _is_inline(about: Mapping[str, Any], node: SchemaNode) -> bool:
+def _is_inline(description: Mapping[str, Any], node: SchemaNode) -> bool:
     """Return whether type and metadata state the same planar PROJJSON, which need not be parsed."""
     assert node.logical_type is not None
     spatial = node.logical_type.GEOMETRY
-    crs = about.get("crs")
+    crs = description.get("crs")
     if spatial is None or not isinstance(crs, dict) or not crs_.is_projjson(spatial.crs or ""):
         return False
     try:
-        return about.get("edges", "planar") == "planar" and bool(json.loads(spatial.crs or "") == crs)
+        return description.get("edges", "planar") == "planar" and bool(json.loads(spatial.crs or "") == crs)
     except (ValueError, RecursionError):
         return False
 
@@ -208,8 +210,8 @@ def _is_geometry(node: SchemaNode, encoding: Any) -> bool:
     return encoding in ENCODINGS and suits(node, encoding)
 
 
-def _same_crs(stated: str | None, described: str | None) -> bool:
+def _same_crs(stated_crs: str | None, described_crs: str | None) -> bool:
     """Return whether both identify one system, or both are unknown."""
-    if crs_.equal(stated, described):
+    if crs_.equal(stated_crs, described_crs):
         return True
-    return crs_.is_geographic(stated) is None and crs_.is_geographic(described) is None
+    return crs_.is_geographic(stated_crs) is None and crs_.is_geographic(described_crs) is None

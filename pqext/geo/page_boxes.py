@@ -120,7 +120,7 @@ class PageSummaries:
     rows: NDArray[np.int64]
 
 
-def summarized(summary: Summary, starts: NDArray[np.int64]) -> PageSummaries:
+def summarize_pages(summary: Summary, starts: NDArray[np.int64]) -> PageSummaries:
     """Summarize the values of each page of a summarized chunk."""
     count = len(starts) - 1
     pages = PageSummaries(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
@@ -170,7 +170,7 @@ def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: Edge
             longitudes = Longitudes()
             for column in columns(edges.array[pages.starts[page] : pages.starts[page + 1]]):
                 longitudes.add(column)
-            result = boxes.box(page).wrapped(longitudes.widest_gap())
+            result = boxes.box(page).wrap_around(longitudes.widest_gap())
             boxes.xmin[page], boxes.xmax[page] = result.xmin, result.xmax
     box = statistics.bbox
     if box is not None and box.xmin > box.xmax:
@@ -216,14 +216,14 @@ def _codes(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]
     share[::2], share[1::2] = np.floor(share[::2] * CODES), np.ceil(share[1::2] * CODES)
     codes = share.astype(np.int64)
     for _ in range(2):
-        short = _short(codes, bounds, low, high)
+        short = _is_short(codes, bounds, low, high)
         if not short.any():
             return codes
         codes = np.clip(codes + short * _OUTWARD, 0, CODES)
-    return np.where(_short(codes, bounds, low, high), np.where(_OUTWARD > 0, CODES, 0), codes)
+    return np.where(_is_short(codes, bounds, low, high), np.where(_OUTWARD > 0, CODES, 0), codes)
 
 
-def _short(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, high: _Doubles) -> _Flags:
+def _is_short(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, high: _Doubles) -> _Flags:
     """Flag codes whose values lie within the bounds."""
     flags: _Flags = _values(codes, low, high) * _OUTWARD < bounds * _OUTWARD
     return flags
@@ -315,6 +315,6 @@ def read(chunk: LeafFacts) -> PageBoxes | None:
     except UnsupportedError:
         return None
     except (CorruptFileError, LimitError) as error:
-        error.locate(column=chunk.node.dotted, row_group=chunk.row_group)
-        chunk.pass_over("page boxes", error)
+        error.locate(column=chunk.node.dotted_path, row_group=chunk.row_group)
+        chunk.ignore_corrupt("page boxes", error)
         return None

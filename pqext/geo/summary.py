@@ -176,7 +176,7 @@ def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
             longitudes.add(column)
         if longitudes.settled:
             break
-    return box.wrapped(longitudes.widest_gap())
+    return box.wrap_around(longitudes.widest_gap())
 
 
 def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:

@@ -69,14 +69,14 @@ class GeospatialType:
         A CRS that names one of ``properties``, the key-value metadata, is the PROJJSON stored there.
         """
         if logical.GEOMETRY is not None:
-            return cls(crs_.inlined(logical.GEOMETRY.crs, properties))
+            return cls(crs_.inline_crs(logical.GEOMETRY.crs, properties))
         if logical.GEOGRAPHY is None:
             raise ValueError("the logical type is neither GEOMETRY nor GEOGRAPHY")
         algorithm = logical.GEOGRAPHY.algorithm
         number = 0 if algorithm is None else int(algorithm)
         if not 0 <= number < len(EDGES) - 1:
             raise GeometryError(f"unknown edge interpolation algorithm {number}", rule="geo.edges.algorithm")
-        return cls(crs_.inlined(logical.GEOGRAPHY.crs, properties), EDGES[number + 1])
+        return cls(crs_.inline_crs(logical.GEOGRAPHY.crs, properties), EDGES[number + 1])
 
     def extension_metadata(self) -> str:
         """The metadata of Arrow extension type ``geoarrow.wkb``, as JSON."""

@@ -55,13 +55,14 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
             swollen[name] += column.compressed - column.uncompressed
     if sum(plain.values()) > 1 << 16:
         yield (
-            f"{format_size(sum(plain.values()))} are stored without compression: {_largest(plain)}. Compression "
+            f"{format_size(sum(plain.values()))} are stored without compression: {_format_largest(plain)}. Compression "
             "shortens text "
             "and similar values, but not random numbers."
         )
     if sum(swollen.values()) > 1 << 10:
         yield (
-            f"Compression adds {format_size(sum(swollen.values()))} where values do not compress: {_largest(swollen)}. "
+            f"Compression adds {format_size(sum(swollen.values()))} where values do not compress: "
+            f"{_format_largest(swollen)}. "
             "Without compression they would be smaller and faster to read."
         )
 
@@ -90,7 +91,7 @@ def _dictionaries(
     if wasted:
         yield (
             f"Dictionaries make columns larger if nearly every value is different. Without them about this much is "
-            f"saved: {_largest(wasted)}."
+            f"saved: {_format_largest(wasted)}."
         )
 
 
@@ -145,7 +146,7 @@ def _footer(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) 
                 yield f"The text under {shorten(key, 60)!r} takes {format_size(used)} of the footer."
 
 
-def _largest(sums: dict[str, int]) -> str:
+def _format_largest(sums: dict[str, int]) -> str:
     largest = sorted(sums, key=lambda name: -sums[name])
     message = ", ".join(f"{shorten(name, 60)} {format_size(sums[name])}" for name in largest[:_NAMED])
     more = len(largest) - _NAMED

@@ -22,7 +22,7 @@ from pqext.core.read.second_copy import SECOND_COPY
 from pqext.core.schema.annotations import extension_name
 from pqext.core.schema.facts import LeafDescription, RowGroupDescription
 from pqext.core.schema.nodes import Schema, SchemaNode
-from pqext.core.schema.types.geometries import named
+from pqext.core.schema.types.geometries import geometry_type_names
 from pqext.inspection.model import Column, Extension, Field, FooterFacts, RowGroup
 from pqext.inspection.report import Report
 from pqext.inspection.values import enum_name, logical_type, show
@@ -62,7 +62,7 @@ def inspect(
     """
     options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
     with ParquetFile(source, options, limits=limits, filesystem=filesystem, storage_options=storage_options) as file:
-        leaves = _chosen(file.schema, columns)
+        leaves = _select_nodes(file.schema, columns)
         groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
         for index in groups:
             if not 0 <= index < len(file.row_groups):
@@ -130,14 +130,14 @@ def describe(file: ParquetFile, max_chunks: int) -> Report:
     return _report(file, list(file.schema.leaves), list(range(len(file.row_groups))), max_chunks)
 
 
-def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[SchemaNode]:
+def _select_nodes(schema: Schema, columns: Sequence[str] | None) -> list[SchemaNode]:
     if columns is None:
         return list(schema.leaves)
     chosen: dict[int, SchemaNode] = {}
     for column in columns:
         node = schema.find(column)
         if node is None:
-            known = {name for leaf in schema.leaves for name in (leaf.path[0], leaf.dotted)}
+            known = {name for leaf in schema.leaves for name in (leaf.path[0], leaf.dotted_path)}
             raise ValueError(f"there is no column {column!r}{did_you_mean(column, sorted(known))}")
         chosen.update((leaf.leaf_start, leaf) for leaf in node.leaves())
     return [chosen[index] for index in sorted(chosen)]
@@ -187,7 +187,7 @@ def _row_group(group: RowGroupDescription, schema: Schema, leaves: list[SchemaNo
 
 def _sorting(schema: Schema, column: format.SortingColumn) -> str:
     known = 0 <= column.column_idx < len(schema.leaves)
-    name = schema.leaves[column.column_idx].dotted if known else f"column {column.column_idx}"
+    name = schema.leaves[column.column_idx].dotted_path if known else f"column {column.column_idx}"
     return f"{name} {'descending' if column.descending else 'ascending'}"
 
 
@@ -216,7 +216,7 @@ def _column(chunk: LeafDescription) -> Column:
         distinct_count=counts.distinct,
         bounding_box=_box(spatial.bbox) if spatial is not None else None,
         geospatial_types=types,
-        geometry_types=None if types is None else named(types),
+        geometry_types=None if types is None else geometry_type_names(types),
         dictionary=chunk.has_dictionary,
         column_index=chunk.has_column_index,
         offset_index=chunk.has_offset_index,

@@ -40,7 +40,7 @@ def page(layout: FileLayout) -> LayoutPage:
             ("footer", f"{format_size(footer)}{_footer_format(facts)}"),
             ("written by", shorten(facts.created_by or "unknown", 60)),
         ),
-        whole=Strip("The whole file", _drawn(layout.parts), _row_groups(facts)),
+        whole=Strip("The whole file", _draw_parts(layout.parts), _row_groups(facts)),
         kinds=_part_sizes(layout),
         strips=tuple(_strips(layout)),
         undrawn=max(0, len(facts.row_groups) - MAX_STRIPS),
@@ -64,7 +64,7 @@ def _footer_format(facts: FileFacts) -> str:
     return f" with {beside}{'' if footer.agrees else ' that does not fit'}" if beside else ""
 
 
-def _drawn(parts: Iterable[Part]) -> tuple[DrawnBytes, ...]:
+def _draw_parts(parts: Iterable[Part]) -> tuple[DrawnBytes, ...]:
     return tuple(DrawnBytes(part.kind, part.offset, part.length, part.row_group) for part in parts)
 
 
@@ -86,7 +86,7 @@ def _row_groups(facts: FileFacts) -> tuple[tuple[str, ...], ...]:
          ", ".join(group.sorting))
         for group in facts.row_groups[:MAX_GROUPS]
     ]  # fmt: skip
-    return _and_others(rows, len(facts.row_groups) - len(rows), "row group", 5)
+    return _with_omitted_count(rows, len(facts.row_groups) - len(rows), "row group", 5)
 
 
 def _strips(layout: FileLayout) -> list[Strip]:
@@ -103,12 +103,14 @@ def _strips(layout: FileLayout) -> list[Strip]:
     for group in layout.facts.row_groups[:MAX_STRIPS]:
         parts = groups[group.index]
         named = f"Row group {group.index}: {with_noun(group.rows, 'row')}, {format_size(group.compressed)}"
-        strips.append(Strip(named, _drawn(parts), _columns(group, chunks), _HEAD, by_column(parts)))
+        strips.append(Strip(named, _draw_parts(parts), _columns(group, chunks), _HEAD, by_column(parts)))
     end = [part for part in layout.parts if part.offset >= last]
     if end:
         used = sum(part.length for part in end)
         rows = _end(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
-        strips.append(Strip(f"After the data: {format_size(used)}", _drawn(end), rows, ("part", "offset", "bytes")))
+        strips.append(
+            Strip(f"After the data: {format_size(used)}", _draw_parts(end), rows, ("part", "offset", "bytes"))
+        )
     return strips
 
 
@@ -124,11 +126,11 @@ def _end(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
     kept = [element for element in lines if element[0][0].row_group is None]
     kept += sorted((item for item in lines if item[0][0].row_group is not None), key=lambda entry: -entry[1])[:MAX_ROWS]
     kept.sort(key=lambda entry: entry[0][0].offset)
-    rows = [(_named(run, names), f"{run[0].offset:,}", format_size(used)) for run, used in kept]
-    return _and_others(rows, len(lines) - len(kept), "part", 3)
+    rows = [(_name_run(run, names), f"{run[0].offset:,}", format_size(used)) for run, used in kept]
+    return _with_omitted_count(rows, len(lines) - len(kept), "part", 3)
 
 
-def _named(run: list[Part], names: list[str]) -> str:
+def _name_run(run: list[Part], names: list[str]) -> str:
     part = run[0]
     if part.row_group is None or part.column is None:
         return f"{part.kind}: {part.name}" if part.name else SAID[part.kind] if part.kind == "other" else part.kind
@@ -137,11 +139,13 @@ def _named(run: list[Part], names: list[str]) -> str:
     return f"{part.kind} of row group {part.row_group}, column {shorten(names[part.column], 120)}"
 
 
-def _and_others(rows: Sequence[tuple[str, ...]], others: int, noun: str, width: int) -> tuple[tuple[str, ...], ...]:
+def _with_omitted_count(rows: Sequence[tuple[str, ...]], other_count: int, noun: str, width: int) -> tuple[
+    tuple[str, ...], ...
+]:
     """Return the rows and a row that counts the omitted ones."""
-    if others <= 0:
+    if other_count <= 0:
         return tuple(rows)
-    return (*rows, (f"and {with_noun(others, f'other {noun}')}", *[""] * (width - 1)))
+    return (*rows, (f"and {with_noun(other_count, f'other {noun}')}", *[""] * (width - 1)))
 
 
 def _columns(group: RowGroup, chunks: _Chunks) -> tuple[tuple[str, ...], ...]:
@@ -149,7 +153,7 @@ def _columns(group: RowGroup, chunks: _Chunks) -> tuple[tuple[str, ...], ...]:
     rows = [
         _column(column, chunks[group.index, column.column]) for column in sorted(kept, key=lambda column: column.column)
     ]
-    return _and_others(rows, group.num_chunks - len(kept), "column", len(_HEAD))
+    return _with_omitted_count(rows, group.num_chunks - len(kept), "column", len(_HEAD))
 
 
 def _column(column: Column, parts: list[Part]) -> tuple[str, ...]:
@@ -160,11 +164,11 @@ def _column(column: Column, parts: list[Part]) -> tuple[str, ...]:
         name, f"{column.offset:,}", format_size(column.compressed), format_size(column.uncompressed), column.codec,
         ", ".join(column.encodings), f"{column.num_values:,}",
         "" if column.null_count is None else f"{column.null_count:,}",
-        _bound(column.minimum), _bound(column.maximum), ", ".join(_held(column, parts)),
+        _bound(column.minimum), _bound(column.maximum), ", ".join(_describe_chunk(column, parts)),
     )  # fmt: skip
 
 
-def _held(column: Column, parts: list[Part]) -> Iterator[str]:
+def _describe_chunk(column: Column, parts: list[Part]) -> Iterator[str]:
     """The parts of a chunk with their sizes, and what else is known of it."""
     if column.encrypted:
         yield "encrypted"

@@ -77,7 +77,7 @@ class _Finder:
     def add(self, category: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
         """Record the section of a part within the file."""
         if offset < 0 or length < 0 or offset > self.size - length:
-            self.damaged.append(f"{_where(chunk)}the {name or category} would lie outside of the file")
+            self.damaged.append(f"{_format_location(chunk)}the {name or category} would lie outside of the file")
             return
         if length:
             group, column = (None, None) if chunk is None else (chunk.row_group, chunk.node.leaf_start)
@@ -93,7 +93,7 @@ class _Finder:
             return
         start, length = chunk.byte_range
         if start < 0 or length < 0 or start > self.size - length:
-            self.damaged.append(f"{_where(chunk)}its pages would lie outside of the file")
+            self.damaged.append(f"{_format_location(chunk)}its pages would lie outside of the file")
         elif chunk.num_values or start:  # some writers record no offset for chunks without values
             self.ends[start + length] = chunk
             self._pages(chunk, start, length)
@@ -119,7 +119,7 @@ class _Finder:
         except MissingKeyError:
             places, locked = None, True
         except ParquetError:
-            self.damaged.append(f"{_where(chunk)}its offset index is damaged")
+            self.damaged.append(f"{_format_location(chunk)}its offset index is damaged")
             places = None
         if places is None and not chunk.is_encrypted:
             places = self._pages_by_headers(chunk, start, length)
@@ -160,36 +160,36 @@ class _Finder:
             try:
                 header, size = self._header(at, stop)
             except ParquetError:
-                self.damaged.append(f"{_where(chunk)}a page header at {at} is damaged")
+                self.damaged.append(f"{_format_location(chunk)}a page header at {at} is damaged")
                 return None
             if header.compressed_page_size < 0 or header.compressed_page_size > stop - at - size:
-                self.damaged.append(f"{_where(chunk)}the page at {at} ends outside its chunk")
+                self.damaged.append(f"{_format_location(chunk)}the page at {at} ends outside its chunk")
                 return None
             kind: Kind = "dictionary" if header.type == PageType.DICTIONARY_PAGE else "data"
             pages.append((kind, at, size + header.compressed_page_size))
             at += size + header.compressed_page_size
         return pages
 
-    def _count_values(self, chunk: ColumnChunk, at: int, stop: int) -> None:
-        """Record the number of values of the dictionary at ``at``, if its header can be read."""
+    def _count_values(self, chunk: ColumnChunk, offset: int, stop: int) -> None:
+        """Record the number of values of the dictionary at ``offset``, if its header can be read."""
         if self.headers <= 0:
             return
         self.headers -= 1
         try:
-            about = self._header(at, stop)[0].dictionary_page_header
+            about = self._header(offset, stop)[0].dictionary_page_header
         except ParquetError:
             return
         if about is not None:
             self.dictionary_values[chunk.row_group, chunk.node.leaf_start] = about.num_values
 
-    def _header(self, at: int, stop: int) -> tuple[PageHeader, int]:
+    def _header(self, offset: int, stop: int) -> tuple[PageHeader, int]:
         most = self.file.limits.page_header_bytes
         for tried in (_FIRST_READ, most):
-            held = self.file.source.read(at, min(tried, stop - at))
+            held = self.file.source.read(offset, min(tried, stop - offset))
             try:
-                return decode(PageHeader, held, limits=self.file.limits, base=at)
+                return decode(PageHeader, held, limits=self.file.limits, base=offset)
             except ParquetError:
-                if tried == most or stop - at <= tried:
+                if tried == most or stop - offset <= tried:
                     raise
         raise AssertionError("the last try returns or raises")
 
@@ -249,7 +249,7 @@ def find_parts(file: ParquetFile) -> Parts:
             try:
                 finder.chunk(group.chunk(leaf))
             except ParquetError as error:
-                finder.damaged.append(f"row group {group.index}, column {leaf.dotted}: {error.message}")
+                finder.damaged.append(f"row group {group.index}, column {leaf.dotted_path}: {error.message}")
         if leaves > MAX_CHUNKS:
             finder.counts["undetailed"] += 1
     results, shared = _without_holes(finder.found, finder.size)
@@ -273,15 +273,15 @@ def _metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
         yield replace(part, offset=part.offset + length, length=part.length - length)
 
 
-def _metadata_bytes(held: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
-    """The bytes of a ColumnMetaData or a ColumnChunk at the start of ``held`` that is of ``chunk``, or 0."""
+def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
+    """The bytes of a ColumnMetaData or a ColumnChunk at the start of ``body`` that is of ``chunk``, or 0."""
     path = chunk.metadata.path_in_schema
     with suppress(ParquetError):
-        result, length = decode(ColumnMetaData, held, limits=limits)
+        result, length = decode(ColumnMetaData, body, limits=limits)
         if result.path_in_schema == path:
             return length
     with suppress(ParquetError):
-        chunk_copy, length = decode(StoredChunk, held, limits=limits)
+        chunk_copy, length = decode(StoredChunk, body, limits=limits)
         if chunk_copy.meta_data is not None and chunk_copy.meta_data.path_in_schema == path:
             return length
     return 0
@@ -313,7 +313,7 @@ def _without_holes(parts: list[Part], size: int) -> tuple[list[Part], int]:
     return whole, shared
 
 
-def _remarks(finder: _Finder, shared: int) -> Iterator[str]:
+def _remarks(finder: _Finder, shared_bytes: int) -> Iterator[str]:
     counts = finder.counts
     whole = "Shown as a whole, because no offset index lists its pages, and the page headers are "
     whole += "not fetched from a store" if finder.file.source.is_remote else "encrypted"
@@ -325,7 +325,7 @@ def _remarks(finder: _Finder, shared: int) -> Iterator[str]:
         (counts["hidden"], "encrypted column chunk", "Not shown, because the key is missing"),
         (counts["elsewhere"], "column chunk", "In other files"),
         (counts["undetailed"], "row group", "Omitted or only partly shown, because there are so many column chunks"),
-        (shared, "part", "Omitted from the drawing, because other parts cover the same bytes"),
+        (shared_bytes, "part", "Omitted from the drawing, because other parts cover the same bytes"),
     ):  # fmt: skip
         if count:
             yield f"{text}: {with_noun(count, noun)}"
@@ -334,8 +334,8 @@ def _remarks(finder: _Finder, shared: int) -> Iterator[str]:
         yield f"Further damage: {with_noun(len(finder.damaged) - 20, 'place')}"
 
 
-def _where(chunk: ColumnChunk | None) -> str:
-    return "" if chunk is None else f"row group {chunk.row_group}, column {chunk.node.dotted}: "
+def _format_location(chunk: ColumnChunk | None) -> str:
+    return "" if chunk is None else f"row group {chunk.row_group}, column {chunk.node.dotted_path}: "
 
 
 def _extension(value: bytes) -> str:

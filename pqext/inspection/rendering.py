@@ -32,7 +32,7 @@ def render(report: FileFacts) -> Iterator[RenderableType]:
         yield _key_values(report)
 
 
-def _plain(text: object, limit: int = _MAX_VALUE) -> Text:
+def _to_plain_text(text: object, limit: int = _MAX_VALUE) -> Text:
     return Text(shorten(escape_text(str(text)), limit))
 
 
@@ -60,7 +60,7 @@ def _file(report: FileFacts) -> RenderableType:
         ("columns", report.num_columns),
         ("footer", _footer(report.footer)),
     ):
-        grid.add_row(Text(name, style="dim"), _plain(value, 1000))
+        grid.add_row(Text(name, style="dim"), _to_plain_text(value, 1000))
     return Group(grid, "")
 
 
@@ -105,10 +105,10 @@ def _field(field: Field) -> Text:
 def _row_groups(report: FileFacts) -> RenderableType:
     table = _table("row groups", "#", "rows", "stored", "uncompressed", "sorted by", right=(0, 1, 2, 3))
     for group in report.row_groups[:MAX_ROW_GROUPS]:
-        sorting = _plain(", ".join(group.sorting))
+        sorting = _to_plain_text(", ".join(group.sorting))
         sizes = format_size(group.compressed), format_size(group.uncompressed)
         table.add_row(str(group.index), str(group.rows), *sizes, sorting)
-    return Group(table, *_more(len(report.row_groups) - MAX_ROW_GROUPS), "")
+    return Group(table, *_omitted_line(len(report.row_groups) - MAX_ROW_GROUPS), "")
 
 
 def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
@@ -123,18 +123,20 @@ def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
         table = _table(f"row group {group.index}", "column", "stored", "values", "nulls", "about", right=(1, 2, 3))
         for column in shown:
             table.add_row(
-                _plain(_dotted_path(column.path)),
+                _to_plain_text(_dotted_path(column.path)),
                 format_size(column.compressed),
                 str(column.num_values),
                 "?" if column.null_count is None else str(column.null_count),
-                Text("\n".join(_about(column))),
+                Text("\n".join(_describe_column(column))),
             )
         yield Group(table, "")
     if left:
-        yield Group(*_more(left, "column chunks; choose with --columns and --row-groups, or use --format json"), "")
+        yield Group(
+            *_omitted_line(left, "column chunks; choose with --columns and --row-groups, or use --format json"), ""
+        )
 
 
-def _about(column: Column) -> Iterator[str]:
+def _describe_column(column: Column) -> Iterator[str]:
     if column.encodings:
         encodings = ", ".join(column.encodings)
         yield f"{encodings}; {column.codec} from {format_size(column.uncompressed)}; at {column.offset}"
@@ -175,8 +177,8 @@ def _extensions(report: FileFacts) -> RenderableType:
     for extension in report.extensions[:MAX_CHUNKS]:
         known = ", ".join(f"{name} ({format_size(length)})" for name, length in extension.holds)
         content = known or f"begins with {extension.beginning}"
-        table.add_row(_plain(extension.place), format_size(extension.length), content)
-    return Group(table, *_more(len(report.extensions) - MAX_CHUNKS), "")
+        table.add_row(_to_plain_text(extension.place), format_size(extension.length), content)
+    return Group(table, *_omitted_line(len(report.extensions) - MAX_CHUNKS), "")
 
 
 def _key_values(report: FileFacts) -> RenderableType:
@@ -185,10 +187,10 @@ def _key_values(report: FileFacts) -> RenderableType:
         if value is not None and key == KEY:
             shown = Text(f"an Arrow schema, {len(value):,} characters of base64", style="dim")
         else:
-            shown = Text("none", style="dim") if value is None else _plain(value)
-        table.add_row(_plain(key), shown)
-    return Group(table, *_more(len(report.key_value_metadata) - MAX_CHUNKS), "")
+            shown = Text("none", style="dim") if value is None else _to_plain_text(value)
+        table.add_row(_to_plain_text(key), shown)
+    return Group(table, *_omitted_line(len(report.key_value_metadata) - MAX_CHUNKS), "")
 
 
-def _more(count: int, noun: str = "more") -> list[RenderableType]:
+def _omitted_line(count: int, noun: str = "more") -> list[RenderableType]:
     return [Text(f"and {count} {noun}", style="dim")] if count > 0 else []

@@ -36,7 +36,7 @@ from pqext.recovery.candidates.candidates import (
     CandidateSource,
     end_of,
     file_metadata,
-    first_of_each,
+    first_equal_groups,
     shift_chunk,
     without_value_metadata,
 )
@@ -109,14 +109,14 @@ def _best_of_distances(source: Source, footer: FooterCandidate, limits: Limits) 
     evidence = _with_distances(source, footer, [0], limits)
     groups = evidence.candidates.groups
     if not all(None not in group.chunks and group.assigned != "contradicted" for group in groups):
-        return max(evidence, _with_distances(source, footer, distances, limits), key=_count_uncontradicted)
+        return max(evidence, _with_distances(source, footer, distances, limits), key=_count_supported_rows)
     sizes = {sum(chunk.total_compressed_size for chunk in group.chunks if chunk is not None) for group in groups}
     are_groups = not all(max(distances) % size for size in sizes if size)
     is_stated = are_groups or page_at(source, structures_end(footer.metadata), limits) is None
     return evidence if is_stated else _with_distances(source, footer, distances, limits)
 
 
-def _count_uncontradicted(evidence: Evidence) -> int:
+def _count_supported_rows(evidence: Evidence) -> int:
     """Count the rows of complete row groups that no values contradict."""
     groups = evidence.candidates.groups
     return sum(group.rows for group in groups if None not in group.chunks and group.assigned != "contradicted")
@@ -281,24 +281,24 @@ def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
     return [f"row_group_rows={expected} does not match the pages: row groups have {rows} rows"]
 
 
-def _schema_warnings(groups: Sequence[PageGroup], unplaced: Sequence[UnplacedPages], chunks: Chunks) -> list[str]:
+def _schema_warnings(groups: Sequence[PageGroup], unplaced_pages: Sequence[UnplacedPages], chunks: Chunks) -> list[str]:
     """Warn if the schema may belong to other columns although pages fit it."""
     if len(groups) < 2:
         return []
     if len({*chunks.types}) == 1:
         return ["all columns of the schema have the same type: if it has too many or too few, values are mixed up"]
-    if sum(pages.reason == assignment.MISMATCH for pages in unplaced) >= len(groups):
+    if sum(pages.reason == assignment.MISMATCH for pages in unplaced_pages) >= len(groups):
         return ["as many pages fit no column as there are row groups: if the schema lacks columns, values are mixed up"]
     return []
 
 
 def _candidate(
-    group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks, mismatched: Collection[int]
+    group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks, mismatched_leaves: Collection[int]
 ) -> CandidateGroup:
-    """Convert a row group of pages, without chunks of ``mismatched`` leaves."""
+    """Convert a row group of pages, without chunks of ``mismatched_leaves`` leaves."""
     columns: list[ColumnMetaData | None] = []
     for number, (leaf, pages) in enumerate(zip(leaves, group.chunks, strict=True)):
-        codec = None if number in mismatched else chunks.codec(leaf.leaf_start, pages)
+        codec = None if number in mismatched_leaves else chunks.codec(leaf.leaf_start, pages)
         columns.append(None if codec is None else metadata_of(leaf, codec, pages))
     checked = {page.checked for pages in group.chunks for page in pages}
     return CandidateGroup(
@@ -338,13 +338,13 @@ def measure(source: Source, groups: Iterable[CandidateGroup], limits: Limits) ->
     for group in groups:
         group.checksums, group.may_count_rows = True, False
         for chunk in group.chunks:
-            pages = None if chunk is None else _measured(source, chunk, limits)
+            pages = None if chunk is None else _read_page_sizes(source, chunk, limits)
             if chunk is not None:
                 group.checksums &= pages is not None and all(page.checked is not None for page in pages)
                 group.may_count_rows |= pages is None or any(map(_is_v2, pages))
 
 
-def _measured(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
+def _read_page_sizes(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
     pages = pages_of(source, chunk, limits)
     if pages is None:
         _truncate_chunk(source, chunk, limits)
@@ -358,7 +358,7 @@ def _measured(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Pag
         PageEncodingStats(page_type=type, encoding=Encoding(encoding), count=count)
         for (type, encoding), count in counts.items()
     ]
-    chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
+    chunk.total_uncompressed_size = sum(page.head + page.uncompressed_bytes for page in pages)
     return pages
 
 
@@ -393,7 +393,7 @@ def _without_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list
     Repeated row groups are written again with their bytes: legitimate files have few, so their copies and values
     are bounded by ``max_bytes`` in total.
     """
-    firsts = first_of_each(groups)
+    firsts = first_equal_groups(groups)
     numbers = [number for number, first in enumerate(firsts) if number != first and any(groups[number].chunks)]
     repeats = [groups[number] for number in numbers]
     size = sum(
@@ -413,7 +413,7 @@ def _drop_overlaps(groups: Sequence[CandidateGroup], end: int) -> None:
     A row group that a footer lists several times does not overlap itself.
     """
     named: dict[int, list[CandidateGroup]] = {}
-    for group, first in zip(groups, first_of_each(groups), strict=True):
+    for group, first in zip(groups, first_equal_groups(groups), strict=True):
         named.setdefault(first, []).append(group)
     located = sorted(
         (start_of(chunk), end_of(chunk), number, leaf)

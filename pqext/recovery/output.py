@@ -56,7 +56,7 @@ class TemporaryFiles:
         self._folder: TemporaryDirectory[str] | None = None
         self._count = 0
 
-    def new(self) -> str:
+    def create_path(self) -> str:
         """Return the path of a new file."""
         if self._folder is None:
             self._folder = TemporaryDirectory(prefix="pqext-recover-")
@@ -68,7 +68,7 @@ class TemporaryFiles:
 
         Raises ``SourceError`` if the bytes cannot be fetched, which is not damage.
         """
-        path = self.new()
+        path = self.create_path()
         with open(path, "xb") as file:
             for start in range(0, source.size, COPIED_BYTES):
                 file.write(source.read(start, min(COPIED_BYTES, source.size - start)).data)
@@ -203,13 +203,13 @@ def _page(leaf: SchemaNode, rows: int) -> bytes:
         type=PageType.DATA_PAGE,
         uncompressed_page_size=len(body),
         compressed_page_size=len(body),
-        crc=_signed(isal_zlib.crc32(body)),
+        crc=_to_signed(isal_zlib.crc32(body)),
         data_page_header=header,
     )
     return encode(about) + body
 
 
-def _signed(checksum: int) -> int:
+def _to_signed(checksum: int) -> int:
     return checksum - (1 << 32) if checksum >> 31 else checksum
 
 

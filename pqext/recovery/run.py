@@ -20,7 +20,7 @@ from pqext.core.io.sink import Sink
 from pqext.core.io.source import FileSource, PathSource, Source
 from pqext.core.io.sources.locations import open_source
 from pqext.core.schema.lazy_tree import from_elements
-from pqext.recovery.candidates.assessments import Assessment, assess, quiet, without
+from pqext.recovery.candidates.assessments import Assessment, assess, quiet, remove_columns
 from pqext.recovery.candidates.candidates import (
     CandidateGroup,
     Candidates,
@@ -34,11 +34,11 @@ from pqext.recovery.candidates.report import (
     Loss,
     RecoveredRowGroup,
     Recovery,
+    describe_misstated,
     loss_of,
     losses_of,
-    misstated,
-    ordered,
     recovered_group,
+    sort_losses,
 )
 from pqext.recovery.detection import footers
 from pqext.recovery.detection.codecs import CODECS, Codecs
@@ -219,7 +219,7 @@ class _Recovery:
                     if item not in fully_lost
                     for name, reason in item.lost_columns.items()
                 ]
-                candidates = without(candidates, dropped, self._limits)
+                candidates = remove_columns(candidates, dropped, self._limits)
                 assessments = self._assess(candidates)
                 if evidence.metadata is not None:  # incomplete row groups have not been compared with the footer
                     metadata = without_columns(evidence.metadata, candidates.elements, dropped)
@@ -240,10 +240,10 @@ class _Recovery:
         # Raise if the file was changed meanwhile: unreadable data would be mistaken for damage.
         self._source.read(0, min(1, self._source.size))
         written = self._write(candidates, [item for item in assessments if item.recoverable_rows], dest, losses)
-        evidence.notes += misstated(written)
+        evidence.notes += describe_misstated(written)
         if not written and self._schema is None and evidence.metadata is not None and evidence.metadata.num_rows > 0:
             evidence.notes.append("pass schema= to read the pages without this footer, which may be corrupt")
-        losses = ordered(losses, evidence.candidates, self._limits)
+        losses = sort_losses(losses, evidence.candidates, self._limits)
         groups = [recovered_group(item.group, item.recoverable_rows) for item in written]
         return self._report(replace(evidence, losses=losses), groups, tuple(dropped))
 
@@ -261,7 +261,7 @@ class _Recovery:
         rows = sum(item.recoverable_rows for item in assessments)
         if hints.is_logical:
             readable_at = next((item.group.offset for item in assessments if item.recoverable_rows), None)
-            likely = physical_types.likely(
+            likely = physical_types.iter_likely(
                 self._source, evidence.segments, replace(candidates, groups=[]), hints.codecs, self._limits,
                 readable_at, may_fit=bool(rows) or _is_ambiguous(evidence),
             )  # fmt: skip
@@ -298,7 +298,7 @@ class _Recovery:
         evidence.notes += [
             f"column {name}: several nullabilities of its levels fit and one was guessed, "
             "so an empty list may be NULL or vice versa"
-            for name in physical_types.undecided(evidence.candidates.elements)
+            for name in physical_types.undecided_columns(evidence.candidates.elements)
         ]
         return evidence, assessments
 
@@ -416,7 +416,7 @@ class _Recovery:
 
     def _rewrite(self, candidates: Candidates, assessments: list[Assessment]) -> str | None:
         """Write the rows of row groups outside damaged pages to a temporary file; None if it fails verification."""
-        path = self._temporary.new()
+        path = self._temporary.create_path()
         metadata = file_metadata(candidates, [item.group for item in assessments])
         try:
             with quiet():
@@ -426,7 +426,9 @@ class _Recovery:
         expected = sum(item.recoverable_rows for item in assessments)
         return path if result.rows == expected and verify(path, limits=self._limits).ok else None
 
-    def _report(self, evidence: Evidence, groups: list[RecoveredRowGroup], dropped: tuple[str, ...]) -> Recovery:
+    def _report(
+        self, evidence: Evidence, groups: list[RecoveredRowGroup], dropped_columns: tuple[str, ...]
+    ) -> Recovery:
         return Recovery(
             self._source.path,
             self._size,
@@ -436,7 +438,7 @@ class _Recovery:
             tuple(map(str, self._footers)),
             tuple(groups),
             tuple(evidence.losses),
-            dropped,
+            dropped_columns,
             tuple(evidence.notes),
         )
 

@@ -57,10 +57,10 @@ class BoxMap:
     @property
     def projection(self) -> Projection:
         """Positions on the drawing."""
-        return Projection.fitting(box.box for box in self.row_groups if box.box is not None and drawable(box.box))
+        return Projection.from_boxes(box.box for box in self.row_groups if box.box is not None and drawable(box.box))
 
 
-def chosen(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
+def select_boxes(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
     """Boxes to draw."""
     known = tuple(box for box in boxes if box.box is not None and drawable(box.box))
     return known[:: -(-len(known) // MAX_DRAWN) or 1]
@@ -113,12 +113,12 @@ vector-effect:non-scaling-stroke}
 def render(boxes: BoxMap) -> str:
     """The page's text, UTF-8 to be."""
     projection = boxes.projection
-    hue_of = hues(chosen(boxes.row_groups))
+    hue_of = hues(select_boxes(boxes.row_groups))
     levels = [("groups", "row groups", boxes.row_groups), ("pages", "pages", boxes.pages)]
     controls: list[Markup] = []
     layers: list[Markup] = []
     for name, label, parts in levels:
-        drawn = chosen(parts)
+        drawn = select_boxes(parts)
         controls += (
             Markup(f'<input type="checkbox" id="{name}" checked>'),
             tag("label", f" {_drawn_count(len(drawn), len(parts), label)}", for_=name, class_="shown"),
@@ -149,9 +149,9 @@ def render(boxes: BoxMap) -> str:
     return "<!DOCTYPE html>\n" + tag("html", title, tag("body", body), lang="en") + "\n"
 
 
-def _drawn_count(drawn: int, count: int, label: str) -> str:
+def _drawn_count(drawn_count: int, count: int, label: str) -> str:
     named = f"{count:,} {label.removesuffix('s') if count == 1 else label}"
-    return named if drawn == count else f"{named}, of which {drawn:,} are drawn"
+    return named if drawn_count == count else f"{named}, of which {drawn_count:,} are drawn"
 
 
 def _legend() -> Markup:
@@ -163,6 +163,6 @@ def _legend() -> Markup:
     )  # fmt: skip
 
 
-def _shape(projection: Projection, part: DrawnBox, hue_of: dict[int, int]) -> Markup:
+def _shape(projection: Projection, part: DrawnBox, hues: dict[int, int]) -> Markup:
     assert part.box is not None
-    return box_shape(projection, part.box, f"h{hue_of.get(part.row_group, part.row_group % len(HUES))}", part.text)
+    return box_shape(projection, part.box, f"h{hues.get(part.row_group, part.row_group % len(HUES))}", part.text)

@@ -24,7 +24,7 @@ class Projection:
     scale: float
 
     @classmethod
-    def fitting(cls, boxes: Iterable[Box]) -> Projection:
+    def from_boxes(cls, boxes: Iterable[Box]) -> Projection:
         """Show all boxes: the whole world if they span most of it, else their surroundings."""
         spans = [(x, box) for box in boxes for x in box.spans()]
         if not spans:
@@ -61,7 +61,7 @@ def draw(report: DemoReport) -> Markup:
     groups = [group for picture in report.files for group in picture.row_groups]
     boxes = [group.box for group in groups if group.box is not None]
     boxes += [question.box for question in report.questions if question.box is not None]
-    projection = Projection.fitting(box for box in boxes if drawable(box))
+    projection = Projection.from_boxes(box for box in boxes if drawable(box))
     layers = [
         _layer(projection, question, q, picture, f, _reading(question, picture))
         for f, picture in enumerate(report.files)

@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from pqext.core.base.text import escape_text, with_noun
-from pqext.report.boxes import HUES, LEGEND, BoxMap, DrawnBox, chosen, hues
+from pqext.report.boxes import HUES, LEGEND, BoxMap, DrawnBox, hues, select_boxes
 from pqext.report.land import outlines
 from pqext.report.map import Projection, has_land
 
@@ -34,14 +34,14 @@ def render(boxes: BoxMap) -> bytes:
     pen = ImageDraw.Draw(image)
     for row, (text, colour) in enumerate(lines):
         pen.text((_MARGIN, _MARGIN + _LINE * row), text, fill=colour, font=font)
-    hue_of = hues(chosen(boxes.row_groups))
+    hue_of = hues(select_boxes(boxes.row_groups))
     _draw_legend(pen, font, _MARGIN + _LINE * (len(lines) - 1))
     drawing = Image.new("RGB", (max(width, 1), max(height, 1)), _SEA)
     _draw_land(ImageDraw.Draw(drawing), projection)
     for level, parts in ((0, boxes.row_groups), (1, boxes.pages)):
         veil = Image.new("RGBA", drawing.size, (0, 0, 0, 0))
         brush = ImageDraw.Draw(veil)
-        for part in chosen(parts):
+        for part in select_boxes(parts):
             outline = _colour(hue_of.get(part.row_group, part.row_group % len(HUES)))
             _draw_box(brush, projection, part, level, outline)
         drawing.paste(veil, (0, 0), veil)

@@ -116,7 +116,7 @@ def render(page: LayoutPage) -> str:
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body), lang="en") + "\n"
 
 
-def merged(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
+def merge_narrow(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
     """Return offset, length and bytes by type; merge neighbours that are too narrow to be seen."""
     bytes_of: dict[str, int] = {}
     start = stop = 0
@@ -143,7 +143,7 @@ def _drawing(strip: Strip) -> Markup:
     length = max(part.offset + part.length for part in strip.parts) - first
     scale = WIDTH / length
     shapes: list[Markup] = []
-    cells = list(merged(strip.parts, scale))
+    cells = list(merge_narrow(strip.parts, scale))
     followers = [offset for offset, _, _ in cells[1:]]
     for (offset, count, bytes_of), follower in zip_longest(cells, followers):
         width = count * scale
@@ -168,16 +168,16 @@ def _drawing(strip: Strip) -> Markup:
     )  # fmt: skip
 
 
-def _cell(x: str, width: str, bytes_of: dict[str, int]) -> Iterator[Markup]:
+def _cell(x: str, width: str, bytes_by_type: dict[str, int]) -> Iterator[Markup]:
     """Stack the types of a cell, with heights in proportion to their bytes."""
-    if list(bytes_of) == ["other"]:
+    if list(bytes_by_type) == ["other"]:
         yield tag("rect", class_=_class("other"), x=x, y=12, width=width, height=16)
         return
-    whole, before = sum(bytes_of.values()), 0
-    for kind in sorted(bytes_of, key=list(_COLOURS).index):
+    whole, before = sum(bytes_by_type.values()), 0
+    for kind in sorted(bytes_by_type, key=list(_COLOURS).index):
         y = _HEIGHT * before / whole
         yield tag("rect", class_=_class(kind), x=x, y=number(y), width=width, height=number(_HEIGHT - y))
-        before += bytes_of[kind]
+        before += bytes_by_type[kind]
 
 
 def _groups(parts: Iterable[DrawnBytes], first: int, scale: float) -> list[Markup]:
@@ -219,9 +219,9 @@ def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
     return _table(("data pages of", "pages", "bytes", "share of pages"), rows, frozenset({1, 2}))
 
 
-def _bar(count: int, most: int, all_of_them: int) -> Markup:
-    bar = tag("b", tag("i", style=f"width:{100 * count / most:.1f}%"))
-    return tag("span", bar, f" {100 * count / all_of_them:.1f} %", class_="share wide")
+def _bar(count: int, max_bytes: int, total_bytes: int) -> Markup:
+    bar = tag("b", tag("i", style=f"width:{100 * count / max_bytes:.1f}%"))
+    return tag("span", bar, f" {100 * count / total_bytes:.1f} %", class_="share wide")
 
 
 def _row_groups(strip: Strip) -> Markup:

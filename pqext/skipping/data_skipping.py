@@ -26,7 +26,7 @@ from pqext.skipping.indexes.valuelist import ValueList
 from pqext.skipping.indexes.variant_paths import VariantPaths
 from pqext.skipping.maintenance import compaction, construction
 from pqext.skipping.maintenance.construction import Summary
-from pqext.skipping.store.folders import within
+from pqext.skipping.store.folders import join_location
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.objects import SkippingStatistics
 from pqext.skipping.store.store import OnForeign, Store, open_store
@@ -99,7 +99,7 @@ class DataSkipping:
         else:
             root, identifier = root_of(self._sources)
             if base is None:
-                self.location = within(root, IN_TABLE)
+                self.location = join_location(root, IN_TABLE)
             else:
                 self.location = default_location(locate(base, filesystem, self._options_of(base)), identifier)
         self.store: Store = open_store(self.location, decryption=self._decryption, on_foreign=on_foreign, limits=limits)
@@ -167,9 +167,9 @@ class DataSkipping:
 
     @property
     def _sources(self) -> Any:
-        from pqext.dataset.files.sources import located
+        from pqext.dataset.files.sources import locate_sources
 
-        return located(self.path, self._filesystem, self._storage_options)
+        return locate_sources(self.path, self._filesystem, self._storage_options)
 
 
 class IndexBuilder:

@@ -18,7 +18,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.skipping.format.names import OBJECT_NAME, split_object_names
 from pqext.skipping.format.parts import NO_PART
 from pqext.skipping.indexes.index import restore_index
-from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, parts_of, within
+from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, join_location, parts_of
 from pqext.skipping.store.objects import objects_of
 from pqext.skipping.store.store import Store, rows_of_objects
 from pqext.skipping.store.table import Table
@@ -199,7 +199,7 @@ def _describe(store: Store, table: Table | None) -> StoreDescription:
         for column in ([] if each is None else each.indexes)
         if column.name != VERSION
     ]  # fmt: skip
-    every = [*files, *parts_of(within(store.location, EXTRA))]
+    every = [*files, *parts_of(join_location(store.location, EXTRA))]
     return StoreDescription(
         source_name(store.location), metadata.version, metadata.table_identifier, len(paths.unique()),
         len(parts.table), len(files), sum(map(_bytes, every)), metadata.partitions, tuple(indexes), metadata.reason,
@@ -226,4 +226,4 @@ def _folders(base: Any) -> list[Any]:
     prefix = base.key.rstrip("/") + "/" if base.key.strip("/") else base.key
     keys = (file.key.removeprefix(prefix) for file in base.files())
     names = {name for name, slash, _ in (key.partition("/") for key in keys) if slash}
-    return [within(base, name) for name in sorted(names)]
+    return [join_location(base, name) for name in sorted(names)]

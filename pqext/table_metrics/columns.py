@@ -122,16 +122,16 @@ def summarize_data(file: ParquetFile, leaf: LeafShape) -> ColumnSummary:
                 if len(parts) > _PARTS:
                     parts = [merge(parts)]
         except (ParquetError, pa.ArrowInvalid) as error:
-            raise _located(error, file, leaf.node, group) from None
+            raise _locate_error(error, file, leaf.node, group) from None
     return merge(parts)
 
 
 _PARTS = 1024
 
 
-def _located(error: Exception, file: ParquetFile, leaf: SchemaNode, group: RowGroup) -> Exception:
+def _locate_error(error: Exception, file: ParquetFile, leaf: SchemaNode, group: RowGroup) -> Exception:
     if isinstance(error, ParquetError):
-        error.locate(path=file.path, row_group=group.index, column=leaf.dotted)
+        error.locate(path=file.path, row_group=group.index, column=leaf.dotted_path)
     return error
 
 
@@ -141,7 +141,7 @@ def own_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChu
     if chunk.file_path and chunk.file_path != file.source.summary_name:
         raise UnsupportedError(
             f"the column is in another file, {chunk.file_path!r}: metrics describe one data file; pass that file",
-            feature="metrics of summary files", path=file.path, column=leaf.dotted,
+            feature="metrics of summary files", path=file.path, column=leaf.dotted_path,
         )
     return chunk
 

@@ -244,17 +244,17 @@ class _Statistics:
                 self._put(into, leaf.path, converted)
                 self.tight = self.tight and summary.tight
 
-    def _put(self, into: Nested, path: tuple[str, ...], value: Any) -> None:
+    def _put(self, target: Nested, path: tuple[str, ...], value: Any) -> None:
         if value is None:
             return
         for name in path[:-1]:
-            into = into.setdefault(name, {})
-        if not isinstance(into, dict) or path[-1] in into:
+            target = target.setdefault(name, {})
+        if not isinstance(target, dict) or path[-1] in target:
             raise UnsupportedError(
                 f"two columns are named {'.'.join(path)!r}, which Delta statistics do not support",
                 feature="repeated column names", path=self.columns.file.path, column=".".join(path),
             )
-        into[path[-1]] = value
+        target[path[-1]] = value
 
 
 def _columns(column: Shape) -> Iterator[Shape]:

@@ -67,11 +67,11 @@ def _merge_boxes(parts: Sequence[GeospatialStatistics], type: GeospatialType) ->
             codes = part.geospatial_types or ()
             absent = bool(codes) and not any(code // 1000 in thousands for code in codes)
             if _range_of(part_box, name) is None and not absent:
-                box = _without(box, name)
+                box = _drop_dimension(box, name)
     return _valid(box, type)
 
 
-def _without(box: BoundingBox, name: str) -> BoundingBox:
+def _drop_dimension(box: BoundingBox, name: str) -> BoundingBox:
     return replace(box, zmin=None, zmax=None) if name == "z" else replace(box, mmin=None, mmax=None)
 
 
@@ -139,7 +139,7 @@ def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
     box = BoundingBox(xmin, xmax, ymin, ymax, *others)
     for name in _DIMENSIONS:
         if _range_of(box, name) is None:
-            box = _without(box, name)
+            box = _drop_dimension(box, name)
     return box
 
 
@@ -155,7 +155,7 @@ def _in_file(
 ) -> ParquetError:
     if isinstance(error, GeometryError) and error.row is not None:
         error = GeometryError(error.reason, rule=error.rule, row=first_row + error.row, offset=error.offset)
-    error.locate(path=file.path, row_group=row_group, column=leaf.dotted)
+    error.locate(path=file.path, row_group=row_group, column=leaf.dotted_path)
     return error
 
 

@@ -85,7 +85,7 @@ def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
         column = TableField(each.id, name, each.shape.node, stored, stored if types is None else types[each.id])
         if each.id in by_id:
             message = f"columns {by_id[each.id].name!r} and {name!r} both have field id {each.id}"
-            raise CorruptFileError(message, path=file.path, column=each.shape.node.dotted)
+            raise CorruptFileError(message, path=file.path, column=each.shape.node.dotted_path)
         by_id[each.id] = column
     return sorted(by_id.values(), key=lambda column: column.id)
 
@@ -118,9 +118,9 @@ def _walk(fields: Sequence[_Field]) -> Iterator[_Field]:
         yield from _walk(each.below)
 
 
-def _with_names(fields: Sequence[_Field], above: str) -> Iterator[tuple[str, _Field]]:
+def _with_names(fields: Sequence[_Field], prefix: str) -> Iterator[tuple[str, _Field]]:
     for each in fields:
-        name = f"{above}.{each.name}" if above else each.name
+        name = f"{prefix}.{each.name}" if prefix else each.name
         yield name, each
         yield from _with_names(each.below, name)
 
@@ -400,9 +400,9 @@ _Sides = tuple[bytes | None, bytes | None]
 _T = TypeVar("_T", int, bytes)
 
 
-def _put(into: dict[int, _T], id: int, value: _T | None) -> None:
+def _put(target: dict[int, _T], id: int, value: _T | None) -> None:
     if value is not None:
-        into[id] = value
+        target[id] = value
 
 
 def split_offsets(file: ParquetFile) -> tuple[int, ...]:

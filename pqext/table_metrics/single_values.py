@@ -79,11 +79,11 @@ _PROMOTIONS = {
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
-def can_promote(stored: str, table: str) -> bool:
-    """Whether a column of the table type ``table`` can be read from values of type ``stored``."""
-    if stored == table or (stored, table) in _PROMOTIONS:
+def can_promote(stored_type: str, table: str) -> bool:
+    """Whether a column of the table type ``table`` can be read from values of type ``stored_type``."""
+    if stored_type == table or (stored_type, table) in _PROMOTIONS:
         return True
-    narrow, wide = _DECIMAL.fullmatch(stored), _DECIMAL.fullmatch(table)
+    narrow, wide = _DECIMAL.fullmatch(stored_type), _DECIMAL.fullmatch(table)
     return bool(narrow and wide and narrow[2] == wide[2] and int(narrow[1]) <= int(wide[1]))
 
 

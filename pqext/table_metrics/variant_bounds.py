@@ -61,10 +61,10 @@ def typed_paths(node: SchemaNode) -> list[TypedPath]:
     Raises ``VariantError`` with the column for an invalid variant group.
     """
     check_node(node)
-    return list(_below(node, ()))
+    return list(_iter_typed_paths(node, ()))
 
 
-def _below(node: SchemaNode, path: tuple[str, ...]) -> Iterator[TypedPath]:
+def _iter_typed_paths(node: SchemaNode, path: tuple[str, ...]) -> Iterator[TypedPath]:
     value, typed = node.child("value"), node.child("typed_value")
     if typed is None or typed.max_repetition_level:
         return
@@ -73,7 +73,7 @@ def _below(node: SchemaNode, path: tuple[str, ...]) -> Iterator[TypedPath]:
     elif not typed.logical_name:
         for member in typed.children:
             if not member.is_leaf:
-                yield from _below(member, (*path, member.name))
+                yield from _iter_typed_paths(member, (*path, member.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class PathBounds:
         """The normalised path of the bounds."""
         return normalized_path(self.path)
 
-    def encoded(self, length: int | None, *, upper: bool) -> bytes | None:
+    def encode(self, length: int | None, *, upper: bool) -> bytes | None:
         """Encode one side as a variant value; ``None`` if a string or binary cannot be truncated to ``length``."""
         value = self.maximum if upper else self.minimum
         type, data = self.type, _data(self.type, value, self.scale)
@@ -118,16 +118,16 @@ def _data(type: PrimitiveType, value: Value, scale: int) -> object:
 
 
 def path_bounds(
-    paths: Sequence[TypedPath], summary_of: Callable[[SchemaNode], ColumnSummary]
+    paths: Sequence[TypedPath], get_summary: Callable[[SchemaNode], ColumnSummary]
 ) -> list[PathBounds]:
     """Return the bounds of ``paths`` that have any, from the summaries of their columns."""
     bounds = []
     for path in paths:
         type = _primitive_type(path.typed)
-        typed = summary_of(path.typed)
+        typed = get_summary(path.typed)
         if type is None or typed.minimum is None or typed.maximum is None or typed.nan_count != 0:
             continue
-        if path.value is None or has_only_nulls(summary_of(path.value)):
+        if path.value is None or has_only_nulls(get_summary(path.value)):
             bounds.append(PathBounds(path.path, type, typed.minimum, typed.maximum, _scale(path.typed)))
     return bounds
 
@@ -164,7 +164,7 @@ def _scale(leaf: SchemaNode) -> int:
 
 def encode(bounds: Sequence[PathBounds], *, upper: bool, length: int | None = LENGTH) -> bytes | None:
     """Encode one side of all paths: the metadata of a variant and its object; ``None`` if no path has a bound."""
-    encoded = ((path.key.encode(), path.encoded(length, upper=upper)) for path in bounds)
+    encoded = ((path.key.encode(), path.encode(length, upper=upper)) for path in bounds)
     fields = {key: value for key, value in encoded if value is not None}
     if not fields:
         return None
@@ -179,13 +179,13 @@ def normalized_path(path: Sequence[str]) -> str:
     >>> normalized_path(["a", "it's"])
     "$['a']['it\\\\'s']"
     """
-    return "$" + "".join(f"['{''.join(map(_escaped, name))}']" for name in path)
+    return "$" + "".join(f"['{''.join(map(_escape, name))}']" for name in path)
 
 
 _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return _ESCAPES.get(character) or (f"\\u{ord(character):04x}" if character < " " else character)
 
 
@@ -237,18 +237,18 @@ def bounds_of_values(file: ParquetFile, node: SchemaNode) -> list[PathBounds]:
                 schema = infer_schema(batch, sample_rows=len(batch), min_frequency=0.0, mixed="uniform")
             if isinstance(schema, Untyped):
                 return []
-            with ParquetFile(_shredded(batch, schema)) as shredded:
+            with ParquetFile(_encode_shredded(batch, schema)) as shredded:
                 paths = typed_paths(shredded.schema.root.children[0])
                 for leaf in (leaf for path in paths for leaf in (path.typed, path.value) if leaf is not None):
                     summary, earlier = summarize_footer(shredded, leaf), summaries.get(leaf.leaf_start)
                     summaries[leaf.leaf_start] = summary if earlier is None else merge([earlier, summary])
     except ParquetError as error:
-        error.locate(path=file.path, column=node.dotted)
+        error.locate(path=file.path, column=node.dotted_path)
         raise
     return path_bounds(paths, lambda leaf: summaries[leaf.leaf_start])
 
 
-def _shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
+def _encode_shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
     sink = BytesIO()
     table = pa.table([batch], schema=pa.schema([variant_field("v")]))
     write_table(
@@ -263,7 +263,7 @@ def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
     nodes = file.schema.root.children
     (top,) = (shape.from_node(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
     for group in file.row_groups:
-        for array in file.iter_stored(top, group.index, BATCH_ROWS):
+        for array in file.iter_storage_arrays(top, group.index, BATCH_ROWS):
             for name in node.path[1:]:
                 array = array.flatten()[array.type.get_field_index(name)]
             yield unshred(array)

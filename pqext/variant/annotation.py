@@ -66,9 +66,9 @@ class VariantHandler:
         try:
             schema_of_storage(storage.type)
         except VariantError as error:
-            error.locate(column=node.dotted)
+            error.locate(column=node.dotted_path)
             raise
-        if not _kept_shredded(storage.type, options):
+        if not _keeps_shredding(storage.type, options):
             marked = variant_field(node.name, storage.nullable)
             return marked.with_metadata({**(storage.metadata or {}), **marked.metadata})
         children = [metadata_field() if child.name == "metadata" else child for child in storage.type]
@@ -80,23 +80,23 @@ class VariantHandler:
         With ``options.strict`` rows whose columns contradict each other raise ``VariantError``, either way, and so do
         metadata dictionaries that are flagged as sorted but are not.
         """
-        retained = _kept_shredded(storage.type, options)
+        retained = _keeps_shredding(storage.type, options)
         try:
             if options.strict:
                 _check_sorted(storage)
             whole = unshred(storage, strict=options.strict) if options.strict or not retained else None
         except VariantError as error:
-            error.locate(column=node.dotted)
+            error.locate(column=node.dotted_path)
             raise
         if not retained:
             return whole
         field = self.arrow_field(node, pa.field(node.name, storage.type), options)
-        return _retyped(storage, field.type)
+        return _restore_marks(storage, field.type)
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
         """The storage struct: by the ``shredding`` option, else as the array is shredded already."""
         type = _checked_type(field, path, options)
-        chosen = _chosen(path, options)
+        chosen = _select_shredding(path, options)
         schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
         return _storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
 
@@ -106,7 +106,7 @@ class VariantHandler:
         Raises ``ValueError`` if the ``shredding`` option has another schema; inference is allowed.
         """
         _checked_type(field, path, options)
-        chosen = _chosen(path, options)
+        chosen = _select_shredding(path, options)
         schema = schema_of_storage(like.field.type)
         if chosen is not None and chosen.schema not in (None, schema):
             raise ValueError(
@@ -138,7 +138,7 @@ class VariantHandler:
         return shred(array, schema, coerce=storage.coerce if isinstance(storage, VariantStorage) else "equivalent")
 
     def chunk_facts(
-        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], has_index: bool, options: WriteOptions,
         records: WriteRecords,
     ) -> ChunkFacts:
         """Nothing."""
@@ -181,26 +181,26 @@ def _checked_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataT
     raise TypeError(f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}")
 
 
-def _chosen(path: str, options: WriteOptions) -> Shredding | None:
+def _select_shredding(path: str, options: WriteOptions) -> Shredding | None:
     spec = options.shredding.get(path)
     return shredding(spec) if spec is not None else None
 
 
 def _storage(
-    field: pa.Field, schema: ShreddingSchema, logical: LogicalType, chosen: Shredding | None
+    field: pa.Field, schema: ShreddingSchema, logical: LogicalType, shredding: Shredding | None
 ) -> VariantStorage:
     marks = {key: value for key, value in (field.metadata or {}).items() if key not in _EXTENSION_KEYS}
     stored = pa.field(field.name, storage_struct(schema), field.nullable, marks or None)
-    return VariantStorage(logical, stored, chosen.coerce if chosen is not None else "equivalent")
+    return VariantStorage(logical, stored, shredding.coerce if shredding is not None else "equivalent")
 
 _EXTENSION_KEYS = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
-def _kept_shredded(type: pa.DataType, options: ReadOptions) -> bool:
+def _keeps_shredding(type: pa.DataType, options: ReadOptions) -> bool:
     return options.shredded and is_shredded_type(type)
 
 
-def _retyped(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
+def _restore_marks(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
     """``array`` with the field marks of ``type``."""
     children = [array.field(i) for i in range(array.type.num_fields)]
     mask = array.is_null() if array.null_count else None
@@ -242,5 +242,5 @@ def _check_sorted(storage: pa.StructArray) -> None:
 
 def _error(node: SchemaNode, reason: str, rule: str) -> VariantError:
     error = VariantError(f"{node.name} {reason}", rule=rule)
-    error.locate(column=node.dotted)
+    error.locate(column=node.dotted_path)
     return error

@@ -119,10 +119,10 @@ def change(
     changed: list[pa.Array] = []
     before = 0
     for chunk in chunks:
-        variants = VariantInput(_unshredded(chunk))
+        variants = VariantInput(_unshred_chunk(chunk))
         part = other
         if other is not None and not constant:
-            part = _joined(other.slice(before, len(chunk)))
+            part = _join_chunks(other.slice(before, len(chunk)))
         theirs = None if part is None else VariantInput(part)
 
         arguments = (before, action, encoded, theirs, constant, False)
@@ -140,7 +140,7 @@ def _write(variants: VariantInput, arguments: tuple[Any, ...], strict_path: str 
     return written
 
 
-def _unshredded(chunk: pa.StructArray) -> pa.StructArray:
+def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
     return unshred(chunk) if is_shredded_type(chunk.type) else chunk
 
 
@@ -160,6 +160,6 @@ def _values(value: Any) -> tuple[VariantLike, bool]:
     return from_python([value], none_is_null=False), True
 
 
-def _joined(values: VariantLike) -> pa.StructArray:
+def _join_chunks(values: VariantLike) -> pa.StructArray:
     chunks = struct_chunks(values)
     return one_array([unshred(chunk) for chunk in chunks]) if len(chunks) != 1 else chunks[0]

@@ -105,27 +105,27 @@ class Container:
         return len(self.offsets) - 1
 
 
-def basic_type(data: bytes, at: int, end: int) -> BasicType:
-    """The basic type of the value at ``at``, before ``end``."""
-    if at >= end:
-        faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=at)
-    return BasicType(data[at] & 3)
+def basic_type(data: bytes, position: int, end: int) -> BasicType:
+    """The basic type of the value at ``position``, before ``end``."""
+    if position >= end:
+        faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=position)
+    return BasicType(data[position] & 3)
 
 
-def open_container(data: bytes, at: int, end: int) -> Container:
-    """Read the head of the object or array at ``at``; the children lie within the result's bounds."""
-    basic = basic_type(data, at, end)
+def open_container(data: bytes, position: int, end: int) -> Container:
+    """Read the head of the object or array at ``position``; the children lie within the result's bounds."""
+    basic = basic_type(data, position, end)
     if basic not in (BasicType.OBJECT, BasicType.ARRAY):
-        faults.fail(Fault.FAULT_NOT_CONTAINER, offset=at)
-    header = data[at] >> 2
+        faults.fail(Fault.FAULT_NOT_CONTAINER, offset=position)
+    header = data[position] >> 2
     offset_size = (header & 3) + 1
     is_object = basic == BasicType.OBJECT
     id_size = (header >> 2 & 3) + 1 if is_object else 0
     is_large = header >> (4 if is_object else 2) & 1
-    ids_at = at + (5 if is_large else 2)
+    ids_at = position + (5 if is_large else 2)
     if ids_at > end:
         faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
-    count = int.from_bytes(data[at + 1 : ids_at], "little")
+    count = int.from_bytes(data[position + 1 : ids_at], "little")
     offsets_at = ids_at + count * id_size
     values = offsets_at + (count + 1) * offset_size
     if values > end:
@@ -167,65 +167,65 @@ def children(data: bytes, container: Container) -> Iterator[tuple[int, int]]:
         faults.fail(Fault.FAULT_CHILD_SIZE, offset=container.values)
 
 
-def value_size(data: bytes, at: int, end: int, unknown: int | None = None) -> int:
-    """Bytes of the value at ``at``, which must lie before ``end``.
+def value_size(data: bytes, position: int, end: int, unknown: int | None = None) -> int:
+    """Bytes of the value at ``position``, which must lie before ``end``.
 
     ``unknown`` is the size of a value whose type is not known; None means that it reaches to ``end``.
     """
-    basic = basic_type(data, at, end)
+    basic = basic_type(data, position, end)
     if basic == BasicType.SHORT_STRING:
-        size = 1 + (data[at] >> 2)
+        size = 1 + (data[position] >> 2)
     elif basic == BasicType.PRIMITIVE:
-        type_id = data[at] >> 2
+        type_id = data[position] >> 2
         if type_id in (_T.BINARY, _T.STRING):
-            if at + 5 > end:
+            if position + 5 > end:
                 faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
-            size = 5 + int.from_bytes(data[at + 1 : at + 5], "little")
+            size = 5 + int.from_bytes(data[position + 1 : position + 5], "little")
         elif type_id > _T.UUID:
-            size = end - at if unknown is None else unknown
+            size = end - position if unknown is None else unknown
         else:
             size = 1 + _FIXED[_T(type_id)]
     else:
-        size = open_container(data, at, end).end - at
-    if at + size > end:
+        size = open_container(data, position, end).end - position
+    if position + size > end:
         faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
     return size
 
 
-def decode_primitive(data: bytes, at: int, end: int) -> tuple[PrimitiveType, Any]:
-    """The type and the data of the primitive or short string at ``at``, which ends at ``end``.
+def decode_primitive(data: bytes, position: int, end: int) -> tuple[PrimitiveType, Any]:
+    """The type and the data of the primitive or short string at ``position``, which ends at ``end``.
 
     Data is None, bool, int, float, :class:`ScaledDecimal`, bytes, str or UUID; dates and times stay integers in
     their own unit.
     """
-    if value_size(data, at, end) != end - at:
-        faults.fail(Fault.FAULT_VALUE_TRAILING, offset=at)
-    if data[at] & 3 == BasicType.SHORT_STRING:
-        return _T.STRING, _text(data, at + 1, end)
-    type_id = data[at] >> 2
+    if value_size(data, position, end) != end - position:
+        faults.fail(Fault.FAULT_VALUE_TRAILING, offset=position)
+    if data[position] & 3 == BasicType.SHORT_STRING:
+        return _T.STRING, _text(data, position + 1, end)
+    type_id = data[position] >> 2
     if type_id > _T.UUID:
-        faults.fail(Fault.FAULT_UNKNOWN_TYPE, offset=at)
+        faults.fail(Fault.FAULT_UNKNOWN_TYPE, offset=position)
     kind = _T(type_id)
     if kind == _T.NULL:
         return kind, None
     if kind in (_T.TRUE, _T.FALSE):
         return kind, kind == _T.TRUE
     if kind in INTEGER_BYTES:
-        return kind, int.from_bytes(data[at + 1 : end], "little", signed=True)
+        return kind, int.from_bytes(data[position + 1 : end], "little", signed=True)
     if kind in DECIMAL_BYTES:
-        scale = data[at + 1]
+        scale = data[position + 1]
         if scale > MAX_SCALE:
-            faults.fail(Fault.FAULT_DECIMAL_SCALE, offset=at + 1)
-        return kind, ScaledDecimal(int.from_bytes(data[at + 2 : end], "little", signed=True), scale)
+            faults.fail(Fault.FAULT_DECIMAL_SCALE, offset=position + 1)
+        return kind, ScaledDecimal(int.from_bytes(data[position + 2 : end], "little", signed=True), scale)
     if kind == _T.DOUBLE:
-        return kind, struct.unpack_from("<d", data, at + 1)[0]
+        return kind, struct.unpack_from("<d", data, position + 1)[0]
     if kind == _T.FLOAT:
-        return kind, struct.unpack_from("<f", data, at + 1)[0]
+        return kind, struct.unpack_from("<f", data, position + 1)[0]
     if kind == _T.UUID:
-        return kind, uuid.UUID(bytes=data[at + 1 : end])
+        return kind, uuid.UUID(bytes=data[position + 1 : end])
     if kind == _T.BINARY:
-        return kind, data[at + 5 : end]
-    return kind, _text(data, at + 5, end)
+        return kind, data[position + 5 : end]
+    return kind, _text(data, position + 5, end)
 
 
 def _text(data: bytes, start: int, end: int) -> str:
@@ -244,11 +244,11 @@ def encode_primitive(type: PrimitiveType, data: Any = None) -> bytes:
     if type in (_T.NULL, _T.TRUE, _T.FALSE):
         return header
     if type in INTEGER_BYTES:
-        return header + _signed(data, INTEGER_BYTES[type])
+        return header + _encode_signed(data, INTEGER_BYTES[type])
     if type in DECIMAL_BYTES:
         if not 0 <= data.scale <= MAX_SCALE or abs(data.unscaled) >= 10 ** DECIMAL_DIGITS[type]:
             raise ValueError(f"{data} does not fit into {type.name}")
-        return header + bytes([data.scale]) + _signed(data.unscaled, DECIMAL_BYTES[type])
+        return header + bytes([data.scale]) + _encode_signed(data.unscaled, DECIMAL_BYTES[type])
     if type in (_T.DOUBLE, _T.FLOAT):
         try:
             return header + struct.pack("<d" if type == _T.DOUBLE else "<f", data)
@@ -268,7 +268,7 @@ def encode_primitive(type: PrimitiveType, data: Any = None) -> bytes:
     return header + len(text).to_bytes(4, "little") + text
 
 
-def _signed(number: int, size: int) -> bytes:
+def _encode_signed(number: int, size: int) -> bytes:
     try:
         return number.to_bytes(size, "little", signed=True)
     except OverflowError:

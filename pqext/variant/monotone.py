@@ -54,7 +54,7 @@ class MonotoneCast:
 
     def bounds(self, leaf_bounds: Bounds) -> Bounds:
         """Return the bounds of the cast values."""
-        return leaf_bounds if self.bound is _unchanged else replace(
+        return leaf_bounds if self.bound is _keep_bound else replace(
             leaf_bounds,
             minimum=None if leaf_bounds.minimum is None else self.bound(leaf_bounds.minimum, False),
             maximum=None if leaf_bounds.maximum is None else self.bound(leaf_bounds.maximum, True),
@@ -83,33 +83,33 @@ def monotone_cast(
     if leaf is None or pa.types.is_nested(type):
         return None
     if leaf == type:
-        return MonotoneCast(_unchanged, _always)
+        return MonotoneCast(_keep_bound, _accept_literal)
     if _is_exact(leaf) or pa.types.is_float32(leaf) or pa.types.is_float64(leaf):
         return _of_number(leaf, type)
     if _is_bytes(leaf):
-        return MonotoneCast(_unchanged, _always) if _is_bytes(type) else None
+        return MonotoneCast(_keep_bound, _accept_literal) if _is_bytes(type) else None
     if pa.types.is_timestamp(leaf):
         return _of_timestamp(leaf, type, timezone)
     if pa.types.is_date32(leaf) and pa.types.is_timestamp(type):
         shift = _shift(None, type, timezone)
         if shift is None:
-            return MonotoneCast(_days_to_nanos, _never)
-        return MonotoneCast(lambda bound, upper: _shifted(shift, bound * _DAY, upper), _never)
+            return MonotoneCast(_days_to_nanos, _reject_literal)
+        return MonotoneCast(lambda bound, upper: _shift_bound(shift, bound * _DAY, upper), _reject_literal)
     return None
 
 
 def _of_timestamp(leaf: pa.DataType, type: pa.DataType, timezone: str | None) -> MonotoneCast | None:
     if pa.types.is_timestamp(type):
         unit, own = _NANOSECONDS[type.unit], _NANOSECONDS[leaf.unit]
-        is_injective_at, down = (_always if unit <= own else _never), _floor_to(unit)
+        is_injective_at, down = (_accept_literal if unit <= own else _reject_literal), _floor_to(unit)
     elif pa.types.is_date32(type):
-        is_injective_at, down = _never, _floor_to_days
+        is_injective_at, down = _reject_literal, _floor_to_days
     else:
         return None
     shift = _shift(leaf.tz, type, timezone)
     if shift is None:
         return MonotoneCast(down, is_injective_at)
-    return MonotoneCast(lambda bound, upper: down(_shifted(shift, bound, upper), upper), _never)
+    return MonotoneCast(lambda bound, upper: down(_shift_bound(shift, bound, upper), upper), _reject_literal)
 
 
 def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift | None:
@@ -121,20 +121,20 @@ def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift |
     return result.to_instant if is_instant else result.to_local
 
 
-def _shifted(shift: Shift, bound: int, upper: bool) -> int:
-    return shift.greatest(bound) if upper else shift.least(bound)
+def _shift_bound(shift: Shift, bound: int, upper: bool) -> int:
+    return shift.greatest(bound) if upper else shift.minimum_result(bound)
 
 
 def _of_number(leaf: pa.DataType, type: pa.DataType) -> MonotoneCast | None:
     if _is_exact(leaf) and pa.types.is_integer(type):
-        return MonotoneCast(_to_integer, _always if pa.types.is_integer(leaf) else _never)
+        return MonotoneCast(_to_integer, _accept_literal if pa.types.is_integer(leaf) else _reject_literal)
     if _is_exact(leaf) and pa.types.is_decimal(type):
         own = leaf.scale if pa.types.is_decimal(leaf) else 0
-        return MonotoneCast(_to_decimal(type.scale), _always if own <= type.scale else _never)
+        return MonotoneCast(_to_decimal(type.scale), _accept_literal if own <= type.scale else _reject_literal)
     if pa.types.is_float64(type):
-        whole = _is_small if pa.types.is_integer(leaf) else _never
-        return MonotoneCast(_to_double, _always if pa.types.is_float32(leaf) else whole)
-    return MonotoneCast(_to_single, _never) if pa.types.is_float32(type) else None
+        whole = _is_small if pa.types.is_integer(leaf) else _reject_literal
+        return MonotoneCast(_to_double, _accept_literal if pa.types.is_float32(leaf) else whole)
+    return MonotoneCast(_to_single, _reject_literal) if pa.types.is_float32(type) else None
 
 
 def _is_exact(type: pa.DataType) -> bool:
@@ -147,11 +147,11 @@ def _is_bytes(type: pa.DataType) -> bool:
     return bool(is_text or types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type))
 
 
-def _always(literal: Value) -> bool:
+def _accept_literal(literal: Value) -> bool:
     return True
 
 
-def _never(literal: Value) -> bool:
+def _reject_literal(literal: Value) -> bool:
     return False
 
 
@@ -160,7 +160,7 @@ def _is_small(literal: Any) -> bool:
     return not isinstance(literal, bytes) and abs(literal) < 1 << 53
 
 
-def _unchanged(bound: Value, upper: bool) -> Value:
+def _keep_bound(bound: Value, upper: bool) -> Value:
     return bound
 
 

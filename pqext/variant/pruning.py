@@ -29,7 +29,7 @@ from pqext.core.format.predicate import Bounds, IsNull, Predicate
 from pqext.core.format.predicate import may_match as core_may_match
 from pqext.core.schema.facts import RowGroupFacts
 from pqext.core.schema.nodes import SchemaNode
-from pqext.core.schema.row_ranges import RowRanges, merged, union
+from pqext.core.schema.row_ranges import RowRanges, merge_ranges, union
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import MonotoneCast, always_casts, monotone_cast
@@ -202,10 +202,10 @@ def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _Bounded
     if pages is None:
         return [(range(row_group.num_rows), chunk.bounds())]
     whole = chunk.bounds()
-    return [(pages.rows(page), _narrowed(bounds, whole)) for page, bounds in enumerate(pages.bounds)]
+    return [(pages.rows(page), _narrow_bounds(bounds, whole)) for page, bounds in enumerate(pages.bounds)]
 
 
-def _narrowed(page: Bounds, chunk: Bounds) -> Bounds:
+def _narrow_bounds(page: Bounds, chunk: Bounds) -> Bounds:
     """Return the page's bounds, completed with the statistics of the chunk."""
     if page.all_null:
         return page
@@ -224,7 +224,7 @@ def _narrowed(page: Bounds, chunk: Bounds) -> Bounds:
 
 
 def _rows(pages: _BoundedRows, may_match: Callable[[Bounds], bool]) -> RowRanges:
-    return merged(rows for rows, bounds in pages if may_match(bounds))
+    return merge_ranges(rows for rows, bounds in pages if may_match(bounds))
 
 
 _NOTHING = Bounds(null_count=0, num_values=0)

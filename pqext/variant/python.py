@@ -108,7 +108,7 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
     spans: dict[int, tuple[int, list[str] | None]] = {}  # a container's first child, and its field names
     names: set[str] = set()
     for i, node in enumerate(nodes):  # the loop appends children after their parents
-        node = plain(node)
+        node = to_plain(node)
         nodes[i] = node
         if not isinstance(node, Mapping | list | tuple):
             continue
@@ -141,14 +141,14 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
     return encoded[0], encode_metadata(names)
 
 
-def plain(obj: Any) -> Any:
+def to_plain(obj: Any) -> Any:
     """Variants as the Python objects that they hold, numpy's scalars where Python has an equal, arrays as lists."""
     if type(obj).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be there
         return None
     if obj is np.ma.masked:
         return None
     if isinstance(obj, np.ndarray):
-        return list(obj) if obj.ndim else plain(obj[()])
+        return list(obj) if obj.ndim else to_plain(obj[()])
     if isinstance(obj, BinaryVariant):
         return decode(obj)
     if isinstance(obj, np.generic) and not isinstance(obj, np.datetime64 | np.timedelta64 | np.float32):

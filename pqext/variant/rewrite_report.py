@@ -15,9 +15,9 @@ from pqext.variant.shredding.schema import ShreddingSchema
 class LossError(ValueError):
     """Replacing a file would lose data; ``lost`` describes it."""
 
-    def __init__(self, lost: str, advice: str = "overwrite=True allows it") -> None:
-        self.lost = lost
-        message = f"{lost} cannot be read and would be lost, so the file is not replaced; write to another file"
+    def __init__(self, loss: str, advice: str = "overwrite=True allows it") -> None:
+        self.lost = loss
+        message = f"{loss} cannot be read and would be lost, so the file is not replaced; write to another file"
         super().__init__(f"{message}; {advice}")
 
 

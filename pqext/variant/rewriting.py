@@ -24,7 +24,7 @@ from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, WriteOptions
-from pqext.core.read.damage import rows_lost
+from pqext.core.read.damage import count_lost_rows
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.types.int96 import Int96
 from pqext.core.write import storage
@@ -227,7 +227,7 @@ def _rewrite(
             raise ValueError(f"{_file_label(file)} is encrypted: {advice}")
         leaves, budget = [leaf for top in file.shapes[:1] for leaf in top.leaves()], file.budget()
         for index in range(len(file.row_groups)):
-            file.row_groups.get_within(index, leaves, budget)
+            file.row_groups.get_with_budget(index, leaves, budget)
         variant_types = {path: type for field in file.arrow_schema for path, type in _variants(field, field.name)}
         if not variant_types and schema is not None:
             advice = "use pqext convert --json COLUMN to parse JSON text"
@@ -268,15 +268,15 @@ def _rewrite(
 
 
 def _describe_loss(file: ParquetFile, invalid: int) -> str:
-    rows = rows_lost(file.damage)
+    rows = count_lost_rows(file.damage)
     lost = f"{with_noun(rows, 'row')} of {file.num_rows:,}" if rows else with_noun(invalid, "value")
     return f"{lost} of {_file_label(file)}"
 
 
-def _check_not_replaced(source: Any, dest: Any, options: Mapping[str, Any], lost: str) -> None:
+def _check_not_replaced(source: Any, dest: Any, options: Mapping[str, Any], loss: str) -> None:
     """Raise ``ValueError`` if ``dest`` would replace ``source`` although part of it could not be read."""
     if may_be_same_file(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
-        raise LossError(lost)
+        raise LossError(loss)
 
 
 def _file_label(file: ParquetFile) -> str:
@@ -330,8 +330,8 @@ def _infer(file: ParquetFile, path: str, choice: Shredding) -> ShreddingSchema:
     for group in groups:
         rows = max(1, choice.inference.sample_rows // len(groups))
         for batch in file.iter_batches(rows, columns=[top.name], row_groups=[group]):
-            for array in _below(batch.column(0), batch.schema.field(0), top.name, path):
-                samples.append(unshred(_without(array, _unreadable(array))))
+            for array in _iter_arrays(batch.column(0), batch.schema.field(0), top.name, path):
+                samples.append(unshred(_mask_faults(array, _unreadable(array))))
             break
     return choice.schema_for(pa.chunked_array(samples) if samples else None)
 
@@ -340,11 +340,11 @@ def _starts(path: str, name: str) -> bool:
     return path == name or path.startswith(f"{name}.")
 
 
-def _below(array: pa.Array, field: pa.Field, at: str, path: str) -> Iterator[pa.Array]:
-    """Yield the arrays of the variant at ``path``, given ``array`` at its ancestor ``at``."""
-    if at == path:
+def _iter_arrays(array: pa.Array, field: pa.Field, ancestor: str, path: str) -> Iterator[pa.Array]:
+    """Yield the arrays of the variant at ``path``, given ``array`` at its ancestor ``ancestor``."""
+    if ancestor == path:
         yield storage_array(array)
-    elif _starts(path, at):
+    elif _starts(path, ancestor):
         array = storage_array(array)
         parts: Iterable[pa.Array]
         if pa.types.is_map(array.type):
@@ -354,7 +354,7 @@ def _below(array: pa.Array, field: pa.Field, at: str, path: str) -> Iterator[pa.
         else:
             parts = array.flatten()
         for (name, child), part in zip(_children(array.type), parts, strict=True):
-            yield from _below(part, child, f"{at}.{name}", path)
+            yield from _iter_arrays(part, child, f"{ancestor}.{name}", path)
 
 
 class _Rewrite:
@@ -374,11 +374,11 @@ class _Rewrite:
         """The schema of each VARIANT column."""
         return {path: option["schema"] for path, option in self.shredding.items()}
 
-    def batch(self, batch: pa.RecordBatch, written: pa.Schema) -> pa.RecordBatch:
-        """The batch in its new form, of schema ``written``."""
+    def batch(self, batch: pa.RecordBatch, output_schema: pa.Schema) -> pa.RecordBatch:
+        """The batch in its new form, of schema ``output_schema``."""
         fields = zip(batch.schema, batch.columns, strict=True)
         arrays = [self.array(array, field, field.name) for field, array in fields]
-        return pa.RecordBatch.from_arrays(arrays, schema=written)
+        return pa.RecordBatch.from_arrays(arrays, schema=output_schema)
 
     def field(self, field: pa.Field, path: str) -> pa.Field:
         """Return the Arrow field that replaces ``field``."""
@@ -399,7 +399,7 @@ class _Rewrite:
     def array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
         """``array`` of ``field`` in its new form; ``rows`` numbers its values by the batch's rows."""
         if path in self.shredding:
-            return unshred(self._sound(storage_array(array), field, path, rows))
+            return unshred(self._drop_unreadable_values(storage_array(array), field, path, rows))
         if not self._holds_variants(path):
             return array
         kind = self.field(field, path).type
@@ -415,7 +415,9 @@ class _Rewrite:
         made = pa.MapArray if pa.types.is_map(array.type) else pa.ListArray
         return made.from_arrays(array.offsets, *parts, kind, mask=mask)
 
-    def _sound(self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None) -> pa.StructArray:
+    def _drop_unreadable_values(
+        self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None
+    ) -> pa.StructArray:
         """The array without the values that cannot be read."""
         faults = find_faults(array) if self._strict else _unreadable(array)
         if not len(faults):
@@ -430,7 +432,7 @@ class _Rewrite:
             error.locate(path=self._path, row_group=self.row_group, column=f"{path}.{first['column']}")
             raise error
         self.invalid += len(faults)
-        return _without(array, faults)
+        return _mask_faults(array, faults)
 
 
 def _unreadable(array: pa.StructArray) -> pa.Table:
@@ -439,7 +441,7 @@ def _unreadable(array: pa.StructArray) -> pa.Table:
     return faults.filter(pc.invert(pc.is_in(faults["rule"], pa.array(REPAIRED)))) if len(faults) else faults
 
 
-def _without(array: pa.StructArray, faults: pa.Table) -> pa.StructArray:
+def _mask_faults(array: pa.StructArray, faults: pa.Table) -> pa.StructArray:
     """The array with nulls in the rows that have faults."""
     if not len(faults):
         return array

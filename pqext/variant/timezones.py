@@ -44,7 +44,7 @@ class Shift:
     added: tuple[int, ...]
     """Before the first change, and from each change on."""
 
-    def least(self, nanoseconds: int) -> int:
+    def minimum_result(self, nanoseconds: int) -> int:
         """The least result for any time from ``nanoseconds`` on."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
@@ -58,7 +58,7 @@ class Shift:
         if second >= _HORIZON - _STEP:
             return nanoseconds + max(self.added) * _SECOND
         place = bisect_right(self.changes, second)
-        return max(nanoseconds + self.added[place] * _SECOND, self._until[place] * _SECOND - 1)
+        return max(nanoseconds + self.added[place] * _SECOND, self._change_seconds[place] * _SECOND - 1)
 
     @cached_property
     def _from(self) -> list[int]:
@@ -69,7 +69,7 @@ class Shift:
         return least[::-1]
 
     @cached_property
-    def _until(self) -> list[int]:
+    def _change_seconds(self) -> list[int]:
         """The second that all results before each change are less than."""
         above = [-_HORIZON * 1000]
         for change, added in zip(self.changes, self.added, strict=False):

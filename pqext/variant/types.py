@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import LimitError
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 
 EXTENSION_NAME = "arrow.parquet.variant"
 """Canonical Arrow extension name, carried as field metadata: registering the type crashes pyarrow."""
@@ -130,7 +130,7 @@ def child(array: pa.StructArray, name: str) -> pa.Array | None:
 def plain_binary(array: pa.Array) -> pa.Array:
     """A binary or string array of any layout as one with an offsets buffer (32 or 64 bit)."""
     if pa.types.is_dictionary(array.type):
-        array = dictionary_decoded(array)
+        array = decode_dictionary(array)
     if pa.types.is_null(array.type):
         return array.cast(pa.binary())
     if pa.types.is_binary_view(array.type):

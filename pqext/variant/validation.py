@@ -96,7 +96,7 @@ def validate(
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault must be 'return' or 'raise', not {on_fault!r}")
-    result = _first(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
+    result = _first_fault(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
     if result is not None and on_fault == "raise":
         raise result.error()
     return result
@@ -135,7 +135,7 @@ def find_faults(
 
 def examine(
     chunk: pa.StructArray,
-    compiled: CompiledSchema,
+    compiled_schema: CompiledSchema,
     mode: Mode = "full",
     *,
     max_faults: int = _MOST,
@@ -151,7 +151,7 @@ def examine(
     metadata = child(chunk, "metadata")
     assert metadata is not None
     records, counts = kernel.examine(
-        compiled.plan, BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled), mode == "full",
+        compiled_schema.plan, BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled_schema), mode == "full",
         first_only, max_faults, stop, max_depth, allow_unknown,
     )
     return np.frombuffer(records, RECORD), counts
@@ -162,10 +162,10 @@ def meaning_of(status: int) -> Meaning:
     return shredding_faults.MEANINGS[status] if status in shredding_faults.MEANINGS else faults.MEANINGS[status]
 
 
-def column_paths(compiled: CompiledSchema) -> list[str]:
+def column_paths(compiled_schema: CompiledSchema) -> list[str]:
     """For each node of the plan the path of its group below the variant: "" for the whole, ``typed_value.user``."""
-    paths = [""] * len(compiled.nodes)
-    for index, node in enumerate(compiled.nodes):  # parents come before their children
+    paths = [""] * len(compiled_schema.nodes)
+    for index, node in enumerate(compiled_schema.nodes):  # parents come before their children
         typed = f"{paths[index]}.typed_value".lstrip(".")
         if isinstance(node.schema, Object):
             for number, (name, _) in zip(node.children, node.schema.fields, strict=True):
@@ -195,21 +195,23 @@ def _compile(array: VariantLike) -> Iterator[tuple[pa.StructArray, CompiledSchem
     return ((chunk, compiled) for chunk in chunks)
 
 
-def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, threads: int) -> VariantFault | None:
+def _first_fault(
+    array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, threads: int
+) -> VariantFault | None:
     pieces = list(_pieces(array, threads))
     whole = is_variant_type(array.type)
 
-    def look(start: int, chunk: pa.StructArray, compiled: CompiledSchema) -> VariantFault | None:
+    def look(start: int, chunk: pa.StructArray, compiled_schema: CompiledSchema) -> VariantFault | None:
         if mode == "full" and whole:
             return _first_in_values(start, chunk, max_depth, allow_unknown)
         records, _ = examine(
-            chunk, compiled, mode, max_faults=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+            chunk, compiled_schema, mode, max_faults=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
         )
         for record in records[:1]:
             offset = int(record["offset"])
             return _fault(
                 start + int(record["row"]), int(record["part"]), None if offset < 0 else offset,
-                int(record["status"]), column_paths(compiled)[record["node"]],
+                int(record["status"]), column_paths(compiled_schema)[record["node"]],
             )
         return None
 
@@ -255,8 +257,8 @@ _FAULTS = pa.schema(
 )
 
 
-def _table(records: NDArray[np.void], compiled: CompiledSchema, start: int) -> pa.Table:
-    columns = pa.array([column_of(path, part) for path in column_paths(compiled) for part in range(len(PARTS))])
+def _table(records: NDArray[np.void], compiled_schema: CompiledSchema, start: int) -> pa.Table:
+    columns = pa.array([column_of(path, part) for path in column_paths(compiled_schema) for part in range(len(PARTS))])
     statuses, kinds = np.unique(records["status"], return_inverse=True)
     meanings = [meaning_of(int(status)) for status in statuses]
     offsets = records["offset"]

@@ -18,15 +18,15 @@ def without_views(type: pa.DataType) -> pa.DataType:
     if type in _LARGE:
         return _LARGE[type]
     if types.is_struct(type):
-        return pa.struct([_plain(member) for member in type])
+        return pa.struct([_plain_field(member) for member in type])
     if types.is_map(type):
-        return pa.map_(_plain(type.key_field), _plain(type.item_field), type.keys_sorted)
+        return pa.map_(_plain_field(type.key_field), _plain_field(type.item_field), type.keys_sorted)
     if types.is_fixed_size_list(type):
-        return pa.list_(_plain(type.value_field), type.list_size)
+        return pa.list_(_plain_field(type.value_field), type.list_size)
     if types.is_list(type):
-        return pa.list_(_plain(type.value_field))
+        return pa.list_(_plain_field(type.value_field))
     if types.is_large_list(type) or types.is_list_view(type) or types.is_large_list_view(type):
-        return pa.large_list(_plain(type.value_field))
+        return pa.large_list(_plain_field(type.value_field))
     if types.is_dictionary(type):
         values = without_views(type.value_type)
         if types.is_decimal32(values) or types.is_decimal64(values):
@@ -35,7 +35,7 @@ def without_views(type: pa.DataType) -> pa.DataType:
     return type
 
 
-def _plain(field: pa.Field) -> pa.Field:
+def _plain_field(field: pa.Field) -> pa.Field:
     return field.with_type(without_views(field.type))
 
 

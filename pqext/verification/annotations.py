@@ -16,13 +16,13 @@ _CONVERTED = frozenset(int(member) for member in ConvertedType)
 def implausible(element: SchemaElement) -> Iterator[str]:
     """Describe implausible annotations of a schema element; unknown logical types are plausible."""
     logical, converted = element.logicalType, element.converted_type
-    if logical is not None and (reason := _misplaced(element, logical)):
+    if logical is not None and (reason := _placement_fault(element, logical)):
         yield reason
     if converted is not None and int(converted) not in _CONVERTED:
         yield f"the converted type {int(converted)}, which the format never defined"
 
 
-def _misplaced(element: SchemaElement, logical: LogicalType) -> str | None:
+def _placement_fault(element: SchemaElement, logical: LogicalType) -> str | None:
     if any(wire != _STRUCT for _, wire, _ in logical.unknown):
         return "a logical type that is not a structure"
     member = logical.member
@@ -40,7 +40,7 @@ def without_implausible(elements: Sequence[SchemaElement]) -> list[SchemaElement
 
 def _without_implausible(element: SchemaElement) -> SchemaElement:
     result = copy(element)
-    if result.logicalType is not None and _misplaced(element, result.logicalType):
+    if result.logicalType is not None and _placement_fault(element, result.logicalType):
         result.logicalType = None
     if result.converted_type is not None and int(result.converted_type) not in _CONVERTED:
         result.converted_type = None

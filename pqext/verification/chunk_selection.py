@@ -36,7 +36,7 @@ class ChunkSelection:
         """Whether the chunks of ``group`` at or below ``shape`` are decoded."""
         leaves = list(shape.leaves())
         self._steps.advance(len(leaves))
-        return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted) for leaf in leaves)
+        return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted_path) for leaf in leaves)
 
     def _includes(self, group: RowGroup, leaf: int, column: str) -> bool:
         key = group.index, leaf
@@ -65,8 +65,8 @@ class ChunkSelection:
 
 def _report_overlaps(file: ParquetFile, offsets: ChunkRanges, findings: Findings) -> None:
     """Report column chunks that share bytes, and once in total the row groups that share all their bytes."""
-    names = [leaf.dotted for leaf in file.schema.leaves]
-    for (group, leaf), (other_group, other) in offsets.shared():
+    names = [leaf.dotted_path for leaf in file.schema.leaves]
+    for (group, leaf), (other_group, other) in offsets.iter_overlaps():
         if max(leaf, other) < len(names):
             message = f"the column chunk shares bytes with {names[other]} in row group {other_group}"
             findings.add(Fault("layout.chunks-apart", message, group, column=names[leaf]))

@@ -56,7 +56,7 @@ class _ChunkCheck:
         self._findings = findings
 
     def run(self) -> None:
-        column = self._leaf.node.dotted
+        column = self._leaf.node.dotted_path
         try:
             with self._damage("layout.chunk-lost"):
                 chunk = self._group.chunk(self._leaf.node)
@@ -70,7 +70,7 @@ class _ChunkCheck:
             self._findings.skip(column, self._group.index, error.message)
 
     def _fault(self, rule: str, message: str, offset: int | None = None) -> None:
-        self._findings.add(Fault(rule, message, self._group.index, None, self._leaf.node.dotted, offset))
+        self._findings.add(Fault(rule, message, self._group.index, None, self._leaf.node.dotted_path, offset))
 
     def _report(self, faults: metadata_checks.Faults) -> None:
         for rule, message in faults:
@@ -81,8 +81,8 @@ class _ChunkCheck:
         try:
             yield
         except CorruptFileError as error:
-            fault = Fault(rule, error.message, self._group.index, None, self._leaf.node.dotted, error.offset)
-            self._findings.damaged(fault)
+            fault = Fault(rule, error.message, self._group.index, None, self._leaf.node.dotted_path, error.offset)
+            self._findings.add_damage(fault)
 
     def _pages(self, chunk: ColumnChunk) -> list[PageExtent] | None:
         """Verify checksums and return the data pages; None if the values cannot be told from damage."""
@@ -100,7 +100,7 @@ class _ChunkCheck:
                 except CorruptFileError as error:
                     sound = False
                     self._fault("page.crc", error.message, raw.offset)
-                    self._findings.mark_damaged(self._group.index, chunk.node.dotted)
+                    self._findings.mark_damaged(self._group.index, chunk.node.dotted_path)
                 try:
                     pages.check_levels(raw, chunk.node.max_repetition_level, chunk.node.max_definition_level)
                 except CorruptFileError as error:
@@ -133,7 +133,7 @@ class _ChunkCheck:
         with suppress(CorruptFileError):  # reported when the values are read
             opened = pages.open_data([raw], chunk.metadata.codec, max_repetition=0, max_definition=0)
             data = opened.values.pages[0]
-            if plain.bytes_behind(data, raw.num_values, type.physical, type.width, account) > 0:
+            if plain.count_trailing_bytes(data, raw.num_values, type.physical, type.width, account) > 0:
                 self._fault("encoding.plain.whole", "a page contains more bytes than its values need", raw.offset)
         account.resize(0)
 
@@ -144,7 +144,7 @@ class _ChunkCheck:
             self._fault("page-index.validation", error.message, error.offset)
         return None
 
-    def _values(self, chunk: ColumnChunk, stored: list[PageExtent]) -> None:
+    def _values(self, chunk: ColumnChunk, pages: list[PageExtent]) -> None:
         offsets = self._index(lambda: chunk.offset_index)
         columns = self._index(lambda: chunk.column_index) if offsets is not None else None
         order = of_column(chunk.node.leaf_type, chunk.order)
@@ -153,7 +153,7 @@ class _ChunkCheck:
         if offsets is not None:
             indexed = IndexedPages(chunk.node, order, offsets, columns, rows)
             stated = [(location.offset, location.compressed_page_size) for location in offsets.page_locations]
-            if stated != [(page.offset, page.size) for page in stored]:
+            if stated != [(page.offset, page.size) for page in pages]:
                 self._fault("page-index.offsets", "the offset index does not match the page offsets")
                 indexed = None
         measured = order if order.is_defined else to_write(chunk.node.leaf_type)  # the order of the deprecated fields
@@ -164,8 +164,8 @@ class _ChunkCheck:
         highs: list[Value | None] = []
         outside = absent = False
         counts = None
-        if any(page.rows is not None for page in stored):
-            counts = PageCounts(stored, chunk.node.max_definition_level)
+        if any(page.rows is not None for page in pages):
+            counts = PageCounts(pages, chunk.node.max_definition_level)
         for number, (run, measured_sizes) in enumerate(self._runs(chunk, measured, indexed, counts)):
             entries, nulls, nans = entries + run.entries, nulls + run.nulls, nans + (run.nans or 0)
             outside = outside or _outside(run, bounds)
@@ -173,10 +173,10 @@ class _ChunkCheck:
             lows.append(run.minimum)
             highs.append(run.maximum)
             if indexed is not None:
-                self._page(indexed, columns, order, number, run, stored[number])
+                self._page(indexed, columns, order, number, run, pages[number])
             if filter is not None and run.physical is not None and len(run.physical):
                 absent = absent or not filter.contains_hashes(bloom.hash_values(run.physical)).all()
-        for page, message in counts.contradicted() if counts is not None else ():
+        for page, message in counts.iter_contradictions() if counts is not None else ():
             self._fault("page.v2.counts", message, page.offset)
         if outside:
             self._fault("statistics.bounds", "a value lies outside the statistics' minimum and maximum")
@@ -191,7 +191,7 @@ class _ChunkCheck:
             self._report(metadata_checks.check_exactness(chunk.metadata, order, low, high))
         if indexed is not None and offsets is not None:
             for number, rule, message in metadata_checks.check_page_levels(columns, offsets, sizes):
-                self._fault(rule, message, stored[number].offset)
+                self._fault(rule, message, pages[number].offset)
         if indexed is not None and columns is not None:
             self._boundary_order(order, indexed, columns.boundary_order)
 
@@ -203,11 +203,11 @@ class _ChunkCheck:
         return None
 
     def _runs(
-        self, chunk: ColumnChunk, order: BoundOrder, indexed: IndexedPages | None, counts: PageCounts | None
+        self, chunk: ColumnChunk, order: BoundOrder, indexed_pages: IndexedPages | None, counts: PageCounts | None
     ) -> Iterator[tuple[Contents, metadata_checks.Sizes]]:
         """Summarise the rows of each page if an index lists the pages, else of runs of rows."""
         row = self._first_row
-        row_counts = None if indexed is None else indexed.row_counts
+        row_counts = None if indexed_pages is None else indexed_pages.row_counts
         for column in runs(self._file, self._group, self._leaf, chunk, row_counts):
             if counts is not None:
                 counts.add(column)
@@ -222,34 +222,34 @@ class _ChunkCheck:
         listed = invalid[: max(self._findings.room, 0)].tolist()
         for index in listed:
             value_row = row + index if column.repetition is None else None
-            path = self._leaf.node.dotted
+            path = self._leaf.node.dotted_path
             self._findings.add(Fault("logical.json", message, self._group.index, value_row, path))
         if len(invalid) > len(listed):
             self._findings.count("logical.json", message, len(invalid) - len(listed))
 
     def _page(
-        self, indexed: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: Contents,
-        stored: PageExtent,
+        self, indexed_pages: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, run: Contents,
+        page: PageExtent,
     ) -> None:
-        bounds = indexed[number]
+        bounds = indexed_pages[number]
         assert isinstance(bounds, Bounds)
-        if run.entries != stored.entries:
-            self._fault("page-index.offsets", "the rows of a page do not match the offset index", stored.offset)
+        if run.entries != page.entries:
+            self._fault("page-index.offsets", "the rows of a page do not match the offset index", page.offset)
         elif columns is not None and columns.null_pages[number] and run.nulls < run.entries:
-            self._fault("page-index.null-pages", "a page marked as a null page contains values", stored.offset)
+            self._fault("page-index.null-pages", "a page marked as a null page contains values", page.offset)
         elif columns is not None and columns.null_pages[number] and _has_bounds(columns, number):
-            self._fault("page-index.null-pages", "a page marked as a null page has bounds", stored.offset)
+            self._fault("page-index.null-pages", "a page marked as a null page has bounds", page.offset)
         elif bounds.null_count is not None and bounds.null_count != run.nulls:
             message = f"the column index counts {bounds.null_count} nulls in a page of {run.nulls}"
-            self._fault("page-index.null-counts", message, stored.offset)
+            self._fault("page-index.null-counts", message, page.offset)
         if columns is not None and not columns.null_pages[number]:
             problem = metadata_checks.describe_invalid_bounds(
                 order, columns.min_values[number], columns.max_values[number]
             )
             if problem is not None:
-                self._fault("page-index.bounds", f"the column index has {problem} for a page", stored.offset)
+                self._fault("page-index.bounds", f"the column index has {problem} for a page", page.offset)
         if _outside(run, bounds):
-            self._fault("page-index.bounds", "a value lies outside the bounds of its page", stored.offset)
+            self._fault("page-index.bounds", "a value lies outside the bounds of its page", page.offset)
 
     def _counts(self, chunk: ColumnChunk, order: BoundOrder, entries: int, nulls: int, nans: int) -> None:
         stated = chunk.metadata.statistics
@@ -263,13 +263,13 @@ class _ChunkCheck:
         if problem is not None:
             self._fault("statistics.bounds", f"the statistics have {problem}")
 
-    def _boundary_order(self, order: BoundOrder, indexed: IndexedPages, declared: int) -> None:
-        if declared == BoundaryOrder.UNORDERED:
+    def _boundary_order(self, order: BoundOrder, indexed_pages: IndexedPages, declared_order: int) -> None:
+        if declared_order == BoundaryOrder.UNORDERED:
             return
-        bounds = [page for page in indexed.bounds if page.minimum is not None and page.maximum is not None]
+        bounds = [page for page in indexed_pages.bounds if page.minimum is not None and page.maximum is not None]
         for side in ([page.minimum for page in bounds], [page.maximum for page in bounds]):
             lower, upper = side[:-1], side[1:]
-            if declared == BoundaryOrder.DESCENDING:
+            if declared_order == BoundaryOrder.DESCENDING:
                 lower, upper = upper, lower
             if any(low > high for low, high in zip(lower, upper, strict=True)):  # type: ignore[operator]
                 self._fault("page-index.boundary-order", "the bounds of the pages are not in the declared order")
@@ -344,7 +344,7 @@ class PageCounts:
             nulls = column.array.is_null().to_numpy(zero_copy_only=False)
             self._nulls[which] += np.add.reduceat(nulls, starts, dtype=np.int64)
 
-    def contradicted(self) -> Iterator[tuple[PageExtent, str]]:
+    def iter_contradictions(self) -> Iterator[tuple[PageExtent, str]]:
         """Yield each page whose rows or nulls differ from its header, with a message."""
         for page, rows, nulls in zip(self._pages, self._rows.tolist(), self._nulls.tolist(), strict=True):
             if page.rows is not None and page.rows != rows:

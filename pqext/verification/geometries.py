@@ -61,18 +61,20 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
                         if selection.includes(group, leaf):
                             check = _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, column_box)
                             chunk_codes = check.run()
-                        known = codes.setdefault(leaf.node.dotted, set())
-                        codes[leaf.node.dotted] = None if chunk_codes is None or known is None else known | chunk_codes
+                        known = codes.setdefault(leaf.node.dotted_path, set())
+                        codes[
+                            leaf.node.dotted_path
+                        ] = None if chunk_codes is None or known is None else known | chunk_codes
                         first_row += group.num_rows
     if text:
         geoparquet_metadata.check(file, text, {top.node.name: top for top in tops}, codes, selection, findings)
 
 
 def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:
-    column, logical = leaf.node.dotted, leaf.node.logical_type
+    column, logical = leaf.node.dotted_path, leaf.node.logical_type
     assert logical is not None
     if leaf.node.physical_type != Type.BYTE_ARRAY:
-        message = leaf.node.leaf_type.passed_over or f"{leaf.node.logical_name} must annotate BYTE_ARRAY"
+        message = leaf.node.leaf_type.ignored_reason or f"{leaf.node.logical_name} must annotate BYTE_ARRAY"
         findings.add(Fault(f"{str(leaf.node.logical_name).lower()}.physical", message, column=column))
         return None
     try:
@@ -114,7 +116,7 @@ class _ChunkCheck:
 
     def run(self) -> set[int] | None:
         """Report the chunk's faults; return the type codes of its values, None if some cannot be read."""
-        column, index = self._leaf.node.dotted, self._group.index
+        column, index = self._leaf.node.dotted_path, self._group.index
         try:
             chunk = self._group.chunk(self._leaf.node)
             if not (chunk.num_values or self._group.num_rows):
@@ -132,15 +134,15 @@ class _ChunkCheck:
         except (UnsupportedError, EncryptionError, LimitError) as error:
             self._findings.skip(column, index, error.message)
         except CorruptFileError as error:
-            self._findings.damaged(Fault("layout.page-lost", error.message, index, None, column, error.offset))
+            self._findings.add_damage(Fault("layout.page-lost", error.message, index, None, column, error.offset))
         return None
 
     def _fault(self, rule: str, message: str, row: int | None = None, offset: int | None = None) -> None:
         file_row = None if row is None else self._first_row + row
         part = "file" if offset is None else "value"
-        self._findings.add(Fault(rule, message, self._group.index, file_row, self._leaf.node.dotted, offset, part))
+        self._findings.add(Fault(rule, message, self._group.index, file_row, self._leaf.node.dotted_path, offset, part))
 
-    def _fault_once(self, rule: str, message: str, row: int | None = None) -> None:
+    def _report_once(self, rule: str, message: str, row: int | None = None) -> None:
         if message not in self._messages:
             self._messages.add(message)
             self._fault(rule, message, row)
@@ -158,11 +160,11 @@ class _ChunkCheck:
         if index is not None and any(value for value in (*index.min_values, *index.max_values)):
             self._fault(rule, "the column index has minima and maxima, but geometries have no order")
 
-    def _box(self, stated: GeospatialStatistics | None) -> BoundingBox | None:
+    def _box(self, declared_box: GeospatialStatistics | None) -> BoundingBox | None:
         """Return the bounding box of the chunk if it is valid."""
-        if stated is None or stated.bbox is None:
+        if declared_box is None or declared_box.bbox is None:
             return None
-        box = BoundingBox.from_metadata(stated.bbox)
+        box = BoundingBox.from_metadata(declared_box.bbox)
         if box.wraps and not self._type.geographic:
             self._fault("geo.box.wraparound_only", "the bounding box is inverted in x, which is invalid in this CRS")
         elif not box.usable:
@@ -197,13 +199,15 @@ class _ChunkCheck:
             self._fault("geo.page_boxes.damaged", error.message)
             return None
 
-    def _type_codes(self, stated: Sequence[int]) -> None:
-        if len(set(stated)) != len(stated):
+    def _type_codes(self, declared_codes: Sequence[int]) -> None:
+        if len(set(declared_codes)) != len(declared_codes):
             self._fault("geo.types.unique", "a type code is listed twice")
-        if not _CODES.issuperset(stated):
-            self._fault("geo.types.codes", f"the type codes {sorted(set(stated) - _CODES)} are not WKB type codes")
-        if not self._codes.issubset(stated):
-            missing = sorted(self._codes.difference(stated))
+        if not _CODES.issuperset(declared_codes):
+            self._fault(
+                "geo.types.codes", f"the type codes {sorted(set(declared_codes) - _CODES)} are not WKB type codes"
+            )
+        if not self._codes.issubset(declared_codes):
+            missing = sorted(self._codes.difference(declared_codes))
             self._fault("geo.types.several", f"the list of types lacks {missing}, which geometries have")
 
     def _values(
@@ -214,11 +218,11 @@ class _ChunkCheck:
         for number, column in enumerate(runs(self._file, self._group, self._leaf, chunk, counts)):
             rows = _rows_of(column, self._leaf.slot_level) + start
             start += column.rows
-            values = self._sound(column.array, rows)
+            values = self._clear_invalid(column.array, rows)
             for rule, words, box in stated_boxes:
                 outside = _outside(values, self._type, box)
                 if outside is not None:
-                    self._fault_once(rule, f"a geometry is outside {words}", int(rows[outside]))
+                    self._report_once(rule, f"a geometry is outside {words}", int(rows[outside]))
             if boxes is not None:
                 self._page(boxes, number, values, rows)
 
@@ -243,9 +247,9 @@ class _ChunkCheck:
         others, counts = np.unique(codes[bad[shown:]], return_counts=True)
         for code, number in zip(others.tolist(), counts.tolist(), strict=True):
             self._findings.count(faults[code].rule or "geo.wkb.iso", faults[code].reason, number)
-        return _without(values, bad)
+        return _clear_positions(values, bad)
 
-    def _sound(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+    def _clear_invalid(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
         """Report values that are not geometries of this type, and replace them with null."""
         try:
             summaries(values, strict=True)
@@ -254,8 +258,8 @@ class _ChunkCheck:
         parts = summaries(values)
         self._codes.update(code for part in parts for code in part.types)
         if any(part.extended for part in parts):
-            slot = _first_extended(values)
-            self._fault_once("geo.wkb.iso", "a value is EWKB instead of ISO WKB", int(rows[slot]))
+            slot = _find_extended(values)
+            self._report_once("geo.wkb.iso", "a value is EWKB instead of ISO WKB", int(rows[slot]))
         around = bounding_box(parts)
         if not self._type.planar and (around is None or not within_range(around)):
             values = self._in_range(values, rows)
@@ -275,7 +279,7 @@ class _ChunkCheck:
             self._fault("geography.range", message, int(rows[slot]))
         if len(outside) > shown:
             self._findings.count("geography.range", message, len(outside) - shown)
-        return _without(values, outside)
+        return _clear_positions(values, outside)
 
     def _page(
         self, boxes: page_boxes.PageBoxes, number: int, values: pa.Array, rows: NDArray[np.int64]
@@ -285,17 +289,17 @@ class _ChunkCheck:
         if boxes.nulls[number] or boxes.empty[number]:
             parts = summaries(values)
             if boxes.nulls[number] and any(part.rows for part in parts):
-                self._fault_once("geo.page_boxes.without", f"page {number}, marked as null, contains geometries")
+                self._report_once("geo.page_boxes.without", f"page {number}, marked as null, contains geometries")
             elif any(bound is not None for part in parts for bound in part.box[:4]):
-                self._fault_once("geo.page_boxes.without", f"page {number}, marked as empty, contains coordinates")
+                self._report_once("geo.page_boxes.without", f"page {number}, marked as empty, contains coordinates")
             return
         box = BoundingBox(*(float(line[number]) for line in (boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax)))
         if box.wraps and not self._type.geographic:
-            self._fault_once("geo.page_boxes.wraparound", f"the box of page {number} is inverted in x")
+            self._report_once("geo.page_boxes.wraparound", f"the box of page {number} is inverted in x")
             return
         outside = _outside(values, self._type, box)
         if outside is not None:
-            self._fault_once(_PAGE_CONTAIN, f"a geometry is outside the box of page {number}", int(rows[outside]))
+            self._report_once(_PAGE_CONTAIN, f"a geometry is outside the box of page {number}", int(rows[outside]))
 
 
 def _rows_of(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
@@ -306,7 +310,7 @@ def _rows_of(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
     return rows if column.definition is None else rows[column.definition >= slot_level]
 
 
-def _without(values: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
+def _clear_positions(values: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     if not len(positions):
         return values
     is_valid = np.ones(len(values), dtype=np.bool_)
@@ -314,7 +318,7 @@ def _without(values: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     return values.take(pa.array(np.arange(len(values)), mask=~is_valid))
 
 
-def _first_extended(values: pa.Array) -> int:
+def _find_extended(values: pa.Array) -> int:
     low, high = 0, len(values)  # an extended value is in [low, high)
     while high - low > 1:
         middle = (low + high) // 2

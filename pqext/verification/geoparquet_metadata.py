@@ -42,7 +42,7 @@ def check(
     ``codes`` has the type codes of the values of each WKB column, None if some could not be read.
     """
     try:
-        described = geoparquet.described(text)
+        described = geoparquet.parse_metadata(text)
     except GeometryError as error:
         findings.add(Fault("geoparquet.damaged", error.message))
         return
@@ -59,7 +59,8 @@ def check(
 
 class _ColumnCheck:
     def __init__(
-        self, file: ParquetFile, top: Shape, node: SchemaNode, about: Mapping[str, Any], selection: ChunkSelection,
+        self, file: ParquetFile, top: Shape, node: SchemaNode, description: Mapping[str, Any],
+        selection: ChunkSelection,
         findings: Findings,
     ) -> None:  # fmt: skip
         self._file = file
@@ -67,9 +68,9 @@ class _ColumnCheck:
         self._name = node.name
         self._selection = selection
         self._node = node
-        self._about = about
+        self._about = description
         self._findings = findings
-        self._is_oriented = about.get("orientation") == "counterclockwise"
+        self._is_oriented = description.get("orientation") == "counterclockwise"
 
     def run(self, codes: Mapping[str, set[int] | None]) -> None:
         if self._node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
@@ -105,7 +106,7 @@ class _ColumnCheck:
             return
         if not geoparquet_types.states_crs(node) and crs_.is_geographic(described.crs) is None:
             declared = GeospatialType(described.crs, declared.edges)  # an unknown CRS takes effect
-        for message in geoparquet_types.contradicted(self._name, declared, described):
+        for message in geoparquet_types.list_contradictions(self._name, declared, described):
             self._fault(_PRECEDENCE, message.partition(": the type's")[0])
 
     def _box(self, type: GeospatialType) -> None:

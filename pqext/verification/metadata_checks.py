@@ -47,22 +47,23 @@ class EncodingTally:
             self.dictionaries += 1
 
 
-def check_encodings(about: ColumnMetaData, tally: EncodingTally) -> Faults:
+def check_encodings(chunk: ColumnMetaData, tally: EncodingTally) -> Faults:
     """Compare the encoding lists with the pages. Writers do not distinguish page versions in ``encoding_stats``."""
-    stated = set(map(current_name, about.encodings))
+    stated = set(map(current_name, chunk.encodings))
     missing, extra = tally.data.keys() - stated, stated - tally.data.keys() - _LISTED
     if stated and (missing or extra):
         yield "layout.chunk-encoding", "the metadata does not list the encodings that the pages have"
-    if about.encoding_stats:
-        dictionaries = sum(stat.count for stat in about.encoding_stats if stat.page_type == PageType.DICTIONARY_PAGE)
-        if count_pages(about) != tally.data or dictionaries != tally.dictionaries:
+    if chunk.encoding_stats:
+        dictionaries = sum(stat.count for stat in chunk.encoding_stats if stat.page_type == PageType.DICTIONARY_PAGE)
+        if count_pages(chunk) != tally.data or dictionaries != tally.dictionaries:
             yield "layout.chunk-encoding", "encoding_stats does not match the encodings of the pages"
 
 
-def check_size(about: ColumnMetaData, stored: int, tally: EncodingTally) -> Faults:
-    """Compare the uncompressed size with the pages, which take ``stored`` bytes including headers."""
-    if about.total_uncompressed_size != stored + tally.gained:
-        message = f"total_uncompressed_size is {about.total_uncompressed_size}, the pages have {stored + tally.gained}"
+def check_size(chunk: ColumnMetaData, declared_size: int, tally: EncodingTally) -> Faults:
+    """Compare the uncompressed size with the pages, which take ``declared_size`` bytes including headers."""
+    if chunk.total_uncompressed_size != declared_size + tally.gained:
+        pages_size = declared_size + tally.gained
+        message = f"total_uncompressed_size is {chunk.total_uncompressed_size}, the pages have {pages_size}"
         yield "layout.offsets", message
 
 
@@ -97,19 +98,19 @@ def measure_sizes(column: LeafColumn, leaf: LeafShape) -> Sizes:
 def total(parts: Sequence[Sizes]) -> Sizes:
     """Add up the sizes of all parts."""
 
-    def summed(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    def add_columns(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
         return tuple(map(sum, zip(*rows, strict=True)))
 
     known = [part.value_bytes for part in parts if part.value_bytes is not None]
     return Sizes(
-        summed(part.repetition for part in parts), summed(part.definition for part in parts),
+        add_columns(part.repetition for part in parts), add_columns(part.definition for part in parts),
         sum(known) if len(known) == len(parts) else None,
     )
 
 
-def check_levels(about: ColumnMetaData, parts: Sequence[Sizes]) -> Faults:
+def check_levels(chunk: ColumnMetaData, parts: Sequence[Sizes]) -> Faults:
     """Compare the size statistics of a chunk with its levels and values."""
-    stated = about.size_statistics
+    stated = chunk.size_statistics
     if stated is None or not parts:
         return
     actual = total(parts)
@@ -143,10 +144,10 @@ def check_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: 
 
 
 def check_exactness(
-    about: ColumnMetaData, order: BoundOrder, minimum: Value | None, maximum: Value | None
+    chunk: ColumnMetaData, order: BoundOrder, minimum: Value | None, maximum: Value | None
 ) -> Faults:
     """Report exact bounds that no value equals; bounds not marked exact may be wider."""
-    stated = about.statistics
+    stated = chunk.statistics
     if stated is None or not order.is_defined:
         return
     for name, exact, stored, actual, beyond in (

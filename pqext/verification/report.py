@@ -139,7 +139,7 @@ class Findings:
         """Count ``number`` faults without retaining them."""
         self._counts[rule, message] = self._counts.get((rule, message), 0) + number
 
-    def damaged(self, fault: Fault) -> None:
+    def add_damage(self, fault: Fault) -> None:
         """Add the fault that prevents reading a column of a row group, once for all checks."""
         if (fault.row_group, fault.column) not in self._damage:
             self.mark_damaged(fault.row_group, fault.column)
@@ -177,7 +177,7 @@ def _render(report: Report) -> Iterator[RenderableType]:
         yield _unchecked_lines(report)
 
 
-def _plain(text: object) -> Text:
+def _to_plain_text(text: object) -> Text:
     from rich.text import Text
 
     return Text(shorten(escape_text(str(text)), _MAX_TEXT))
@@ -193,14 +193,14 @@ def _head(report: Report) -> RenderableType:
     if report.unchecked and not report.counts:
         verdict.append(" in the checked data", style="not bold")
     grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_row(Text("file", style="dim"), _plain(path))
+    grid.add_row(Text("file", style="dim"), _to_plain_text(path))
     grid.add_row(Text("size", style="dim"), Text(format_size(report.size)))
     if report.num_rows is not None and report.num_row_groups is not None:
         rows = f"{with_noun(report.num_rows, 'row')} in {with_noun(report.num_row_groups, 'row group')}"
         grid.add_row(Text("holds", style="dim"), Text(rows))
     grid.add_row(Text("checked", style="dim"), Text(", ".join(report.checks)))
     if report.variant_columns:
-        grid.add_row(Text("variants", style="dim"), _plain(", ".join(report.variant_columns)))
+        grid.add_row(Text("variants", style="dim"), _to_plain_text(", ".join(report.variant_columns)))
     grid.add_row(Text("found", style="dim"), verdict)
     return Group(grid, "")
 
@@ -220,7 +220,7 @@ def _rules(report: Report) -> Iterator[RenderableType]:
 
     table = _table("broken rules", "faults", "rule", "what is wrong", right=0)
     for count in report.counts:
-        table.add_row(f"{count.count:,}", Text(count.rule), _plain(count.message))
+        table.add_row(f"{count.count:,}", Text(count.rule), _to_plain_text(count.message))
     yield Group(table, "")
     advice = list(dict.fromkeys(count.advice for count in report.counts if count.advice))
     if advice:
@@ -233,7 +233,7 @@ def _faults(report: Report) -> RenderableType:
 
     table = _table("first faults" if report.total > len(report.faults) else "faults", "where", "what", "rule")
     for fault in report.faults:
-        table.add_row(_plain(fault.location), _plain(fault.message), Text(fault.rule))
+        table.add_row(_to_plain_text(fault.location), _to_plain_text(fault.message), Text(fault.rule))
     remaining = report.total - len(report.faults)
     return Group(table, *([Text(f"and {remaining:,} more", style="dim")] if remaining else []), "")
 
@@ -244,5 +244,5 @@ def _unchecked_lines(report: Report) -> RenderableType:
     table = _table("not checked", "column", "row group", "why")
     for skipped in report.unchecked:
         group = "all" if skipped.row_group is None else str(skipped.row_group)
-        table.add_row(_plain(skipped.column), group, _plain(skipped.reason))
+        table.add_row(_to_plain_text(skipped.column), group, _to_plain_text(skipped.reason))
     return Group(table, "")

@@ -221,7 +221,7 @@ def verify(
                 steps.finish(number * chunks_per_check)
         return Report(
             file.path, file.source.size, rows, len(file.row_groups), names,
-            tuple(group.node.dotted for top in tops for group in variants.within(top)),
+            tuple(group.node.dotted_path for top in tops for group in variants.iter_groups(top)),
             findings.counts(ADVICE), tuple(findings.faults), tuple(findings.unchecked),
         )
 

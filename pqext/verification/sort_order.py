@@ -50,7 +50,7 @@ def _keys(
         top = next((top for top in tops if top.node.name == leaf.path[0]), None)
         if top is None or leaf.max_repetition_level or not to_write(leaf.leaf_type).is_defined:
             return
-        yield SortKey(leaf.dotted, bool(column.descending), bool(column.nulls_first)), top
+        yield SortKey(leaf.dotted_path, bool(column.descending), bool(column.nulls_first)), top
 
 
 def _check_rows(
@@ -64,7 +64,7 @@ def _check_rows(
     try:
         floats = [chunk for chunk in group.chunks() if of_column(chunk.node.leaf_type, chunk.order).kind == "total"]
         for start, columns in _columns(file, group, keys):
-            violation = sorting.misplaced(ordered, numbered, columns, "ieee754" if floats else "type")
+            violation = sorting.find_misplaced_row(ordered, numbered, columns, "ieee754" if floats else "type")
             if violation is not None:
                 row, key = violation
                 message = "a row is out of order by the sort keys of the row group"
@@ -73,24 +73,24 @@ def _check_rows(
     except (UnsupportedError, EncryptionError, LimitError) as error:
         findings.skip(ordered[0].path, group.index, error.message)
     except ParquetError as error:
-        findings.damaged(Fault("layout.page-lost", error.message, group.index, None, error.column, error.offset))
+        findings.add_damage(Fault("layout.page-lost", error.message, group.index, None, error.column, error.offset))
 
 
 def _columns(
     file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]]
 ) -> Iterator[tuple[int, list[DenseColumn]]]:
     """Yield first row and key leaves of each batch; a batch starts with the last row of the preceding batch."""
-    bare = [shapes.bare(top) for _, top in keys]
+    bare = [shapes.strip_annotations(top) for _, top in keys]
     last: list[pa.Array] = []
     start = 0
     budget = file.budget()
-    streams = [file.iter_stored(top, group.index, BATCH_ROWS, budget=budget) for _, top in keys]
+    streams = [file.iter_storage_arrays(top, group.index, BATCH_ROWS, budget=budget) for _, top in keys]
     for arrays in align_batches(streams):
         joined = [pa.concat_arrays([end, array]) for end, array in zip(last, arrays, strict=True)] if last else arrays
         key_leaves = []
         for (key, _), top, array in zip(keys, bare, joined, strict=True):
             leaves = disassemble(top, array)
-            key_leaves.append(next(leaf for leaf in leaves if leaf.shape.node.dotted == key.path))
+            key_leaves.append(next(leaf for leaf in leaves if leaf.shape.node.dotted_path == key.path))
         yield start, key_leaves
         start += len(joined[0]) - 1
         last = [array.slice(len(array) - 1) for array in arrays]

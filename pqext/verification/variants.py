@@ -37,22 +37,22 @@ class Readable:
     paths: tuple[str, ...]
 
 
-def within(top: Shape) -> Iterator[GroupShape]:
+def iter_groups(top: Shape) -> Iterator[GroupShape]:
     """Yield the VARIANT groups at or below a shape, but no groups within a variant."""
     if isinstance(top, GroupShape):
         if top.node.logical_name == "VARIANT":
             yield top
         else:
             for child in top.children:
-                yield from within(child)
+                yield from iter_groups(child)
     elif isinstance(top, ListShape):
-        yield from within(top.element)
+        yield from iter_groups(top.element)
 
 
 def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check every VARIANT column below ``tops``."""
     for top in tops:
-        readable = [variant for group in within(top) if (variant := _readable(group, findings)) is not None]
+        readable = [variant for group in iter_groups(top) if (variant := _readable(group, findings)) is not None]
         if readable:
             _check_rows(file, top, readable, selection, findings)
 
@@ -62,17 +62,17 @@ def _readable(group: GroupShape, findings: Findings) -> Readable | None:
     for fault in group_faults(group.node):
         findings.add(fault)
     try:
-        compiled = compile_schema(schema_of_storage(shapes.bare(group).storage_field(ReadOptions()).type))
+        compiled = compile_schema(schema_of_storage(shapes.strip_annotations(group).storage_field(ReadOptions()).type))
     except (VariantError, ValueError) as error:
-        findings.skip(group.node.dotted, None, f"its rows cannot be read: {error}")
+        findings.skip(group.node.dotted_path, None, f"its rows cannot be read: {error}")
         return None
     return Readable(group, compiled, tuple(_paths(group, compiled)))
 
 
-def _paths(group: GroupShape, compiled: CompiledSchema) -> list[str]:
+def _paths(group: GroupShape, compiled_schema: CompiledSchema) -> list[str]:
     """Return the path in the file's schema of the group of each node of the plan."""
-    result: list[Shape] = [group] * len(compiled.nodes)
-    for index, node in enumerate(compiled.nodes):  # parents come before their children
+    result: list[Shape] = [group] * len(compiled_schema.nodes)
+    for index, node in enumerate(compiled_schema.nodes):  # parents come before their children
         held = result[index]
         assert isinstance(held, GroupShape)
         typed = next((child for child in held.children if child.node.name == "typed_value"), None)
@@ -81,7 +81,7 @@ def _paths(group: GroupShape, compiled: CompiledSchema) -> list[str]:
         elif isinstance(typed, GroupShape):
             for number, child in zip(node.children, typed.children, strict=True):
                 result[number] = child
-    return [held.node.dotted for held in result]
+    return [held.node.dotted_path for held in result]
 
 
 def _check_rows(
@@ -94,14 +94,14 @@ def _check_rows(
         if not selection.includes(group, top):
             continue
         try:
-            for array in file.iter_stored(top, group.index, BATCH_ROWS):
+            for array in file.iter_storage_arrays(top, group.index, BATCH_ROWS):
                 for variant, values, rows in _variants_within(top, readable, array, None):
                     _check_values(variant, values, rows, at, group.index, findings)
                 at += len(array)
         except (UnsupportedError, EncryptionError, LimitError) as error:
-            findings.skip(top.node.dotted, group.index, error.message)
+            findings.skip(top.node.dotted_path, group.index, error.message)
         except ParquetError as error:
-            findings.damaged(
+            findings.add_damage(
                 Fault("layout.page-lost", error.message, group.index, None, error.column, error.offset)
             )
 
@@ -117,7 +117,7 @@ def _variants_within(
         elif shape.node.logical_name != "VARIANT":
             for i, child in enumerate(shape.children):
                 yield from _variants_within(child, readable, array.field(i), rows)
-    elif isinstance(shape, ListShape) and any(True for _ in within(shape.element)):
+    elif isinstance(shape, ListShape) and any(True for _ in iter_groups(shape.element)):
         offsets = np.asarray(array.offsets)
         own_rows = np.arange(len(array), dtype=np.int64) if rows is None else rows
         below = np.repeat(own_rows, np.diff(offsets))
@@ -204,10 +204,12 @@ def _pair(group: SchemaNode) -> Iterator[Fault]:
             yield from _member(field, "shredding.object.required", "the group of a shredded field must be required")
 
 
-def _list(typed: SchemaNode) -> Iterator[Fault]:
-    repeated = typed.children[0] if len(typed.children) == 1 else None
+def _list(typed_node: SchemaNode) -> Iterator[Fault]:
+    repeated = typed_node.children[0] if len(typed_node.children) == 1 else None
     if repeated is None or repeated.is_leaf or repeated.repetition != REPEATED or len(repeated.children) != 1:
-        yield _fault(typed, "shredding.array.list", "a shredded array must be a three-level list: LIST, list, element")
+        yield _fault(
+            typed_node, "shredding.array.list", "a shredded array must be a three-level list: LIST, list, element"
+        )
         return
     yield from _member(repeated.children[0], "shredding.array.list", "the element of a shredded array must be required")
 
@@ -264,4 +266,4 @@ def _describe(node: SchemaNode) -> str:
 
 
 def _fault(node: SchemaNode, rule: str, message: str) -> Fault:
-    return Fault(rule, message, column=node.dotted)
+    return Fault(rule, message, column=node.dotted_path)

@@ -120,7 +120,7 @@ def test_integers_of_any_size_match_the_text(values: list[int], block: int) -> N
                 column = [v for b in batches for v in b[0].to_pylist()]
                 break
             except csv_input.TypeTooNarrowError as error:
-                form = csv_input.widened(form, error, [source])
+                form = csv_input.widen_types(form, error, [source])
     finally:
         csv_input.BLOCK_BYTES = before
     assert list(map(int, column)) == values

@@ -22,7 +22,7 @@ import pqext
 from pqext import variant
 from pqext.cli import app
 from pqext.cli.errors import describe
-from pqext.cli.locations import stored
+from pqext.cli.locations import store_stdin
 from pqext.cli.reader_options import Reading
 from pqext.core.base.errors import EncryptionError, LimitError, UnsupportedError, VariantError
 from pqext.encryption import FileDecryption, FileEncryption
@@ -42,9 +42,9 @@ def run(*arguments: object, input: bytes | None = None) -> Result:
 @pytest.fixture
 def unread_input() -> Iterator[None]:
     """Standard input that no command of this process has read."""
-    stored.cache_clear()
+    store_stdin.cache_clear()
     yield
-    stored.cache_clear()
+    store_stdin.cache_clear()
 
 
 def rows_of(result: Result) -> list[Any]:
@@ -181,7 +181,7 @@ def test_messages_name_standard_input_instead_of_its_copy(arguments: list[str], 
     pq.write_table(pa.table({"n": [1]}), tmp_path / "in.parquet")
     data = (tmp_path / "in.parquet").read_bytes()
     for content, status in ((data, 0), (data[:-5], 1)):
-        stored.cache_clear()
+        store_stdin.cache_clear()
         done = run(*arguments, input=content)
         assert done.exit_code == status
         text = done.output + (describe(done.exception) if isinstance(done.exception, Exception) else "")

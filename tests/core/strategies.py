@@ -241,7 +241,7 @@ def options(
     """Any options for writing a table of ``schema``."""
     codecs = [codec for codec in sorted(LEVELS) if brotli or codec != "brotli"]
     found = leaves(schema)
-    paths = [leaf.dotted for leaf in found]
+    paths = [leaf.dotted_path for leaf in found]
     distinct = len(set(paths)) == len(paths)
 
     def chosen(values: Values) -> Any:
@@ -275,7 +275,9 @@ def options(
     known = {name for names in SUITABLE.values() for name in names if alp or name != "alp"}
     if draw(st.booleans()) and distinct:
         picked["encodings"] = {
-            leaf.dotted: draw(st.sampled_from([name for name in SUITABLE[leaf.leaf_type.physical] if name in known]))
+            leaf.dotted_path: draw(
+                st.sampled_from([name for name in SUITABLE[leaf.leaf_type.physical] if name in known])
+            )
             for leaf in found
             if leaf.leaf_type.physical in SUITABLE and draw(st.booleans())
         }
@@ -284,7 +286,7 @@ def options(
     if paths and distinct and draw(st.booleans()):
         filters = st.sampled_from([False, True, {"fpp": 0.1, "ndv": 10}])
         picked["bloom_filters"] = {
-            leaf.dotted: draw(filters)
+            leaf.dotted_path: draw(filters)
             for leaf in found
             if leaf.leaf_type.physical != Type.BOOLEAN and draw(st.booleans())  # which have none
         }

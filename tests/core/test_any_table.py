@@ -72,7 +72,7 @@ def check_encodings(options: dict[str, Any], group: pqext.core.read.reader.RowGr
     """The footer names no encoding but those asked for, and those of levels and dictionaries."""
     for chunk in group.chunks():
         named = {Encoding(encoding).name for encoding in chunk.metadata.encodings}
-        assert named <= allowed(options, chunk.node.dotted) | {"RLE", "PLAIN"}
+        assert named <= allowed(options, chunk.node.dotted_path) | {"RLE", "PLAIN"}
 
 
 def check_page_headers(data: bytes, options: dict[str, Any], schema: pa.Schema) -> None:
@@ -82,7 +82,7 @@ def check_page_headers(data: bytes, options: dict[str, Any], schema: pa.Schema) 
         for group in range(footer.num_row_groups):
             pages = page_headers.of_column(data, at, group)
             stored = {page.encoding for page in pages if page.kind != "DICTIONARY_PAGE"}
-            assert stored <= allowed(options, leaf.dotted), leaf.dotted
+            assert stored <= allowed(options, leaf.dotted_path), leaf.dotted_path
             assert {page.kind for page in pages} <= {
                 "DICTIONARY_PAGE", "DATA_PAGE_V2" if options["page_version"] == 2 else "DATA_PAGE",
             }

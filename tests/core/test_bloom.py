@@ -289,7 +289,7 @@ def test_filters_of_public_test_files_contain_their_values() -> None:
     of_bytes = [(leaf, kept) for leaf, kept in filters if kept is not None and leaf.physical_type == Type.BYTE_ARRAY]
     assert of_bytes
     for leaf, column in of_bytes:
-        stored = file.read([leaf.dotted])[0].cast(pa.binary())
+        stored = file.read([leaf.dotted_path])[0].cast(pa.binary())
         assert all(column.might_contain(value) for value in stored.to_pylist() if value is not None)
         assert not column.might_contain(b"not there")
 

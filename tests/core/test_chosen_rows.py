@@ -56,7 +56,7 @@ def written(array: pa.Array, **options: Any) -> bytes:
 
 def rows_of(data: bytes, numbers: NDArray[np.int64], **options: Any) -> pa.Table:
     with pqext.open(data, **options) as file:
-        batches = file.iter_compared(ROWS, ["c"], 0, numbers, (), file.budget())
+        batches = file.iter_dictionary_batches(ROWS, ["c"], 0, numbers, (), file.budget())
         return pa.Table.from_batches(batches, schema=file.arrow_schema)
 
 
@@ -98,7 +98,7 @@ def test_repeated_dictionary_values_are_batched_within_the_limit() -> None:
     data = written(entries, compression="zstd", store_schema=False)
     limits = Limits(memory_bytes=20 << 20, memory_expansion=1)
     with pqext.open(data, limits=limits) as file:
-        batches = [*file.iter_compared(ROWS, ["c"], 0, np.arange(0, ROWS, 2), (), file.budget())]
+        batches = [*file.iter_dictionary_batches(ROWS, ["c"], 0, np.arange(0, ROWS, 2), (), file.budget())]
     assert max(batch.nbytes for batch in batches) < limits.memory_bytes
     assert sum(batch.num_rows for batch in batches) == ROWS // 2
     with pytest.raises(MemoryLimitError):

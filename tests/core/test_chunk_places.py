@@ -57,7 +57,7 @@ def test_chunk_that_overlaps_another_loses_its_row_group_only(
     name: str, place: tuple[int, int], other: tuple[int, int]
 ) -> None:
     with pqext.open(FILES[name]) as file:
-        assert not list(ChunkRanges(file.metadata, file.footer.offset).shared())
+        assert not list(ChunkRanges(file.metadata, file.footer.offset).iter_overlaps())
     data = moved(FILES[name], place, other)
     with pqext.open(data, on_corrupt="skip") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore", CorruptDataWarning)
@@ -139,7 +139,7 @@ def test_many_row_groups_sharing_bytes_are_checked_quickly() -> None:
     rewrite_footer(io.BytesIO(FILES["pyarrow"]), repeated, out)
     with pqext.open(out.getvalue()) as file:
         begun = time.process_time()
-        assert len(list(ChunkRanges(file.metadata, file.footer.offset).shared())) > 3_000
+        assert len(list(ChunkRanges(file.metadata, file.footer.offset).iter_overlaps())) > 3_000
         assert time.process_time() - begun < 4 * SLOWER
 
 

@@ -78,7 +78,7 @@ def test_selected_rows_of_a_page_with_invalid_levels_are_rejected() -> None:
 
     def row(data: bytes, number: int) -> Any:
         with pqext.open(data) as file:
-            (batch,) = file.iter_compared(100, ["l"], 0, np.array([number]), (), file.budget())
+            (batch,) = file.iter_dictionary_batches(100, ["l"], 0, np.array([number]), (), file.budget())
             return batch["l"].to_pylist()
 
     assert row(sound, 54) == [[4, 5]]

@@ -268,7 +268,7 @@ def test_values_that_do_not_fill_their_page_are_corrupt(column: pa.Array, option
 def test_boolean_pages_may_be_zero_padded() -> None:
     def excess_bytes(page: bytes, count: int) -> int:
         account = Account(Budget(DEFAULT_LIMITS, len(page)))
-        return plain.bytes_behind(np.frombuffer(page, np.uint8), count, Type.BOOLEAN, None, account)
+        return plain.count_trailing_bytes(np.frombuffer(page, np.uint8), count, Type.BOOLEAN, None, account)
 
     assert excess_bytes(b"\x05\x02" + bytes(6), 10) == 0
     assert excess_bytes(b"\x05\x02", 10) == 0

@@ -233,5 +233,5 @@ def test_page_with_an_encoding_unlisted_by_its_chunk_is_lost(version: int) -> No
         assert file.read()["v"].to_pylist() == [*values[:2], *values[4:]]
     made = io.BytesIO()
     report = pqext.recover(flipped, made)
-    assert not report.certified
+    assert not report.is_certified
     assert report.row_groups[0].assigned == "contradicted"

@@ -167,7 +167,9 @@ def test_fixed_length_values_with_shared_prefixes_match_the_reference(case: tupl
     encoded = delta_byte_array.encode(pa.array(values, pa.binary(width))).tobytes()
     assert encoded == delta.encode_strings(values)
     out = np.empty(len(values) * width, np.uint8)
-    delta_byte_array.fixed(PageRun([view(encoded)], [len(values)]), Type.FIXED_LEN_BYTE_ARRAY, width, None, out)
+    delta_byte_array.decode_fixed_width(
+        PageRun([view(encoded)], [len(values)]), Type.FIXED_LEN_BYTE_ARRAY, width, None, out
+    )
     assert out.tobytes() == b"".join(values)
 
 
@@ -175,7 +177,9 @@ def test_fixed_length_values_with_shared_prefixes_match_the_reference(case: tupl
 def test_fixed_length_value_of_a_wrong_length_is_rejected() -> None:
     encoded = delta.encode_strings([b"abc", b"ab"])
     with pytest.raises(CorruptFileError, match="another length"):
-        delta_byte_array.fixed(PageRun([view(encoded)], [2]), Type.FIXED_LEN_BYTE_ARRAY, 3, None, np.empty(6, np.uint8))
+        delta_byte_array.decode_fixed_width(
+            PageRun([view(encoded)], [2]), Type.FIXED_LEN_BYTE_ARRAY, 3, None, np.empty(6, np.uint8)
+        )
 
 
 @given(WORDS, st.data())
@@ -235,7 +239,9 @@ def test_split_bytes_match_the_reference(case: tuple[int, list[bytes]]) -> None:
     encoded = byte_stream_split.encode(pa.array(values, pa.binary(width))).tobytes()
     assert encoded == fixed_layouts.split(values)
     out = np.empty(len(values) * width, np.uint8)
-    byte_stream_split.fixed(PageRun([view(encoded)], [len(values)]), Type.FIXED_LEN_BYTE_ARRAY, width, None, out)
+    byte_stream_split.decode_fixed_width(
+        PageRun([view(encoded)], [len(values)]), Type.FIXED_LEN_BYTE_ARRAY, width, None, out
+    )
     assert out.tobytes() == b"".join(values)
 
 
@@ -243,7 +249,9 @@ def test_split_bytes_match_the_reference(case: tuple[int, list[bytes]]) -> None:
 @pytest.mark.parametrize("size", [15, 17, 0])
 def test_split_streams_end_with_the_page(size: int) -> None:
     with pytest.raises(CorruptFileError, match="does not hold 2 split values"):
-        byte_stream_split.fixed(PageRun([np.zeros(size, np.uint8)], [2]), Type.DOUBLE, 8, None, np.empty(16, np.uint8))
+        byte_stream_split.decode_fixed_width(
+            PageRun([np.zeros(size, np.uint8)], [2]), Type.DOUBLE, 8, None, np.empty(16, np.uint8)
+        )
 
 
 @pytest.mark.spec("encoding.bit-packed.order")
@@ -281,7 +289,7 @@ def test_run_length_booleans_round_trip(values: list[bool], skipped: int) -> Non
     assert int.from_bytes(encoded[:4], "little") == len(encoded) - 4
     assert hybrid.decode(encoded[4:], 1, len(values)) == [int(value) for value in values]
     out = np.empty(len(values), np.uint8)
-    rle.fixed(PageRun([view(encoded)], [len(values)]), Type.BOOLEAN, 1, None, out)
+    rle.decode_fixed_width(PageRun([view(encoded)], [len(values)]), Type.BOOLEAN, 1, None, out)
     assert out.tolist() == [int(value) for value in values]
 
 
@@ -301,7 +309,7 @@ def test_plain_values_follow_the_layout_of_the_specification() -> None:
 @pytest.mark.spec("encoding.plain.boolean")
 def test_plain_booleans_are_read_from_the_least_significant_bit() -> None:
     out = np.empty(10, np.uint8)
-    plain.fixed(PageRun([np.array([0b101, 0b10], np.uint8)], [10]), Type.BOOLEAN, 1, None, out)
+    plain.decode_fixed_width(PageRun([np.array([0b101, 0b10], np.uint8)], [10]), Type.BOOLEAN, 1, None, out)
     assert out.tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0, 1]
 
 

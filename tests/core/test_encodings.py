@@ -58,7 +58,9 @@ def read(data: bytes, **options: Any) -> pa.Table:
 def leaves(table: pa.Table) -> dict[str, str]:
     """Dotted path -> physical type, as we store the table."""
     with pqext.open(written(table.slice(0, 0))) as file:
-        return {leaf.dotted: leaf.physical_type.name for leaf in file.schema.leaves if leaf.physical_type is not None}
+        return {
+            leaf.dotted_path: leaf.physical_type.name for leaf in file.schema.leaves if leaf.physical_type is not None
+        }
 
 
 def assert_same(found: pa.Table, expected: pa.Table) -> None:

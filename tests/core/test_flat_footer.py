@@ -24,7 +24,7 @@ import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.flatbuffers.lookup import FlatFooter, FlatLookup
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, alone, framed, tables_of
+from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, build_extension, build_file_end, tables_of
 from pqext.core.format.extension.structure import append_extension, set_extension
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
 from pqext.core.format.thrift import LazyStructs, decode, encode
@@ -266,14 +266,14 @@ def foreign(file: bytes, statistics: slowly.Slots | None = None) -> bytes:
     payload = slowly.build(
         {0: ("Int32", 1), 1: ("tables", schema), 2: ("Int64", footer.num_rows), 3: ("tables", groups)}
     )
-    return file[: -8 - len(footer_of(file))] + alone(payload)
+    return file[: -8 - len(footer_of(file))] + build_file_end(payload)
 
 
 @pytest.mark.spec("extension.flatbuffers.foreign")
 def test_empty_fields_omitted_by_other_writers_are_read_as_empty() -> None:
     schema: list[slowly.Slots] = [{4: ("Int32", 1)}, {0: ("Int8", 2), 2: ("Int8", 0)}]  # neither has a name
     payload = slowly.build({0: ("Int32", 1), 1: ("tables", schema), 4: ("tables", [{1: ("string", "of no key")}])})
-    with pqext.open(b"PAR1" + alone(payload)) as file:
+    with pqext.open(b"PAR1" + build_file_end(payload)) as file:
         assert file.read().equals(pa.table({"": pa.array([], pa.int64())}).cast(file.arrow_schema))
         assert [(pair.key, pair.value) for pair in file.metadata.key_value_metadata or ()] == [("", "of no key")]
         assert slowly.read(payload) == slowly.plain(Reader(bytes(file.footer.raw)).struct())
@@ -425,11 +425,11 @@ def test_verify_reports_tables_that_differ_from_the_footer(form: FooterFormat) -
     assert about is not None
     payload[about.at(8) : about.at(8) + 8] = bytes(8)  # the highest bytes of the maximum
     if form == "flatbuffers":
-        wrong = file[: -16 - len(payload)] + alone(bytes(payload))
+        wrong = file[: -16 - len(payload)] + build_file_end(bytes(payload))
     else:
         file = written(pa.table({"s": ["a" * 40, "b" * 40]}), "thrift")
         fields = footer_of(file)
-        wrong = with_footer(file, append_extension(fields, framed(bytes(payload), fields[:-1])))
+        wrong = with_footer(file, append_extension(fields, build_extension(bytes(payload), fields[:-1])))
     assert [fault.rule for fault in pqext.verify(wrong).faults] == ["extension.flatbuffers.verified"]
     assert pqext.verify(file).ok
 

@@ -15,7 +15,7 @@ from pqext.core.base.buffers import view
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import alone, framed, parse
+from pqext.core.footer.flatbuffers.reading import build_extension, build_file_end, parse
 from pqext.core.format.compression import compress
 from pqext.core.kernels.flatbuffers.verify import verify
 from pqext.core.options.footer import FooterFormat
@@ -72,7 +72,7 @@ def test_hostile_tables_are_read_or_rejected() -> None:
             decode_payload(made)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                pqext.open(body + alone(made)).read()
+                pqext.open(body + build_file_end(made)).read()
             seen.add("read")
         except (ParquetError, UnicodeError) as error:
             seen.add(type(error).__name__)
@@ -145,7 +145,7 @@ def test_tables_that_expand_too_far_are_rejected() -> None:
     packed = compress(7, bytes(1 << 20)).tobytes()
     with pytest.raises(CorruptFileError, match=f"{len(packed)} bytes .* cannot decompress to 1048576 bytes"):
         parse(view(struct.pack("<BIII", 7, 1 << 20, 0, 0) + packed)).tables(DEFAULT_LIMITS)
-    assert parse(view(framed(bytes(1 << 20), b"")[:-28])).codec == 0
+    assert parse(view(build_extension(bytes(1 << 20), b"")[:-28])).codec == 0
 
 
 def test_footer_that_expands_to_too_much_thrift_is_rejected() -> None:
@@ -163,4 +163,4 @@ def test_encrypted_footers_of_other_writers_are_rejected() -> None:
         {1: ("tables", [{3: ("string", "x")}]), 3: ("tables", []), 6: ("Uint8", 1), 7: ("table", {2: ("Uint8", 0)})}
     )
     with pytest.raises(UnsupportedError, match="encryption"):
-        pqext.open(b"PAR1" + alone(payload))
+        pqext.open(b"PAR1" + build_file_end(payload))

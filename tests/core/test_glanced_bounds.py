@@ -92,7 +92,7 @@ def test_bounds_from_bytes_of_a_summary_match_structures(tmp_path: Path) -> None
         pqext.write_table(table(), tmp_path / f"{number}.parquet", row_group_rows=2)
     pqext.write_summary(sorted(tmp_path.glob("*.parquet")), tmp_path)
     summary = Summary(str(tmp_path / "_metadata"), pqext.Limits())
-    source = summary.unchanged("1.parquet", str(tmp_path / "1.parquet"))
+    source = summary.unchanged_source("1.parquet", str(tmp_path / "1.parquet"))
     assert source is not None
     with pqext.open(source) as file, pqext.open(tmp_path / "1.parquet") as alone:
         for group, other in zip(file.row_groups, alone.row_groups, strict=True):

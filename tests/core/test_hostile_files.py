@@ -234,4 +234,4 @@ def test_index_into_an_empty_dictionary_is_rejected() -> None:
     empty = Dictionary(0, EMPTY)
     packed = np.array([0, 3], np.uint8)  # width 0, one bit-packed group
     with pytest.raises(CorruptFileError, match="empty"):
-        dictionary.fixed(PageRun([packed], [5]), Type.INT32, 4, empty, np.empty(20, np.uint8))
+        dictionary.decode_fixed_width(PageRun([packed], [5]), Type.INT32, 4, empty, np.empty(20, np.uint8))

@@ -112,7 +112,7 @@ def test_every_fact_is_equal_with_and_without_a_jump_table(table: pa.Table) -> N
                 assert is_indexed(opened)
                 found = opened.row_groups[group.index]
                 assert found.num_rows == group.num_rows
-                assert found.chunk(node.dotted).metadata == group.chunk(node).metadata
+                assert found.chunk(node.dotted_path).metadata == group.chunk(node).metadata
                 assert found.bounds(opened.schema.leaves[node.leaf_start]) == group.bounds(node)
                 assert opened.schema.leaves[node.leaf_start].path == node.path
         for name in table.column_names:

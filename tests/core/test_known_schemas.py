@@ -84,7 +84,7 @@ def test_dictionary_compared_columns_are_returned_with_their_type(tmp_path: Path
     for number in range(3):
         pqext.write_table(words, tmp_path / f"{number}.parquet")
     file = opened((tmp_path / "0.parquet").read_bytes())
-    (batch,) = file.iter_compared(1000, ["s"], 0, None, {"s"}, file.budget())
+    (batch,) = file.iter_dictionary_batches(1000, ["s"], 0, None, {"s"}, file.budget())
     assert pa.types.is_dictionary(batch.schema.field("s").type)
     assert file.read(["s"]) == words.select(["s"])
     for columns in (["s"], ["n"], None):

@@ -53,8 +53,8 @@ def cut(raw: bytes, start: int, count: int) -> list[bytes]:
 def columns_of(raw: bytes) -> list[bytes]:
     columns = decode(FileMetaData, raw)[0].row_groups[0].columns
     assert isinstance(columns, LazyStructs)
-    assert columns.untouched is not None
-    return [columns.untouched.raw(at, at + 1) for at in range(len(columns))]
+    assert columns.undecoded_index is not None
+    return [columns.undecoded_index.raw(at, at + 1) for at in range(len(columns))]
 
 
 @st.composite

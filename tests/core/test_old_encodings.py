@@ -104,4 +104,4 @@ def test_indices_wider_than_32_bits_are_rejected(width: int) -> None:
     entries = Dictionary(3, np.arange(3, dtype=np.int32).view(np.uint8))
     page, out = np.array([width, 2, 0, 0, 0, 0, 0], np.uint8), np.empty(4, np.uint8)
     with pytest.raises(CorruptFileError, match="bit width of more than 32"):
-        dictionary.fixed(PageRun([page], [1]), Type.INT32, 4, entries, out)
+        dictionary.decode_fixed_width(PageRun([page], [1]), Type.INT32, 4, entries, out)

@@ -128,7 +128,7 @@ def test_options_apply_to_nested_columns_and_names_with_dots() -> None:
     out = io.BytesIO()
     table = TABLE.append_column("a.b", TABLE["geom"])
     pqext.write_table(table, out, geometry={"place.at": "OGC:CRS84", "a.b": "OGC:CRS84"})
-    leaves = {leaf.dotted: leaf.logical_name for leaf in pqext.open(out.getvalue()).schema.leaves}
+    leaves = {leaf.dotted_path: leaf.logical_name for leaf in pqext.open(out.getvalue()).schema.leaves}
     assert (leaves["place.at"], leaves["a.b"], leaves["geom"]) == ("GEOMETRY", "GEOMETRY", "")
 
 

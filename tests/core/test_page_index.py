@@ -33,7 +33,7 @@ from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes.page_index import IndexedPages, matching_rows
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.schema.orders import BoundOrder
-from pqext.core.schema.row_ranges import intersection, merged, union
+from pqext.core.schema.row_ranges import intersection, merge_ranges, union
 from pqext.core.schema.types.logical import LeafType
 from reference.effort import share
 
@@ -421,7 +421,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 6)).map(lambda p:
 
 @given(RANGES, RANGES)
 def test_row_ranges_combine_like_sets(first: list[range], second: list[range]) -> None:
-    a, b = merged(first), merged(second)
+    a, b = merge_ranges(first), merge_ranges(second)
     rows = {row for one in first for row in one}
     others = {row for one in second for row in one}
     for result, expected in ((a, rows), (union(a, b), rows | others), (intersection(a, b), rows & others)):
@@ -636,7 +636,7 @@ def test_null_pages_of_public_test_files_are_correct() -> None:
 def test_indexes_of_public_test_files_bound_their_pages() -> None:
     assert DATA is not None
     file = pqext.open(Path(DATA, "data", "alltypes_tiny_pages.parquet"))
-    columns = [leaf.dotted for leaf in file.schema.leaves if leaf.leaf_type.order != "undefined"]
+    columns = [leaf.dotted_path for leaf in file.schema.leaves if leaf.leaf_type.order != "undefined"]
     checked = 0
     for name in columns:
         chunk = file.row_groups[0].chunk(file.schema.find(name).leaf_start)

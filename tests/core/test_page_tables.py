@@ -96,7 +96,7 @@ def test_small_offsets_match_the_structures(write: Any) -> None:
     with pqext.open(out.getvalue()) as file:
         columns = file.row_groups[0].metadata.columns
         assert isinstance(columns, LazyStructs)
-        index = columns.untouched
+        index = columns.undecoded_index
         assert index is not None
         leaves = file.schema.leaves
         paths = [b"".join(len(name).to_bytes(4, "little") + name.encode() for name in leaf.path) for leaf in leaves]

@@ -18,7 +18,7 @@ from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import MemorySource, Span
 from pqext.core.read import row_group_reader
 from pqext.core.read.pages.page import raw_pages
-from pqext.core.schema.row_ranges import RowQueue, difference, merged
+from pqext.core.schema.row_ranges import RowQueue, difference, merge_ranges
 from reference.effort import share
 
 ROWS, GROUP, PAGE = 700, 300, 23
@@ -228,7 +228,7 @@ def test_row_ranges_behave_like_sets_of_rows(first: list[range], second: list[ra
     def rows(parts: list[range]) -> list[int]:
         return [row for one in parts for row in one]
 
-    one, other = merged(first), merged(second)
+    one, other = merge_ranges(first), merge_ranges(second)
     assert rows(difference(one, other)) == sorted(set(rows(one)) - set(rows(other)))
     queue = RowQueue(one)
     parts = []

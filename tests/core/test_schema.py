@@ -60,7 +60,7 @@ def test_levels_count_optional_and_repeated_fields_of_the_path() -> None:
         group("a", OPTIONAL, 2), leaf("x", REQUIRED), group("b", REPEATED, 1), leaf("y", OPTIONAL), leaf("c", REQUIRED),
         roots=2,
     )
-    assert [(n.dotted, n.max_definition_level, n.max_repetition_level) for n in found.leaves] == [
+    assert [(n.dotted_path, n.max_definition_level, n.max_repetition_level) for n in found.leaves] == [
         ("a.x", 1, 0), ("a.b.y", 3, 1), ("c", 0, 0),
     ]
     assert found.find("a.b.y") is found.leaves[1]

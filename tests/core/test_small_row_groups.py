@@ -64,7 +64,7 @@ def test_chunks_fetched_together_are_limited_to_256_or_a_megabyte(rows: int, gro
     with pqext.open(sink) as file:
         small = SmallLeaves(file.select(None), file.limits, file.options)
         opened = file.source.bytes_read
-        next(small.fetched(((group, None) for group in file.row_groups), None))
+        next(small.iter_chunks(((group, None) for group in file.row_groups), None))
         assert file.source.bytes_read - opened == sum(sizes)
 
 

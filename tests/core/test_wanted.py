@@ -262,7 +262,7 @@ def test_rows_selected_one_by_one_match_the_full_table(name: str, strings: str) 
         for count, batch_rows in some(list(itertools.product((1, 30, 1500, rows), (rows, 190))), 3):
             numbers = np.sort(chance.choice(rows, count, replace=False))
             found = pa.Table.from_batches(
-                file.iter_compared(batch_rows, names, 0, numbers, (), Budget(DEFAULT_LIMITS, 1 << 20)),
+                file.iter_dictionary_batches(batch_rows, names, 0, numbers, (), Budget(DEFAULT_LIMITS, 1 << 20)),
                 schema=file.arrow_schema,
             )
             assert found.to_pylist() == [whole[number] for number in numbers.tolist()]
@@ -278,7 +278,7 @@ def test_ordinary_pages_are_never_fully_decoded_for_some_rows(name: str, monkeyp
     monkeypatch.setattr(ColumnReader, "read", fail)
     with pqext.open(FILES[name]) as file:
         numbers = np.arange(5, 3000, 40)
-        found = list(file.iter_compared(50, file.arrow_schema.names, 0, numbers, (), file.budget()))
+        found = list(file.iter_dictionary_batches(50, file.arrow_schema.names, 0, numbers, (), file.budget()))
     assert sum(map(len, found)) == len(numbers)
 
 
@@ -289,7 +289,9 @@ def test_fully_read_pages_between_skipped_pages_return_their_rows(monkeypatch: p
         numbers = np.array([3, 4, 900, 901, 2400, 2999])
         with pqext.open(FILES[name]) as file:
             found = pa.Table.from_batches(
-                file.iter_compared(4, file.arrow_schema.names, 0, numbers, (), file.budget()), schema=file.arrow_schema
+                file.iter_dictionary_batches(
+                    4, file.arrow_schema.names, 0, numbers, (), file.budget()
+                ), schema=file.arrow_schema
             )
         assert found.to_pylist() == [TABLE.to_pylist()[number] for number in numbers.tolist()]
 
@@ -317,7 +319,7 @@ def test_values_next_to_selected_rows_are_not_decoded() -> None:
             with pytest.raises(CorruptFileError):
                 file.read()
             numbers = np.array([0, 3, 8190])
-            batches = list(file.iter_compared(10, [column], 0, numbers, (), file.budget()))
+            batches = list(file.iter_dictionary_batches(10, [column], 0, numbers, (), file.budget()))
             assert batches[0].column(0).to_pylist() == table[column].take(numbers).to_pylist()
 
 
@@ -332,7 +334,7 @@ def test_retained_memory_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Account, "resize", record)
     with pqext.open(FILES["plain"]) as file:
         budget = file.budget()
-        for _ in file.iter_compared(100, ["text", "int"], 0, np.arange(0, 3000, 7), (), budget):
+        for _ in file.iter_dictionary_batches(100, ["text", "int"], 0, np.arange(0, 3000, 7), (), budget):
             pass
         budget.add(budget.room - 4096 * 8)  # all was given back but for what the last batch holds
     assert max(seen) > 0
@@ -346,7 +348,7 @@ def test_corruption_in_selected_rows_is_reported_with_location(name: str) -> Non
         start, length = chunk.byte_range
     data[start + length // 2 : start + length // 2 + 200] = b"\xff" * 200
     with pqext.open(bytes(data)) as file, pytest.raises(CorruptFileError) as caught:
-        list(file.iter_compared(1000, ["int"], 0, np.arange(0, 3000, 3), (), file.budget()))
+        list(file.iter_dictionary_batches(1000, ["int"], 0, np.arange(0, 3000, 3), (), file.budget()))
     assert caught.value.column == "int"
     assert caught.value.row_group == 0
     assert caught.value.offset is not None
@@ -355,7 +357,9 @@ def test_corruption_in_selected_rows_is_reported_with_location(name: str) -> Non
 def test_selected_rows_match_pyarrow() -> None:
     numbers = np.arange(1, 3000, 17)
     with pqext.open(FILES["of pyarrow"]) as file:
-        found = pa.Table.from_batches(file.iter_compared(1000, TABLE.schema.names, 0, numbers, (), file.budget()))
+        found = pa.Table.from_batches(
+            file.iter_dictionary_batches(1000, TABLE.schema.names, 0, numbers, (), file.budget())
+        )
     expected = pq.read_table(io.BytesIO(FILES["of pyarrow"])).take(numbers)
     assert found.to_pylist() == expected.to_pylist()
     assert pc.sum(found["int"]) == pc.sum(expected["int"])

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.dataset.engines.arrow_dataset import conjuncts, translated
+from pqext.dataset.engines.arrow_dataset import conjuncts, translate
 from reference.effort import share
 
 ROWS = 300
@@ -110,7 +110,7 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("number", range(len(EXPRESSIONS)))
 def test_supported_conditions_are_pushed_down(number: int) -> None:
     expression, expected = EXPRESSIONS[number]
-    ours = translated(expression, TABLE.schema)
+    ours = translate(expression, TABLE.schema)
     assert (None if ours is None else str(ours)) == expected
     assert repr(SCAN.to_dataset().to_table(filter=expression).to_pylist()) == repr(TABLE.filter(expression).to_pylist())
 

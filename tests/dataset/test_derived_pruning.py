@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col
-from pqext.core.format.predicate import Bounds, IsIn, may_match, within
+from pqext.core.format.predicate import Bounds, IsIn, may_match, restrict_to_bounds
 from pqext.core.indexes import reading
 from pqext.core.read.reader import ParquetFile
 from pqext.core.write.writer import write_table
@@ -149,7 +149,7 @@ def test_failed_computation_is_null_in_every_order_of_conditions() -> None:
 def test_list_condition_uses_values_within_the_bounds(values: Any, low: int, wide: int, with_nan: bool) -> None:
     listed = (*sorted(values), *([math.nan] if with_nan else []))
     asked, bounds = IsIn(listed, ascending=True), Bounds(low, low + wide, has_nan=None)
-    narrowed = within(asked, bounds)
+    narrowed = restrict_to_bounds(asked, bounds)
     assert isinstance(narrowed, IsIn)
     assert narrowed.ascending
     assert {value for value in listed if low <= value <= low + wide} <= set(narrowed.values) <= set(listed)

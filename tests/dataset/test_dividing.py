@@ -16,7 +16,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.dataset.execution import parallel_decoding, stages
-from pqext.dataset.execution.parallel_decoding import divided
+from pqext.dataset.execution.parallel_decoding import divide_plans
 from pqext.dataset.planning.plan import RowGroupPlan
 
 ROWS = 9000
@@ -43,7 +43,7 @@ def parts(data: object, threads: int, filter: object = None) -> list[RowGroupPla
     """What becomes of the plans of a file's row groups."""
     with pqext.open(data) as file:
         plans = pqext.scan(data, filter=col("k") < 0.5 if filter is None else filter).plan(pages=True)[0].row_groups
-        return list(divided(plans, file, threads))
+        return list(divide_plans(plans, file, threads))
 
 
 def rows_of(plan: RowGroupPlan) -> list[int]:

@@ -147,7 +147,7 @@ def copy_facts(file: ParquetFile, present: dict[str, frozenset[Any]]) -> Told:
             leaves.append(
                 Leaf(
                     chunk.node, one.index, chunk.num_values, chunk.codec, chunk.byte_range, chunk.uncompressed_bytes,
-                    chunk.bounds(), present.get(chunk.node.dotted), pages(chunk), chunk.geospatial_statistics,
+                    chunk.bounds(), present.get(chunk.node.dotted_path), pages(chunk), chunk.geospatial_statistics,
                     {} if boxes is None else {PAGE_BOXES: boxes},
                 )
             )

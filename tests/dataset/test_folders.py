@@ -9,7 +9,7 @@ import pytest
 
 import pqext
 from pqext.core.base.errors import CorruptFileError
-from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old
+from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, ReplacedFile
 from pqext.dataset.files.sources import find_sources
 
 JOB = "0" * 32
@@ -26,7 +26,9 @@ def tree(root: Path, *names: str) -> Path:
 def unfinished(root: Path, new: tuple[str, ...], old: tuple[str, ...]) -> Path:
     folder = root / (COMMIT + JOB)
     folder.mkdir(exist_ok=True)
-    (folder / JOURNAL).write_bytes(Journal(new, tuple(Old.from_path(name, str(root / name)) for name in old)).dump())
+    (folder / JOURNAL).write_bytes(
+        Journal(new, tuple(ReplacedFile.from_path(name, str(root / name)) for name in old)).dump()
+    )
     return folder
 
 

@@ -35,7 +35,7 @@ def leaves_read(source: bytes, filter: Any) -> list[tuple[str, ...]]:
     (task,) = pqext.scan(source, ["n"], filter=filter).plan()
     assert Task.from_json(task.to_json()) == task
     with pqext.open(source) as file:
-        paths = [leaf.dotted for leaf in file.schema.leaves]
+        paths = [leaf.dotted_path for leaf in file.schema.leaves]
     return [
         (*(stage.columns or ()), *(paths[leaf] for _, leaf in stage.asked)) for stage in task.row_groups[0].stages
     ]

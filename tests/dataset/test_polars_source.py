@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 
 import pqext
 from pqext import col, variant
-from pqext.dataset.engines.polars_source import translated
+from pqext.dataset.engines.polars_source import translate
 from reference.effort import share
 
 ROWS = 400
@@ -117,7 +117,7 @@ def test_supported_conditions_are_pushed_down(predicate: Any, expected: str | No
     found: list[str | None] = []
 
     def source(_: Any, pushed: Any, *rest: Any) -> Any:
-        one = translated(pushed, FRAME.schema)
+        one = translate(pushed, FRAME.schema)
         found.append(None if one is None else str(one))
         return iter([FRAME])
 

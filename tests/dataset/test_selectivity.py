@@ -15,7 +15,7 @@ from pqext import col
 from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression
 from pqext.dataset.planning import planner
-from pqext.dataset.planning.conjuncts import estimated
+from pqext.dataset.planning.conjuncts import estimate_selectivity
 
 ROWS = 12_000
 CHANCE = np.random.default_rng(2)
@@ -52,14 +52,14 @@ FILE = stored()
 )  # fmt: skip
 def test_selectivity_is_estimated_from_statistics(condition: Expression, least: float, most: float) -> None:
     with pqext.open(FILE) as file:
-        assert least <= estimated(condition, file.row_groups[0]) <= most
+        assert least <= estimate_selectivity(condition, file.row_groups[0]) <= most
 
 
 @pytest.mark.parametrize("data", [stored(statistics=False, page_index=False), FILE])
 def test_estimate_is_a_share_for_any_known_facts(data: bytes) -> None:
     with pqext.open(data) as file:
         for condition in (col("even") < 3, col("text") == "a", col("wide").is_null(), col("even").isin([])):
-            assert 0 <= estimated(condition, file.row_groups[0]) <= 1
+            assert 0 <= estimate_selectivity(condition, file.row_groups[0]) <= 1
 
 
 def order(question: Expression, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -97,7 +97,7 @@ def test_files_with_the_same_name_in_many_folders_take_linear_time(tmp_path: Pat
     entries = tuple(("old", "place", f"k={i}", "a.parquet") for i in range(count))
     files = [entry[2:] for entry in entries]
     began = time.process_time()
-    assert SinkLog("", entries).committed([*files, ("k=x", "a.parquet"), ("a.parquet",)], True) == set(files) | {
+    assert SinkLog("", entries).committed_files([*files, ("k=x", "a.parquet"), ("a.parquet",)], True) == set(files) | {
         ("a.parquet",)
     }
     assert time.process_time() - began < 2 * SLOWER

@@ -329,13 +329,13 @@ def test_skipped_corruption_and_strict_reading_use_one_stage(small: None) -> Non
 def test_unselective_stages_are_abandoned(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where most rows match, columns are read side by side: at once if statistics say so, or from the second window."""
     asked: list[tuple[str, ...] | None] = []
-    read = pqext.core.read.reader.ParquetFile.iter_compared
+    read = pqext.core.read.reader.ParquetFile.iter_dictionary_batches
 
     def record(self: Any, batch_rows: int, columns: Any, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         asked.append(columns)
         return read(self, batch_rows, columns, *arguments, **options)
 
-    monkeypatch.setattr(pqext.core.read.reader.ParquetFile, "iter_compared", record)
+    monkeypatch.setattr(pqext.core.read.reader.ParquetFile, "iter_dictionary_batches", record)
     assert pqext.scan(FILES["no statistics"], ["s"], col("k") >= 0).to_table().num_rows == ROWS
     assert asked == [("k",), ("s",), ("k", "s"), ("k", "s"), ("k", "s")]
     asked.clear()

@@ -168,10 +168,10 @@ def test_file_changed_after_planning_is_reported(folder: Path) -> None:
     assert sum(batch.num_rows for batch in batches) == 65  # planned when its turn came
     assert scan.filter(col("a") == 1005).count() == 1
     summary = Summary(str(folder / "_metadata"), pqext.Limits())
-    source = summary.unchanged("y=1/7.parquet", str(folder / "y=1" / "7.parquet"))
+    source = summary.unchanged_source("y=1/7.parquet", str(folder / "y=1" / "7.parquet"))
     assert source is None
     place = str(folder / "y=0" / "6.parquet")
-    known = summary.unchanged("y=0/6.parquet", place)
+    known = summary.unchanged_source("y=0/6.parquet", place)
     assert known is not None
     pqext.write_table(rows(2000, 11), place)
     with pytest.raises(ChangedFileError, match="changed while it was read"):
@@ -521,7 +521,7 @@ def test_row_group_counts_match_the_structures(counts: list[int]) -> None:
     groups = [RowGroup(columns=[], total_byte_size=0, num_rows=rows, ordinal=7) for rows in counts]
     metadata = FileMetaData(version=2, schema=[], num_rows=0, row_groups=groups)
     stored, _ = decode(FileMetaData, encode(metadata))
-    index = getattr(stored.row_groups, "untouched", None)
+    index = getattr(stored.row_groups, "undecoded_index", None)
     assert index is not None
     is_plain = all(rows >= 0 for rows in counts) and sum(counts) < 1 << 63
     assert count_rows(index) == (sum(group.num_rows for group in stored.row_groups) if is_plain else None)
@@ -529,7 +529,7 @@ def test_row_group_counts_match_the_structures(counts: list[int]) -> None:
 
 def test_row_group_files_match_their_chunks(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file:
-        index = getattr(file.metadata.row_groups, "untouched", None)
+        index = getattr(file.metadata.row_groups, "undecoded_index", None)
         assert index is not None
         found = read_row_group_files(index)
         assert found is not None
@@ -539,7 +539,7 @@ def test_row_group_files_match_their_chunks(folder: Path) -> None:
         assert counts == [group.num_rows for group in file.metadata.row_groups]
         assert starts == [chunk.meta_data.data_page_offset for chunk in chunks if chunk.meta_data]
     with pqext.open(folder / "y=0" / "0.parquet") as file:
-        index = getattr(file.metadata.row_groups, "untouched", None)
+        index = getattr(file.metadata.row_groups, "undecoded_index", None)
         assert index is not None
         assert read_row_group_files(index) is None
 

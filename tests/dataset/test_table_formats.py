@@ -19,7 +19,7 @@ from pqext.cli.app import app
 from pqext.cli.errors import describe
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.io.table_formats import TableFormatError, TableGuard
-from pqext.dataset.files.folders import files_below
+from pqext.dataset.files.folders import list_files
 
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (extra 'delta')")
 
@@ -70,7 +70,7 @@ def test_delta_folder_is_an_error_but_the_files_of_its_log_are_readable(delta: P
     assert ours == found.to_pyarrow_table()["id"].to_pylist() == [3]
     every = pqext.read_table(delta, ["id"], ignore_table_format=True)
     assert sorted(every["id"].to_pylist()) == [1, 2, 3]
-    assert list(files_below(str(delta / "_delta_log")))  # the log itself can be listed
+    assert list(list_files(str(delta / "_delta_log")))  # the log itself can be listed
 
 
 @pytest.mark.spec("spark.tables.refused")

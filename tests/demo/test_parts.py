@@ -20,10 +20,10 @@ from pqext.cli import app, main
 from pqext.cli.demo import Narrator
 from pqext.core.base.errors import CorruptFileError, UnsupportedError, VariantError
 from pqext.demo import compare, derive, preflight
-from pqext.demo.agreement import _needed, destroy_others
-from pqext.demo.job import typed
-from pqext.demo.questions import Answer, same
-from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, example, own, row_group_rows
+from pqext.demo.agreement import _describe_needs, overwrite_pages
+from pqext.demo.job import to_pqext_error
+from pqext.demo.questions import Answer, has_same_rows
+from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, describe_file, example, row_group_rows
 from pqext.examples import earthquakes
 from pqext.report import Question, Reading
 
@@ -46,7 +46,7 @@ def test_example_is_in_the_public_domain() -> None:
 def test_coordinates_are_paths_with_an_optional_dollar(tmp_path: Path, text: str, paths: tuple[str, ...]) -> None:
     file = tmp_path / "f.ndjson"
     file.touch()
-    assert own(file, "v", text, None).coordinates == paths
+    assert describe_file(file, "v", text, None).coordinates == paths
 
 
 @pytest.mark.parametrize("text", ["lon", "a,b,c,d", "$.a[,b", "a..b,c"])
@@ -54,7 +54,7 @@ def test_invalid_coordinate_paths_are_rejected(tmp_path: Path, text: str) -> Non
     file = tmp_path / "f.ndjson"
     file.touch()
     with pytest.raises(ValueError, match=r"path|field name"):
-        own(file, "v", text, None)
+        describe_file(file, "v", text, None)
 
 
 @pytest.mark.parametrize(("lines", "rows"), [(1707, 64), (10, 1), (0, 1), (27, 1), (28, 2)])
@@ -102,7 +102,7 @@ def test_rows_are_compared_as_multisets() -> None:
 def test_destroying_row_groups_preserves_the_others_and_the_footer(tmp_path: Path) -> None:
     path, copy = tmp_path / "a.parquet", tmp_path / "copy" / "b.parquet"
     pq.write_table(pa.table({"a": range(100), "b": ["x"] * 100}), path, row_group_size=10)
-    destroy_others(path, {3, 7}, copy)
+    overwrite_pages(path, {3, 7}, copy)
     assert path.stat().st_size == copy.stat().st_size
     damaged = pq.ParquetFile(copy)
     assert damaged.read_row_groups([3, 7]).column("a").to_pylist() == [*range(30, 40), *range(70, 80)]
@@ -131,18 +131,18 @@ def test_pqext_error_is_extracted_from_the_spark_message() -> None:
         '  File "x.py", line 3, in read\n    raise VariantError(...)\n'
         "pqext.core.base.errors.VariantError: f.ndjson, line 3, byte 7: expected a value\n"
     )
-    error = typed(RuntimeError(text))
+    error = to_pqext_error(RuntimeError(text))
     assert isinstance(error, VariantError)
     assert str(error) == "f.ndjson, line 3, byte 7: expected a value"
-    corrupt = typed(RuntimeError("x\npqext.core.base.errors.CorruptFileError: bad [file a, offset 3]\nmore"))
+    corrupt = to_pqext_error(RuntimeError("x\npqext.core.base.errors.CorruptFileError: bad [file a, offset 3]\nmore"))
     assert isinstance(corrupt, CorruptFileError)
 
 
 def test_other_spark_errors_are_reported_in_one_line() -> None:
-    assert str(typed(RuntimeError("Job aborted.\n  at x.y\njava.lang.IllegalStateException: no room\n"))) == (
+    assert str(to_pqext_error(RuntimeError("Job aborted.\n  at x.y\njava.lang.IllegalStateException: no room\n"))) == (
         "Spark: IllegalStateException: no room"
     )
-    assert str(typed(RuntimeError("it broke\nat a.b"))) == "Spark: it broke"
+    assert str(to_pqext_error(RuntimeError("it broke\nat a.b"))) == "Spark: it broke"
 
 
 ROW = '{"name": "a", "at": {"lon": 1, "lat": 2.5}, "tags": ["x"], "text": "far", "n": null}\n'
@@ -168,16 +168,16 @@ def test_missing_coordinates_are_reported_with_available_paths(
     file = tmp_path / "f.ndjson"
     file.write_text(text)
     with pytest.raises(ValueError, match=message):
-        preflight.check(own(file, "v", paths, None))
+        preflight.check(describe_file(file, "v", paths, None))
 
 
 @pytest.mark.parametrize("text", [ROW, "\ufeff" + ROW.strip(), "\n" + ROW * 2, ROW + "{}\nnull\n"])
 def test_lines_with_coordinates_are_accepted(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "f.ndjson"
     file.write_text(text, "utf-8")
-    preflight.check(own(file, "v", "at.lon,at.lat", None))
+    preflight.check(describe_file(file, "v", "at.lon,at.lat", None))
     monkeypatch.setattr(preflight, "BLOCK_BYTES", 5)
-    preflight.check(own(file, "v", "at.lon,at.lat", None))
+    preflight.check(describe_file(file, "v", "at.lon,at.lat", None))
 
 
 def test_first_invalid_json_line_is_named_in_any_block(
@@ -185,7 +185,7 @@ def test_first_invalid_json_line_is_named_in_any_block(
 ) -> None:
     file = tmp_path / "f.ndjson"
     file.write_text(ROW * 3 + '\n{"at": oops}\n' + ROW)
-    source = own(file, "v", "at.lon,at.lat", None)
+    source = describe_file(file, "v", "at.lon,at.lat", None)
     for block in (10, 1 << 20):
         monkeypatch.setattr(preflight, "BLOCK_BYTES", block)
         with pytest.raises(VariantError, match=r"f\.ndjson, line 5, byte 7: no JSON value"):
@@ -196,7 +196,7 @@ def test_first_invalid_json_line_is_named_in_any_block(
 def test_only_the_head_of_a_large_input_is_inspected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "f.ndjson"
     file.write_text('{"a": 1}\n' * 100 + ROW)
-    source = own(file, "v", "at.lon,at.lat", None)
+    source = describe_file(file, "v", "at.lon,at.lat", None)
     preflight.check(source)
     monkeypatch.setattr(preflight, "BLOCK_BYTES", 10)
     monkeypatch.setattr(preflight, "MAX_BYTES", 50)
@@ -207,7 +207,7 @@ def test_compressed_input_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "f.ndjson.gz"
     file.write_bytes(b"\x1f\x8b")
     with pytest.raises(UnsupportedError, match=r"decompress .*f\.ndjson\.gz first"):
-        preflight.check(own(file, "v", "a,b", None))
+        preflight.check(describe_file(file, "v", "a,b", None))
 
 
 def test_answers_show_the_requested_number_and_schema_fields() -> None:
@@ -215,30 +215,32 @@ def test_answers_show_the_requested_number_and_schema_fields() -> None:
     threshold = Threshold("$.mag", 5.0)
 
     def names(chosen: bool, threshold: Threshold | None = threshold) -> list[str]:
-        return [one.name for one in derive.choose_fields(ddl, threshold, ("$.x", "$.y"), chosen=chosen)]
+        return [one.name for one in derive.choose_fields(ddl, threshold, ("$.x", "$.y"), has_choice=chosen)]
 
     assert names(chosen=False) == ["mag", "name", "in.deep", "k"]
     assert names(chosen=True) == ["mag", "k", "name", "in.deep"]
     assert names(chosen=True, threshold=None) == ["mag", "k", "name", "in.deep"]
-    assert derive.choose_fields("VARIANT", None, (), chosen=False) == ()
+    assert derive.choose_fields("VARIANT", None, (), has_choice=False) == ()
 
 
 def test_answers_do_not_depend_on_number_formatting() -> None:
     def make_answer(*cells: str) -> Answer:
         return Answer(("a",), tuple((cell,) for cell in cells), ())
 
-    assert same(make_answer("2.50", "x"), make_answer("2.5", "x"))
-    assert same(make_answer("-0.0", "1000"), make_answer("0", "1000.000"))
-    assert not same(make_answer("2.50"), make_answer("2.51"))
-    assert not same(make_answer("1e5"), make_answer("100000"))
-    assert not same(make_answer("x"), make_answer("x", "x"))
+    assert has_same_rows(make_answer("2.50", "x"), make_answer("2.5", "x"))
+    assert has_same_rows(make_answer("-0.0", "1000"), make_answer("0", "1000.000"))
+    assert not has_same_rows(make_answer("2.50"), make_answer("2.51"))
+    assert not has_same_rows(make_answer("1e5"), make_answer("100000"))
+    assert not has_same_rows(make_answer("x"), make_answer("x", "x"))
 
 
 def test_row_group_counts_of_other_readers_are_reported() -> None:
-    assert _needed({"box": 4, "number": 9, "both": 2}, {}, 27) == "no more than pqext: 4, 9 and 2 of 27"
-    assert _needed({}, {"box": 4, "number": 9}, 27) == "more than pqext's 4 and 9 of 27"
-    assert _needed({"box": 4}, {"number": 9}, 27) == "no more than pqext's 4 (box); more than its 9 (number); of 27"
-    assert _needed({}, {}, 0) == ""
+    assert _describe_needs({"box": 4, "number": 9, "both": 2}, {}, 27) == "no more than pqext: 4, 9 and 2 of 27"
+    assert _describe_needs({}, {"box": 4, "number": 9}, 27) == "more than pqext's 4 and 9 of 27"
+    assert _describe_needs(
+        {"box": 4}, {"number": 9}, 27
+    ) == "no more than pqext's 4 (box); more than its 9 (number); of 27"
+    assert _describe_needs({}, {}, 0) == ""
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,10 @@ def test_box_wraps_around_a_gap_only_if_it_becomes_smaller(
     gap: tuple[float, float] | None, expected: tuple[float, float]
 ) -> None:
     box = BoundingBox(-180, 180, 0, 1)
-    found = box.wrapped(gap)
+    found = box.wrap_around(gap)
     assert (found.xmin, found.xmax) == expected
     narrow = BoundingBox(-10, 10, 0, 1)
-    assert narrow.wrapped((-5.0, 5.0)) == narrow
+    assert narrow.wrap_around((-5.0, 5.0)) == narrow
 
 
 def test_box_round_trips_through_metadata() -> None:

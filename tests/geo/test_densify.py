@@ -144,4 +144,4 @@ def test_area_below_an_edge_matches_the_geodesic_polygon(
     x, y = np.array([west, west + width]), np.array([south, south + rise])
     ring = [x[0], x[1], x[1], x[0]], [0.0, 0.0, y[1], y[0]]  # counterclockwise, positive, if eastward in the north
     expected, _ = Geod(a=1, b=1).polygon_area_perimeter(*ring)
-    assert unrolling.area_below(x, y) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert unrolling.equator_area(x, y) == pytest.approx(expected, rel=1e-9, abs=1e-12)

@@ -425,7 +425,7 @@ class TestFiles:
         pqext.write_table(table, sink)
         file = pqext.open(io.BytesIO(sink.getvalue()))
         boxes = {
-            leaf.dotted: file.row_groups[0].chunk(leaf).geospatial_statistics
+            leaf.dotted_path: file.row_groups[0].chunk(leaf).geospatial_statistics
             for leaf in file.schema.leaves
             if leaf.logical_type is not None and leaf.logical_type.GEOGRAPHY is not None
         }

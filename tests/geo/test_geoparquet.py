@@ -284,7 +284,7 @@ class TestFilesMadeOfSeveral:
     def test_columns_undescribed_by_all_files_have_empty_types(self) -> None:
         texts = [json.dumps({"version": version, "columns": {"g": {}}}) for version in ("1.0.0", "1.1.0")]
         for one, other in (texts, texts[::-1]):
-            assert json.loads(geoparquet.merged([one, other]))["columns"] == {"g": {"geometry_types": []}}
+            assert json.loads(geoparquet.merge_metadata([one, other]))["columns"] == {"g": {"geometry_types": []}}
 
     def test_empty_files_do_not_affect_the_metadata(self, tmp_path: Path) -> None:
         whole, empty = written(table()), written(table([]))

@@ -19,7 +19,7 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.format.extension.structure import append_extension
 from pqext.core.format.metadata import SchemaElement, Type
 from pqext.core.schema.lazy_tree import from_elements
-from pqext.core.schema.types.geometries import named
+from pqext.core.schema.types.geometries import geometry_type_names
 from pqext.inspection import Column, inspect
 from pqext.inspection.values import logical_type, show
 
@@ -192,7 +192,7 @@ def test_geometry_types_have_names() -> None:
     assert column.geometry_types == ("Point", "Polygon Z", "MultiPoint M", "GeometryCollection ZM")
     shown = "geometry types Point (1), Polygon Z (1003), MultiPoint M (2004), GeometryCollection ZM (3007)"
     assert shown in str(report)
-    assert named([16, 3001, 4001]) == ("unknown", "Point ZM", "unknown")
+    assert geometry_type_names([16, 3001, 4001]) == ("unknown", "Point ZM", "unknown")
 
 
 def test_bound_with_an_absurd_scale_is_not_expanded() -> None:

@@ -51,7 +51,7 @@ def test_use_of_row_group_rows_is_reported() -> None:
     assert found == table
     assert {group.assigned for group in report.row_groups} == {"row_group_rows"}
     assert report.checksums
-    assert not report.certified
+    assert not report.is_certified
     told = "assigned by the Arrow schema given, whose names and types no footer confirms and row_group_rows"
     assert told in str(report)
 
@@ -109,13 +109,13 @@ def test_columns_assigned_by_a_schema_are_not_certified() -> None:
         assert found is not None
         assert report.rows == 300
         assert report.checksums
-        assert not report.certified
+        assert not report.is_certified
         assert not any(group.certified for group in report.row_groups)
         told = json.loads(json.dumps(report.to_dict()))
         assert (told["certified"], told["checksums"], told["row_groups"][0]["assigned"]) == (False, True, "only")
         assert "names and types no footer confirms, in the only way that fits" in str(report)
     report, _ = recovered(data[:-1])
-    assert report.certified
+    assert report.is_certified
     assert {group.assigned for group in report.row_groups} == {"footer"}
     assert "columns    certain: as the footer states" in str(report)
 
@@ -143,13 +143,13 @@ def test_footer_at_a_wrong_offset_certifies_no_columns() -> None:
     start, stop = extent(data, 1, 0)
     for again in (0, 2):  # chunks look alike, so that others come to lie where the footer says
         report, found = recovered(data[:start] + data[start:stop] * again + data[stop:])
-        assert not report.certified
+        assert not report.is_certified
         assert {group.assigned for group in report.row_groups} <= {"moved"}
         assert found is None or {(row["b"] - row["a"]) for row in found.to_pylist()} == {400}
     report, found = recovered(data[:start] + bytes(9) + data[start:])
     assert found is not None
     assert found["a"].to_pylist() == list(range(400))
-    assert not report.certified
+    assert not report.is_certified
     assert "but bytes before it are missing or were added" in str(report)
 
 
@@ -164,7 +164,7 @@ def test_footer_after_the_data_certifies_columns(form: FooterFormat, checkpoint:
         data = data[:begin] + bytes(9) + data[begin + 9 :]
     report, found = recovered(data[:-3] if form != "flatbuffers" else data + b"something behind")
     assert found == table
-    assert report.certified
+    assert report.is_certified
 
 
 @pytest.mark.spec("recovery.doubted")
@@ -231,4 +231,4 @@ def test_empty_last_row_group_does_not_affect_the_certificate() -> None:
     assert pq.read_metadata(made).num_row_groups == 2
     report, found = recovered(made.getvalue())
     assert found == table
-    assert report.certified
+    assert report.is_certified

@@ -112,7 +112,7 @@ def test_values_of_a_column_changed_to_required_are_not_recovered(write_statisti
         table, use_dictionary=False, row_group_size=100, write_page_checksum=True, write_statistics=write_statistics
     )
     report, found = recovered(data)
-    assert report.certified
+    assert report.is_certified
     assert found == table
     flipped = changed(data, annotated(1, repetition_type=FieldRepetitionType.REQUIRED))
     for metadata in (flipped, changed(flipped, without_size_statistics)):
@@ -122,7 +122,7 @@ def test_values_of_a_column_changed_to_required_are_not_recovered(write_statisti
         assert "more bytes than its values need" in report.losses[0].reason
         report, found = recovered(metadata, drop_columns=True)
         assert found == table.select(["f"])
-        assert report.certified
+        assert report.is_certified
 
 
 @pytest.mark.spec("recovery.types")
@@ -130,13 +130,13 @@ def test_values_of_a_wrong_length_are_not_certified() -> None:
     table = pa.table({"n": pa.array([row.to_bytes(16) for row in range(300)], pa.binary(16))})
     data = by_pyarrow(table, use_dictionary=False, row_group_size=100, write_statistics=False)
     report, found = recovered(data)
-    assert report.certified
+    assert report.is_certified
     assert found == table
     report, found = recovered(changed(data, annotated(1, type_length=8)))
     assert found is not None
     assert [group.assigned for group in report.row_groups] == ["contradicted"] * 3
     assert report.row_groups[2].evidence == "footer, but values of n contradict it"
-    assert not report.certified
+    assert not report.is_certified
     with pytest.warns(CorruptDataWarning):
         assert not pqext.read_table(changed(data, annotated(1, type_length=8)), on_corrupt="skip").num_rows
 
@@ -188,4 +188,4 @@ def test_encoding_counts_missing_from_the_metadata_lose_no_page(encoding: int) -
     assert pqext.read_table(odd, on_corrupt="skip") == table
     report, found = recovered(odd)
     assert found == table
-    assert report.certified
+    assert report.is_certified

@@ -374,14 +374,14 @@ def test_new_footer_omits_facts_about_values() -> None:
 @pytest.mark.spec("recovery.certified")
 def test_report_states_that_values_without_checksums_are_uncertain() -> None:
     report, _ = recover(written(rows(300))[:-30], schema=SCHEMA)
-    assert report.certified
+    assert report.is_certified
     assert "bytes      certain: every recovered page has a matching checksum" in str(report)
     data = bytearray(written(rows(300), checksums=False, compression="uncompressed", dictionary=False))
     start, _ = extent(bytes(data), 0, 2)
     data[start + 60] ^= 1
     report, found = recover(bytes(data))
     assert found != rows(300)
-    assert not report.certified
+    assert not report.is_certified
     assert "not certain in 3 row groups" in str(report)
     assert json.loads(json.dumps(report.to_dict()))["certified"] is False
 
@@ -411,7 +411,7 @@ def test_rows_next_to_a_page_with_a_checksum_mismatch_are_certain() -> None:
     report, _ = recover(bytes(data))
     assert report.rows == 280
     assert [group.checksums for group in report.row_groups] == [True] * 3
-    assert report.certified
+    assert report.is_certified
     assert "bytes      certain" in str(report)
 
 
@@ -569,7 +569,7 @@ def test_row_count_contradicted_by_all_columns_is_corrected(wrong: int) -> None:
     damaged = under_footer(written(table), lambda footer: setattr(footer.row_groups[1], "num_rows", wrong))
     report, found = recover(damaged)
     assert found == table
-    assert report.certified
+    assert report.is_certified
     assert not report.losses
     assert report.notes == (f"row group 1: the footer states {wrong} rows, its columns 100",)
 

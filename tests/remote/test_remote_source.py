@@ -49,7 +49,7 @@ class KeptFile(RemoteSource):
         super().__init__(*arguments)
         self.asked: list[tuple[int, int]] = []
 
-    def _request(self, offset: int, length: int, failed: int) -> Any:
+    def _request(self, offset: int, length: int, attempts: int) -> Any:
         assert isinstance(self._store, Kept)
         fault = self._store.faults.pop(0) if self._store.faults else None
         if fault is not None:
@@ -96,7 +96,7 @@ def test_transient_errors_are_retried_and_then_raised(monkeypatch: pytest.Monkey
     waited: list[float] = []
     monkeypatch.setattr("time.sleep", waited.append)
     broken = ConnectionError("connection reset by sesame at https://me:sesame@host/x?signature=1")
-    source = Kept([broken, TimeoutError("too late"), ResponseError("short", again=True)]).open("x", "kept://x")
+    source = Kept([broken, TimeoutError("too late"), ResponseError("short", is_retryable=True)]).open("x", "kept://x")
     assert bytes(source.read(10, 5)) == DATA[10:15]
     assert len(waited) == 3
     assert waited == sorted(waited) or max(waited) < 1
@@ -120,7 +120,7 @@ def test_transient_errors_are_retried_and_then_raised(monkeypatch: pytest.Monkey
     (OSError("AWS Error UNKNOWN (HTTP status 503)"), "transient"), (OSError("HTTP status 400"), "final"),
     (OSError("Server returned non-2xx status code: 429 Too Many Requests"), "transient"),
     (OSError("status code: 404"), "missing"), (OSError("AWS Error ACCESS_DENIED during GetObject"), "denied"),
-    (ResponseError("x", again=False), "final"), (ConnectionResetError(), "transient"),
+    (ResponseError("x", is_retryable=False), "final"), (ConnectionResetError(), "transient"),
 ])
 @pytest.mark.spec("querying.retries")
 def test_errors_are_classified(error: Exception, kind: str) -> None:
@@ -136,7 +136,9 @@ def test_lower_cache_limit_evicts_oldest_files_immediately(limit: int, files: in
         cache.update_size((1, str(number)))
     cache.limit = limit
     assert cache.held_bytes == files * 10_000
-    assert [cache.latest((1, str(number))) is not None for number in range(4)] == [False] * (4 - files) + [True] * files
+    assert [
+        cache.latest_version((1, str(number))) is not None for number in range(4)
+    ] == [False] * (4 - files) + [True] * files
 
 
 @pytest.mark.spec("querying.cache")
@@ -148,8 +150,8 @@ def test_cache_is_bounded_and_distinguishes_versions() -> None:
         kept.add(0, data[:1_500])
         cache.update_size((1, str(number)))
         assert cache.held_bytes <= 10_000
-    assert cache.latest((1, "49")) == ("etag 1", 5_000)
-    assert cache.latest((1, "0")) is None
+    assert cache.latest_version((1, "49")) == ("etag 1", 5_000)
+    assert cache.latest_version((1, "0")) is None
     assert cache.ranges((1, "49"), ("etag 1", 5_000)).size == 1_500
     assert cache.ranges((2, "49"), ("etag 1", 5_000)).size == 0
     assert cache.ranges((1, "49"), ("etag 2", 5_000)).size == 0
@@ -164,7 +166,9 @@ def test_cache_is_bounded_and_distinguishes_versions() -> None:
 @pytest.mark.spec("querying.cache")
 def test_recent_modification_time_does_not_identify_a_version() -> None:
     pqext.clear_cache()
-    for version, held in ((None, 0), (Version.at(remote.time.time(), "now"), 0), (Version.at(1.0, "then"), 1_000)):
+    for version, held in (
+        (None, 0), (Version.from_timestamp(remote.time.time(), "now"), 0), (Version.from_timestamp(1.0, "then"), 1_000)
+    ):
         source = KeptFile(Kept([]), "x", "kept://x", len(DATA), version)
         source.read(4_000, 1_000, is_metadata=True)
         source.add_metadata(4_000)

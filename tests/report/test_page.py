@@ -94,7 +94,7 @@ def test_name_from_a_file_is_escaped(name: str) -> None:
 
 def test_wrapping_box_is_drawn_on_both_sides_of_the_map() -> None:
     assert Box(165, -170, -30, -10).spans() == ((-180, -170), (165, 180))
-    projection = Projection.fitting([Box(165, -170, -30, -10)])
+    projection = Projection.from_boxes([Box(165, -170, -30, -10)])
     assert (projection.width, projection.height) == (1000, 500)
     wrapping = replace(report().files[0].row_groups[0], box=Box(165, -170, -30, -10))
     base = report()
@@ -126,7 +126,7 @@ def test_wide_file_shows_its_largest_columns_and_the_sum_of_the_rest() -> None:
 
 
 def test_data_in_a_small_area_fills_the_map() -> None:
-    projection = Projection.fitting([Box(13.1, 13.7, 52.3, 52.7)])
+    projection = Projection.from_boxes([Box(13.1, 13.7, 52.3, 52.7)])
     assert projection.x(13.1) > 0
     assert projection.width > 800
     assert projection.y(52.7) < projection.y(52.3) < projection.height
@@ -188,7 +188,7 @@ def test_long_column_name_is_shortened_at_the_edge() -> None:
 
 @pytest.mark.parametrize("box", [Box(-9.9e11, 9.9e11, 0, 0), Box(-2e7, 2e7, -2e7, 2e7), Box(0, 1e-9, -1e11, 1e11)])
 def test_wide_extents_have_few_grid_lines(box: Box) -> None:
-    assert str(graticule(Projection.fitting([box]))).count("<path") < 40
+    assert str(graticule(Projection.from_boxes([box]))).count("<path") < 40
 
 
 def test_table_rows_are_stacked_on_a_narrow_screen() -> None:

@@ -19,7 +19,7 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexes.minmax import MinMax
 from pqext.skipping.indexes.prefix import Prefix
 from pqext.skipping.indexes.valuelist import ValueList
-from pqext.skipping.maintenance.construction import as_stored
+from pqext.skipping.maintenance.construction import storage_type_options
 from pqext.skipping.maintenance.object_cells import Indexer, resolve
 from pqext.skipping.store.clauses import Evidence, exclusions
 
@@ -45,7 +45,7 @@ def indexes_of(name: str) -> list[Index]:
     kind = name.removeprefix("s.")
     found: list[Index] = [MinMax(name), ValueList(name, 2), NullCount(name), RowCount(name)]
     if kind == "text":
-        found += [Prefix(name, 1), Prefix(name, 2, most=2), BloomFilter(name, ndv=8)]
+        found += [Prefix(name, 1), Prefix(name, 2, max_values=2), BloomFilter(name, ndv=8)]
     return found + ([BloomFilter(name, ndv=8)] if kind in MOST else [])
 
 
@@ -59,7 +59,7 @@ def indexes(draw: st.DrawFn, batch: pa.RecordBatch) -> list[Index]:
 
 def evidence_of(chosen: Sequence[Index], objects: Sequence[bytes], data: bool = True) -> list[Evidence]:
     """What indexes say of objects."""
-    options = as_stored(None)
+    options = storage_type_options(None)
     indexer = Indexer(resolve(chosen, objects[0], options, DEFAULT_LIMITS), options, data=data)
     rows = [indexer.cells(one)[0] for one in objects]
     numbers = np.arange(len(objects))

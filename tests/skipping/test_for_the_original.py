@@ -12,7 +12,7 @@ import pytest
 
 import pqext
 from pqext import col, skipping
-from pqext.skipping.format.names import dotted, path_of
+from pqext.skipping.format.names import format_path, path_of
 from reference import skipping_store
 
 NAN = float("nan")
@@ -35,7 +35,7 @@ def test_original_ignores_cells_it_would_misinterpret(tmp_path: Path) -> None:
     table, where = tmp_path / "table", tmp_path / "store"
     put(table / "few.parquet", name=["a"], n=[1])
     put(table / "many.parquet", name=["a", "b", "c"], n=[5, 6, 7])
-    skipping.build(table, [skipping.ValueList("name", most=2), skipping.MinMax("n")], where)
+    skipping.build(table, [skipping.ValueList("name", max_values=2), skipping.MinMax("n")], where)
     assert original_cells(where) == [("few.parquet", ["a"])]
     assert pqext.scan(table, filter=col("n") > 100, skipping=where).explain().count("skips by skipping store: 2") == 1
     skipping.compact(where)
@@ -69,7 +69,7 @@ def test_name_with_dots_is_not_a_struct_field(tmp_path: Path) -> None:
 @pytest.mark.spec("store.index.dots")
 @pytest.mark.parametrize("path", [("a",), ("a", "b"), ("a.b",), ("a`b", "c"), ("a.b", "c.d`"), ("", "a"), ("``", "x")])
 def test_paths_round_trip_through_names(path: tuple[str, ...]) -> None:
-    assert path_of(dotted(path)) == path
+    assert path_of(format_path(path)) == path
 
 
 @pytest.mark.spec("store.index.dots")

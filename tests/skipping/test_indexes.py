@@ -64,7 +64,7 @@ def test_value_list_matches_its_values(filter: Any, kept: list[int]) -> None:
 
 @pytest.mark.spec("skipping.valuelist")
 def test_oversized_value_list_is_unknown() -> None:
-    assert remaining_objects(ValueList("c", most=2), objects([1, 2, 3], [1, 2]), C == 9) == [0]
+    assert remaining_objects(ValueList("c", max_values=2), objects([1, 2, 3], [1, 2]), C == 9) == [0]
 
 
 @pytest.mark.spec("skipping.bloom")
@@ -212,7 +212,7 @@ def test_one_operand_of_and_excludes_and_all_operands_of_or_must() -> None:
 
 @pytest.mark.spec("skipping.unknown")
 def test_unknown_facts_exclude_no_object() -> None:
-    assert remaining_objects(ValueList("c", most=1), objects([1, 2], [5]), C > 7) == [0]
+    assert remaining_objects(ValueList("c", max_values=1), objects([1, 2], [5]), C > 7) == [0]
     assert remaining_objects(MinMax("c"), objects([1.0], [5.0], writer=by_pyarrow), C > 7, data=False) == [0, 1]
 
 

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from pqext import CorruptFileError, UnsupportedError
 from pqext.skipping.format import spark_schema
-from pqext.skipping.format.metadata import IndexColumn, StoreEncryption, StoreMetadata, from_spark, merged, to_spark
+from pqext.skipping.format.metadata import (
+    IndexColumn,
+    StoreEncryption,
+    StoreMetadata,
+    from_spark,
+    merge_metadata,
+    to_spark,
+)
 from pqext.skipping.format.spark_schema import SparkField
 
 VERSIONS = [1, 2, 3, 4]
@@ -185,11 +192,11 @@ def test_parts_with_different_indexes_and_partitions_form_one_store() -> None:
     other = StoreMetadata(
         4, "t", StoreEncryption("k1:i1,obj_name;k2:i2", "k1"), ("b",), (IndexColumn("i1", "x", ("d",)),)
     )
-    whole = merged([("p", one), ("q", StoreMetadata(4, "t")), ("r", other)])
+    whole = merge_metadata([("p", one), ("q", StoreMetadata(4, "t")), ("r", other)])
     assert whole.partitions == ("a", "b")
     assert whole.indexes == one.indexes + other.indexes
     assert whole.encryption == StoreEncryption("k1:i0,obj_name,i1;k2:i2", "k1")
-    assert merged([("p", one)]) == one
+    assert merge_metadata([("p", one)]) == one
 
 
 @pytest.mark.spec("store.parts.agree")
@@ -208,7 +215,7 @@ def test_parts_with_different_indexes_and_partitions_form_one_store() -> None:
 def test_contradicting_parts_are_rejected_with_both_files(other: StoreMetadata, message: str) -> None:
     first = StoreMetadata(4, "t", StoreEncryption("", "k"), (), (IndexColumn("i", "minmax", ("a",)),))
     with pytest.raises(CorruptFileError, match=message) as refused:
-        merged([("p", first), ("q", other)])
+        merge_metadata([("p", first), ("q", other)])
     assert refused.value.path == "q"
 
 

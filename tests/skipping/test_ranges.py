@@ -175,5 +175,5 @@ def test_prefix_pattern_is_a_range(filter: Any, kept: list[bool]) -> None:
 @pytest.mark.parametrize("filter", [C == "x", C.like("x%"), C + 1 > 5, col("d") < C])
 def test_unsuitable_conditions_exclude_nothing(filter: Any) -> None:
     index, cells = MinMax("c"), pa.array([{"min": 1, "max": 2}])
-    found = Evidence(index, cells, np.array([0])).excluded(normal(filter), 1)
+    found = Evidence(index, cells, np.array([0])).excluded_objects(normal(filter), 1)
     assert found is None or not found.any()

@@ -187,8 +187,8 @@ def test_store_is_read_from_a_bucket(tmp_path: Path) -> None:
     files = part_files(folder)
     assert [one.key for one in files] == ["p.parquet"]
     assert read_parts(files).table.column("obj_name").to_pylist() == ["p-0#1"]
-    assert [one.key for one in part_files(folder.at("below/"))] == ["below/q.parquet"]
-    assert part_files(folder.at("missing")) == []
+    assert [one.key for one in part_files(folder.with_key("below/"))] == ["below/q.parquet"]
+    assert part_files(folder.with_key("missing")) == []
 
 
 def test_remote_parts_are_read_concurrently(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_modification_times_are_those_of_pyarrow(tmp_path: Path, milliseconds: i
     path = put(tmp_path / "a.parquet", 1)
     time = (1_600_000_000_000 + milliseconds) * 10**6
     os.utime(path, ns=(time, time))
-    listed = fsspec_files._to_listed(str(path), fsspec.filesystem("file").info(str(path)))
+    listed = fsspec_files._to_listed_file(str(path), fsspec.filesystem("file").info(str(path)))
     assert listed.modified_ms == fs.LocalFileSystem().get_file_info(str(path)).mtime_ns // 10**6
 
 
@@ -106,12 +106,12 @@ class Versions:
         if self.filesystem.exists("/versions"):
             self.filesystem.rm("/versions", recursive=True)
         self.etag = ""
-        listed = fsspec_files._to_listed
+        listed = fsspec_files._to_listed_file
 
         def at_one_time(name: str, info: Any) -> ListedFile:
             return ListedFile(name, listed(name, info).size, 1_600_000_000_000, self.etag)
 
-        monkeypatch.setattr(fsspec_files, "_to_listed", at_one_time)
+        monkeypatch.setattr(fsspec_files, "_to_listed_file", at_one_time)
 
     def put(self, number: int) -> None:
         pqext.write_table(

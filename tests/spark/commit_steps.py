@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pqext.dataset.files.folders import files_below
+from pqext.dataset.files.folders import list_files
 from pqext.dataset.writing import commit
 
 JOB = "a" * 32
@@ -111,7 +111,7 @@ def list_beside(folder: Path, names: list[str], overwrite: bool) -> list[list[st
 
                 global before_look
                 before_look = step
-                listing = files_below(str(target))
+                listing = list_files(str(target))
                 before_look = None
                 found.add(tuple(os.path.basename(path) for path in listing))
                 save.advance(10**6)

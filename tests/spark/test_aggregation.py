@@ -133,7 +133,7 @@ def _damaged(path: Path, target: Path, spared: tuple[str, ...]) -> Path:
     raw = bytearray(path.read_bytes())
     with pqext.ParquetFile(path) as file:
         for chunk in (chunk for group in file.row_groups for chunk in group.chunks()):
-            if chunk.node.dotted not in spared:
+            if chunk.node.dotted_path not in spared:
                 start, length = chunk.byte_range
                 raw[start : start + length] = b"\xff" * length
     target.write_bytes(raw)

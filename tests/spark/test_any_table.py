@@ -130,7 +130,7 @@ def test_spark_reads_arbitrary_tables_with_arbitrary_options(reader: Any, data: 
 def test_spark_reads_arbitrary_encrypted_tables(reader: Any, java: ParquetJava, data: st.DataObject) -> None:
     """Keys come from a ``DecryptionPropertiesFactory`` of the tests by their key metadata, as from a KMS."""
     table = data.draw(strategies.tables(READABLE, depth=2, width=(4, 8)))
-    paths = [leaf.dotted for leaf in strategies.leaves(table.schema)]
+    paths = [leaf.dotted_path for leaf in strategies.leaves(table.schema)]
     choices = [
         data.draw(strategies.options(table.schema, encrypted=False, alp=False, brotli=False))
         # Spark's library leaves the levels of pages of version 2 in plaintext: specs/encryption.md.
@@ -226,7 +226,7 @@ def test_parquet_java_reads_correct_statistics_and_page_indexes(
     options = data.draw(strategies.options(table.schema, encrypted=False, alp=False))
     encrypted = data.draw(st.booleans())
     if encrypted:
-        paths = [leaf.dotted for leaf in strategies.leaves(table.schema)]
+        paths = [leaf.dotted_path for leaf in strategies.leaves(table.schema)]
         options |= {"encryption": data.draw(strategies.encryptions(paths))}
     chosen = pqext.WriteOptions(**options)
     with tempfile.TemporaryDirectory() as name:

@@ -155,7 +155,7 @@ def test_two_concurrent_saves_both_commit(tmp_path: Path) -> None:
 
 def test_files_added_by_others_during_a_save_remain(base: Path) -> None:
     staged = base / f"{commit.TEMPORARY}{JOB}"
-    names = [commit.Old.from_path(name, str(base / name)) for name in ("b.parquet", "data", "k=1/c.pq")]
+    names = [commit.ReplacedFile.from_path(name, str(base / name)) for name in ("b.parquet", "data", "k=1/c.pq")]
     (staged / JOURNAL).write_bytes(commit.Journal(tuple(NAMES), tuple(names)).dump())
     staged.rename(base / f"{COMMIT}{JOB}")
     put(base / "part-from-spark.parquet", 7)
@@ -217,7 +217,7 @@ def test_next_save_removes_remains_of_dead_drivers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = {"machine": commit._machine(), "pid": process.pid, "started": commit._started(process.pid)}
+    owner = {"machine": commit._machine(), "pid": process.pid, "started": commit._start_time(process.pid)}
     monkeypatch.setattr(commit, "_driver", lambda: owner)
     remains = commit.begin(tmp_path, "b" * 32)
     put(remains / "part.parquet", 1)

@@ -24,7 +24,7 @@ COUNT = Aggregation(0, (Aggregate("rows", "count", None),))
 
 def count_of(folder: Path, **options: Any) -> Query:
     given = encode_options(aggregation=COUNT, **options)
-    return Query.from_options({**given, "path": str(folder)}).resolved()
+    return Query.from_options({**given, "path": str(folder)}).resolve()
 
 
 @pytest.mark.spec("spark.counts")

@@ -228,7 +228,7 @@ def test_tasks_execute_the_driver_plan_and_fetch_its_pages(tmp_path: Path, monke
     pqext.write_table(table, tmp_path / "t.parquet", page_rows=1000)
     where = to_json((col("n") >= 20_100) & (col("n") < 20_103))
     query = Query.from_options({"path": str(tmp_path), "where": where, "metrics_path": str(tmp_path / "metrics")})
-    reader = Reader(query.resolved(), query.schema())
+    reader = Reader(query.resolve(), query.schema())
     slices = pickle.loads(pickle.dumps(reader.partitions()))
     (group,) = slices[0].tasks[0].row_groups
     assert group.rows == [range(20_000, 21_000)]

@@ -21,11 +21,11 @@ from spark.sessions import SPARK_4_1
 
 from pqext import variant
 from pqext.cli import app
-from pqext.demo.agreement import destroy_others
+from pqext.demo.agreement import overwrite_pages
 from pqext.demo.compare import canonical
 from pqext.demo.job import Job, run
 from pqext.demo.questions import answer, questions
-from pqext.demo.source import FIJI, Source, example, own
+from pqext.demo.source import FIJI, Source, describe_file, example
 from pqext.report import Agreement, DemoReport, FilePicture, Question
 
 Feature = dict[str, Any]
@@ -127,7 +127,7 @@ def test_skipped_row_groups_may_be_destroyed(demo: Demo, spark: Any, tmp_path: P
     asked = questions(demo.source, "geom")[number]
     question = demo.record.questions[number]
     kept = next(reading.row_groups for reading in question.readings if reading.file.startswith(name))
-    lost = destroy_others(demo.files[name], kept, tmp_path / "data" / "destroyed.parquet")
+    lost = overwrite_pages(demo.files[name], kept, tmp_path / "data" / "destroyed.parquet")
     assert lost > 0
     found = answer(asked.frame(spark, tmp_path / "data", tmp_path / "told"), demo.source)
     assert found.rows == question.rows
@@ -249,7 +249,7 @@ def stations(count: int = 400) -> list[object]:
 @pytest.mark.slow
 def test_user_file_gets_suitable_queries(spark: Any, tmp_path: Path) -> None:
     record = Record()
-    source = own(lines(tmp_path, stations()), "station", "at.x,at.y", None)
+    source = describe_file(lines(tmp_path, stations()), "station", "at.x,at.y", None)
     kept = [tmp_path / "out" / "chosen" / name for name in ("notes.txt", "mine.parquet")]
     kept[0].parent.mkdir(parents=True)
     for path in (*kept, *(kept[0].with_name(name) for name in ("_SUCCESS", "part-00000-x-1.parquet"))):
@@ -281,7 +281,7 @@ def test_invalid_json_line_may_become_null_and_is_counted(spark: Any, tmp_path: 
     pytest.importorskip("duckdb")
     path = lines(tmp_path, [*stations(60), '{"at": oops}\n', "null\n", '{"at": 7}\n'])
     record = Record()
-    source = own(path, "station", "at.x,at.y", "name STRING, height DOUBLE")
+    source = describe_file(path, "station", "at.x,at.y", "name STRING, height DOUBLE")
     report = run(Job(source, tmp_path / "out", tmp_path / "r.html", "null"), record, spark)
     assert dict(report.facts)["lines that are not JSON"] == "1"
     assert any("line 61" in note for note in report.notes)
@@ -298,7 +298,7 @@ def test_missing_coordinates_after_the_inspected_head_are_reported_by_the_job(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pqext.demo.preflight.MAX_BYTES", 0)
-    source = own(lines(tmp_path, stations(30)), "station", "at.x,at.z", None)
+    source = describe_file(lines(tmp_path, stations(30)), "station", "at.x,at.z", None)
     with pytest.raises(ValueError, match=r"no row of .*stations\.ndjson has numbers at the coordinates .*at\.z"):
         run(Job(source, tmp_path / "out", tmp_path / "r.html"), Record(), spark)
     assert not list((tmp_path / "out").rglob("*.parquet"))

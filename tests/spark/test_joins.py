@@ -21,7 +21,7 @@ from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions, knn_join, read, spatial_join
 from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.geometry_arrays import Geometries
-from pqext.spark.joins.broadcasting import Whole, _Parts
+from pqext.spark.joins.broadcasting import BroadcastRows, _Parts
 from pqext.spark.joins.spatial import cells_of, divide
 
 PREDICATES = ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps", "equals"]
@@ -188,16 +188,16 @@ def test_side_is_collected_by_one_job_unless_large_or_uneven(
     even = spark.range(0, 40_000, numPartitions=8)
     uneven = even.where("id < 100 OR id >= 35000")
     again: list[Any] = []
-    collect = Whole.collect
+    collect = BroadcastRows.collect
 
-    def collect_once(df: Any) -> Whole:
+    def collect_once(df: Any) -> BroadcastRows:
         again.append(df)
         return collect(df)
 
-    monkeypatch.setattr(Whole, "collect", collect_once)
+    monkeypatch.setattr(BroadcastRows, "collect", collect_once)
     for df, most, is_again in ((even, 40_000 * 8, False), (even, 40_000 * 8 - 1, False), (uneven, 50_000, True)):
         again.clear()
-        found, size = Whole.within(df, most)
+        found, size = BroadcastRows.collect_bounded(df, most)
         ids = [*range(100), *range(35_000, 40_000)] if is_again else list(range(40_000))
         assert (size, bool(again)) == (len(ids) * 8, is_again)
         assert (found is None) == (size > most)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from pqext.core.base.errors import SchemaMismatchError
-from pqext.dataset.table.unified_schema import widened
+from pqext.dataset.table.unified_schema import merge_schemas
 from pqext.spark import read, write
 
 
@@ -99,9 +99,9 @@ def test_types_widen_only_without_loss(first: Any, other: Any, merged: Any) -> N
         schemas = pa.schema([("c", one)]), pa.schema([("c", two)])
         if merged is None:
             with pytest.raises(SchemaMismatchError, match=r"column 'c' is .* in f and .* in g"):
-                widened(*schemas, "f", "g")
+                merge_schemas(*schemas, "f", "g")
         else:
-            assert str(widened(*schemas, "f", "g").field("c").type) == str(merged)
+            assert str(merge_schemas(*schemas, "f", "g").field("c").type) == str(merged)
 
 
 @pytest.mark.spec("spark.append.merged")
@@ -113,4 +113,4 @@ def test_fields_that_differ_only_in_case_are_not_merged() -> None:
         (pa.map_(pa.string(), lower), pa.map_(pa.string(), upper), r"c\.\w+\.\w+"),
     ):
         with pytest.raises(SchemaMismatchError, match=rf"columns '{path}\.a' and '{path}\.A' differ only in case"):
-            widened(pa.schema([("c", one)]), pa.schema([("c", two)]), "f", "g")
+            merge_schemas(pa.schema([("c", one)]), pa.schema([("c", two)]), "f", "g")

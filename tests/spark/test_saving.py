@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import pqext
-from pqext.dataset.files.folders import COMMIT, files_below
+from pqext.dataset.files.folders import COMMIT, list_files
 from pqext.dataset.writing import commit
 from pqext.spark import explain_read, functions, layout, shred_variant, write
 from pqext.spark.writing.sink import Sink, read_summary
@@ -64,7 +64,7 @@ def test_killed_partitioned_save_is_visible_and_completed(
     assert saved_rows(tmp_path) == {3: "a", 2: "b", 4: "c"}
     (decided,) = tmp_path.glob(f"{COMMIT}*")
     for pattern, count in (("k=a/*", 1), ("*/*.parquet", 3), ("**/*.parquet", 3), ("k=[bc]", 2), ("*.parquet", 0)):
-        assert len(files_below(str(tmp_path), pattern.split("/"))) == count, pattern
+        assert len(list_files(str(tmp_path), pattern.split("/"))) == count, pattern
     (moved,) = (decided / "k=a").iterdir()
     moved.rename(tmp_path / "k=a" / moved.name)
     assert saved_rows(tmp_path) == {3: "a", 2: "b", 4: "c"}

@@ -43,7 +43,7 @@ def options(s3: S3) -> Iterator[dict[str, Any]]:
     """Storage options of an empty bucket."""
     yield s3.options
     bucket = multipart.Bucket("s3://bucket", s3.options)
-    for one in [*bucket.unfinished("")]:
+    for one in [*bucket.iter_pending_files("")]:
         bucket.abort(one.key, one.upload)
 
 
@@ -147,7 +147,7 @@ def test_job_killed_at_any_request_is_committed_or_absent(
         decided = f"data/out/{NOTE}" in target._bucket.keys("") or found == [10, 11]
         done = clean(URL, older_than=timedelta(0), storage_options=options)
         assert rows(options) == ([10, 11] if decided else [1, 2]), (step, done)
-        assert [*target._bucket.unfinished("")] == []
+        assert [*target._bucket.iter_pending_files("")] == []
         seen.append(found)
         if not died:
             break
@@ -263,7 +263,7 @@ def test_overtaken_overwrite_also_replaces_newer_files(
 ) -> None:
     target, other = StoreTarget(URL, options), StoreTarget(URL, options)
     files, quicker = staged(target, JOB, [1]), staged(other, OTHER, [2])
-    listed = StoreTarget._replaced
+    listed = StoreTarget._replaced_files
 
     def overtaken(self: StoreTarget, folders: Any) -> tuple[str, ...]:
         found = listed(self, folders)
@@ -271,7 +271,7 @@ def test_overtaken_overwrite_also_replaces_newer_files(
             other.commit(quicker, overwrite)
         return found
 
-    monkeypatch.setattr(StoreTarget, "_replaced", overtaken)
+    monkeypatch.setattr(StoreTarget, "_replaced_files", overtaken)
     target.commit(files, overwrite=True)
     assert rows(options) == [1]
 
@@ -326,9 +326,9 @@ def test_aborted_job_leaves_no_upload(options: dict[str, Any]) -> None:
     staged(target, JOB, [1])
     staged(other, OTHER, [2])
     target.abort()
-    assert [OTHER in one.key for one in target._bucket.unfinished("")] == [True]
+    assert [OTHER in one.key for one in target._bucket.iter_pending_files("")] == [True]
     assert clean(URL, older_than=timedelta(0), storage_options=options).removed == (OTHER,)
-    assert [*target._bucket.unfinished("")] == []
+    assert [*target._bucket.iter_pending_files("")] == []
 
 
 def test_data_that_conflicts_with_the_folder_is_rejected(options: dict[str, Any]) -> None:
@@ -405,7 +405,7 @@ def test_http_proxy_is_not_mistaken_for_an_empty_store(body: bytes) -> None:
         url = f"http://127.0.0.1:{proxy.server_port}"
         bucket = multipart.Bucket(URL, {"key": KEY, "secret": SECRET, "endpoint_url": url, "region": "us-east-1"})
         for action in (
-            lambda: bucket.keys("data/"), lambda: [*bucket.unfinished("data/")], lambda: bucket.begin("data/x"),
+            lambda: bucket.keys("data/"), lambda: [*bucket.iter_pending_files("data/")], lambda: bucket.begin("data/x"),
             lambda: bucket.put("data/x", b""), lambda: bucket.part("data/x", "1", 1, b""),
             lambda: bucket.complete("data/x", Pending("1", ("a",))),
         ):
@@ -449,7 +449,7 @@ def test_only_reported_task_attempts_are_committed(options: dict[str, Any]) -> N
     second = attempt(target, 1, 3, pa.record_batch({"x": [2]}))
     target.commit([*first, *second], overwrite=False)
     assert rows(options) == [1, 2]
-    assert [*target._bucket.unfinished("")] == []
+    assert [*target._bucket.iter_pending_files("")] == []
 
 
 @pytest.mark.spec("spark.store.attempts")
@@ -463,7 +463,7 @@ def test_part_rejected_by_the_store_fails_its_attempt_and_leaves_no_file(
     for number in range(2):  # a task fails, and fails again
         with pytest.raises(pqext.SourceError, match=rf"part-00000-{JOB}-{number}\.parquet"):
             attempt(target, 0, number, batch)
-    assert [*target._bucket.unfinished("")] == []
+    assert [*target._bucket.iter_pending_files("")] == []
     s3.refused = None
     done = attempt(target, 0, 2, batch)
     assert len(done[0].token.etags) == 2
@@ -519,4 +519,4 @@ def test_json_is_ingested_into_a_bucket(spark: Any, options: dict[str, Any], tmp
     with pytest.raises(pqext.VariantError):
         ingest_json(spark, str(source), URL, "n INT", **{**arguments, "on_error": "fail"})
     assert pqext.scan(URL, storage_options=options).count() == 300
-    assert [*multipart.Bucket(URL, options).unfinished("")] == []
+    assert [*multipart.Bucket(URL, options).iter_pending_files("")] == []

@@ -35,7 +35,7 @@ class Files(FileStream):
     """A stream whose batches are names of files."""
 
     def partitions(self, start: Any, end: Any) -> list[str]:
-        return [os.path.basename(one.file) for one in self.between(start, end)[0]]
+        return [os.path.basename(one.file) for one in self.list_batch(start, end)[0]]
 
     def read(self, partition: Any) -> Iterator[Any]:
         yield partition
@@ -192,7 +192,7 @@ def test_manifest_of_another_run_voids_that_of_a_store(s3: S3, monkeypatch: pyte
     monkeypatch.setattr(multipart.Bucket, "claim", overtaken)
     run(options, 0, [1], "a")
     assert rows(options) == [1]
-    assert [*multipart.Bucket("s3://bucket", s3.options).unfinished("")] == []
+    assert [*multipart.Bucket("s3://bucket", s3.options).iter_pending_files("")] == []
 
 
 def test_remains_of_a_dead_run_are_cleaned(target: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,4 +249,4 @@ def test_three_letter_zone_names_match_java(spark: Any) -> None:
     for name, text in zip(names, row, strict=True):
         found = find_timezone(_JAVA_ZONES[name])
         assert found is not None
-        assert str(EPOCH + timedelta(microseconds=found.to_local.least(micros * 1000) // 1000)) == text, name
+        assert str(EPOCH + timedelta(microseconds=found.to_local.minimum_result(micros * 1000) // 1000)) == text, name

@@ -35,7 +35,7 @@ def test_facts_from_public_footers_hold_for_their_values(parquet_testing: Path) 
                     continue
                 compared += 1
                 assert told.num_values in (None, found.num_values)
-                if (path.name, leaf.dotted) != ("list_columns.parquet", "utf8_list.list.item"):
+                if (path.name, leaf.dotted_path) != ("list_columns.parquet", "utf8_list.list.item"):
                     # Its writer counts no entry of an empty or null list.
                     assert told.null_count in (None, found.null_count)
                 assert told.nan_count in (None, found.nan_count)

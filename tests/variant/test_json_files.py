@@ -158,7 +158,7 @@ def test_batches_are_written_to_shredded_parquet(tmp_path: Path) -> None:
     pqext.write_table(batches, target, row_group_rows=1000)
     with pqext.open(target) as file:
         assert [group.num_rows for group in file.row_groups] == [1000] * 3
-        assert "value.typed_value.id.typed_value" in {leaf.dotted for leaf in file.schema.leaves}
+        assert "value.typed_value.id.typed_value" in {leaf.dotted_path for leaf in file.schema.leaves}
         assert variant.to_json(file.read()["value"]).to_pylist() == [line.replace(" ", "") for line in lines]
 
 

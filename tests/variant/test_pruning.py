@@ -201,7 +201,7 @@ def test_path_resolves_to_the_group_of_its_leaf() -> None:
     assert node is not None
     found = find_group(node, ("a",))
     assert found is not None
-    assert found.dotted == "v.typed_value.a"
+    assert found.dotted_path == "v.typed_value.a"
     assert find_group(node, ("a", "b")) is None
     assert find_group(node, (0,)) is None
     assert str(VariantPredicate("$.a", "BIGINT", IsNull())) == "$.a as int64: IsNull()"

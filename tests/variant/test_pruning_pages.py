@@ -22,7 +22,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.annotations import for_logical
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.row_groups import rows_that_may_match
-from pqext.variant.pruning import VariantPredicate, _narrowed, may_match
+from pqext.variant.pruning import VariantPredicate, _narrow_bounds, may_match
 from pqext.variant.types import variant_field, variant_type
 from reference import evaluate as twin
 from reference import variant_shred as reference
@@ -102,9 +102,9 @@ def test_integer_bloom_filter_does_not_exclude_doubles_that_integers_round_to(
 def test_page_counts_take_precedence_over_chunk_counts() -> None:
     page = Bounds(None, None, 2, 4, False)
     chunk = Bounds(1.0, 9.0, 0, 40, None)
-    assert _narrowed(page, chunk) == Bounds(1.0, 9.0, 2, 4, False)
-    assert _narrowed(replace(page, null_count=None, has_nan=None), chunk) == Bounds(1.0, 9.0, 0, 4, None)
-    assert _narrowed(replace(page, has_nan=None), replace(chunk, has_nan=False)) == Bounds(1.0, 9.0, 2, 4, False)
+    assert _narrow_bounds(page, chunk) == Bounds(1.0, 9.0, 2, 4, False)
+    assert _narrow_bounds(replace(page, null_count=None, has_nan=None), chunk) == Bounds(1.0, 9.0, 0, 4, None)
+    assert _narrow_bounds(replace(page, has_nan=None), replace(chunk, has_nan=False)) == Bounds(1.0, 9.0, 2, 4, False)
 
 
 @pytest.mark.spec("shredding.skipping.pages")

@@ -310,7 +310,7 @@ def test_unknown_codec_is_named_with_its_column(plain: Path, tmp_path: Path) -> 
     data = plain.read_bytes()
     footer = read_footer(open_source(data), DEFAULT_LIMITS)
     chunk = footer.metadata.row_groups[0].columns[1]
-    name = pqext.open(data).schema.leaves[1].dotted
+    name = pqext.open(data).schema.leaves[1].dotted_path
     chunk.meta_data.codec = 99
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(data[: footer.offset] + serialise_footer(footer.metadata))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.dataset.evaluation.operand_values import as_shredded
+from pqext.dataset.evaluation.operand_values import to_shredded
 from pqext.variant.monotone import monotone_cast
 from pqext.variant.timezones import Shift, TimeZone, find_timezone
 
@@ -37,7 +37,7 @@ def seconds(zone: TimeZone) -> st.SearchStrategy[int]:
 
 def cast(micros: list[int], given: pa.DataType, type: str, zone: str) -> list[int]:
     array = pa.array(micros, pa.int64()).cast(given)
-    result: list[int] = variant.get(as_shredded(array), "$", type, timezone=zone).cast(pa.int64()).to_pylist()
+    result: list[int] = variant.get(to_shredded(array), "$", type, timezone=zone).cast(pa.int64()).to_pylist()
     return result
 
 
@@ -88,9 +88,9 @@ def test_cast_bounds_contain_all_times_within(name: str, data: st.DataObject) ->
 @pytest.mark.spec("casts.timezone")
 def test_bounds_match_the_next_and_the_last_transition() -> None:
     back = Shift((100,), (0, -10))
-    assert back.least(95 * 10**9) == 90 * 10**9
-    assert back.least(100 * 10**9) == 90 * 10**9
-    assert back.least(80 * 10**9) == 80 * 10**9
+    assert back.minimum_result(95 * 10**9) == 90 * 10**9
+    assert back.minimum_result(100 * 10**9) == 90 * 10**9
+    assert back.minimum_result(80 * 10**9) == 80 * 10**9
     assert back.greatest(105 * 10**9) == 100 * 10**9 - 1
     assert back.greatest(115 * 10**9) == 105 * 10**9
     assert back.greatest(99 * 10**9) == 99 * 10**9
@@ -101,9 +101,9 @@ def test_local_times_match_arrow() -> None:
     times = [datetime(2024, month, 1, 3, 30) for month in range(1, 13)]
     instants = pa.array(times, pa.timestamp("us", "UTC"))
     local = pc.local_timestamp(instants.cast(pa.timestamp("us", "America/New_York")))
-    found = variant.get(as_shredded(instants), "$", "timestamp_ntz", timezone="America/New_York")
+    found = variant.get(to_shredded(instants), "$", "timestamp_ntz", timezone="America/New_York")
     assert found.equals(local)
-    assert variant.get(as_shredded(local), "$", "timestamp", timezone="America/New_York").equals(instants)
+    assert variant.get(to_shredded(local), "$", "timestamp", timezone="America/New_York").equals(instants)
 
 
 @pytest.mark.spec("casts.timezone")

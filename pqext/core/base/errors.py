@@ -48,7 +48,7 @@ class ParquetError(ValueError):
         self.offset = offset
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.args, self.__dict__)
+        return _restore_error, (type(self), self.args, self.__dict__)
 
     def locate(
         self,
@@ -78,7 +78,7 @@ class ParquetError(ValueError):
         return escape_text(f"{self.message} [{', '.join(location)}]" if location else self.message)
 
 
-def _unpickled(error_type: type[ParquetError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ParquetError:
+def _restore_error(error_type: type[ParquetError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ParquetError:
     """Restore a pickled error without calling its constructor."""
     # Python creates an object by its first base, which may not be the base that defines its layout.
     error = OSError.__new__(error_type) if issubclass(error_type, OSError) else error_type.__new__(error_type)

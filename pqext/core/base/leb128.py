@@ -15,19 +15,19 @@ def uleb(value: int) -> bytes:
     return bytes(out)
 
 
-def read_uleb(data: bytes, at: int) -> tuple[int, int]:
-    """Decode the integer at ``at``; return it and the offset after it.
+def read_uleb(data: bytes, position: int) -> tuple[int, int]:
+    """Decode the integer at ``position``; return it and the offset after it.
 
     Raises ``CorruptFileError`` if the integer is truncated, longer than necessary, or has more than 32 bits.
     """
     value = 0
     for i in range(5):
-        if at + i >= len(data):
+        if position + i >= len(data):
             raise CorruptFileError("LEB128 integer is truncated")
-        byte = data[at + i]
+        byte = data[position + i]
         value |= (byte & 0x7F) << 7 * i
         if byte < 0x80:
             if value >= 1 << 32 or (i and not byte):
                 break
-            return value, at + i + 1
+            return value, position + i + 1
     raise CorruptFileError("LEB128 integer is longer than necessary or exceeds 32 bits")

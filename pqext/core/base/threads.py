@@ -49,9 +49,9 @@ def synchronized(method: Callable[_P, _T]) -> Callable[_P, _T]:
     """Run a method only while no other synchronized method of its object runs, using the object's ``_method_lock``."""
 
     @wraps(method)
-    def locked(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
+    def call_locked(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
         owner: Any = arguments[0]
         with owner._method_lock:
             return method(*arguments, **keywords)
 
-    return locked
+    return call_locked

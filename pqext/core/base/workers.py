@@ -157,18 +157,18 @@ class Workers:
     def _split_results(self, results: deque[Future[list[T]]] | list[T]) -> Iterable[T]:
         return self._results(results) if isinstance(results, deque) else results
 
-    def _results(self, started: deque[Future[list[T]]]) -> Iterator[T]:
-        return (result for _ in range(len(started)) for result in self._finish(started.popleft()))
+    def _results(self, futures: deque[Future[list[T]]]) -> Iterator[T]:
+        return (result for _ in range(len(futures)) for result in self._finish(futures.popleft()))
 
-    def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], ahead: int) -> Generator[T, None, None]:
-        """Like :meth:`map`, but consume items lazily, at most ``ahead`` items before the result that is requested."""
+    def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], lookahead: int) -> Generator[T, None, None]:
+        """Like :meth:`map`, but consume items lazily, at most ``lookahead`` items before the requested result."""
         if self._pool is None:
             yield from map(function, items)
             return
         started: deque[Future[T]] = deque()
         for item in items:
             started.append(self._start(function, item))
-            if len(started) > ahead:
+            if len(started) > lookahead:
                 yield self._finish(started.popleft())
         while started:
             yield self._finish(started.popleft())

@@ -99,13 +99,13 @@ class AesKey:
         raise TypeError("keys in use cannot be pickled")
 
 
-def module_length(prefix: Bytes, left: int, most: int) -> int:
+def module_length(prefix: Bytes, left: int, max_length: int) -> int:
     """Bytes of the module that ``prefix`` begins, with its length prefix, where ``left`` bytes remain.
 
-    Raises ``EncryptionError`` when there are fewer than that, or it has more than ``most``.
+    Raises ``EncryptionError`` when there are fewer than that, or it has more than ``max_length``.
     """
     length = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES].tobytes(), "little")
-    if not LENGTH_BYTES + NONCE_BYTES <= length <= min(left, most):
+    if not LENGTH_BYTES + NONCE_BYTES <= length <= min(left, max_length):
         raise EncryptionError(
             f"an encrypted module declares {length - LENGTH_BYTES} bytes, but only {max(left - LENGTH_BYTES, 0)} "
             "are left: the file is damaged, or the column is not encrypted as its metadata says"
@@ -117,10 +117,10 @@ def _length(length: int) -> bytes:
     return length.to_bytes(LENGTH_BYTES, "little")
 
 
-def _body(module: Bytes, least: int) -> Bytes:
+def _body(module: Bytes, min_length: int) -> Bytes:
     """Return a module without its length field, after checking that it states the length of ``module``."""
     length = int.from_bytes(module[:LENGTH_BYTES].tobytes(), "little")
-    if length != len(module) - LENGTH_BYTES or length < least:
+    if length != len(module) - LENGTH_BYTES or length < min_length:
         raise EncryptionError(
             f"an encrypted module declares {length} bytes and has {len(module) - LENGTH_BYTES}: the file is damaged"
         )

@@ -9,7 +9,7 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, EncryptionError, UnsupportedError
 from pqext.core.base.limits import Limits
 from pqext.core.encryption.cipher import module_length
-from pqext.core.encryption.reading import FileDecryptor, not_encrypted
+from pqext.core.encryption.reading import FileDecryptor, check_plaintext_allowed
 from pqext.core.format.metadata import FileCryptoMetaData, FileMetaData
 from pqext.core.format.thrift import decode
 from pqext.core.options.encryption import FileDecryption
@@ -48,7 +48,7 @@ def check_plaintext(
     """
     try:
         if metadata.encryption_algorithm is None:
-            not_encrypted(decryption)
+            check_plaintext_allowed(decryption)
             return None
         decryptor = FileDecryptor(
             metadata.encryption_algorithm, metadata.footer_signing_key_metadata, decryption, path

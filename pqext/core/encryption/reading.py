@@ -61,14 +61,14 @@ class Algorithm(NamedTuple):
     prefix_is_supplied: bool
 
     @classmethod
-    def from_footer(cls, stored: EncryptionAlgorithm) -> Algorithm:
+    def from_footer(cls, algorithm: EncryptionAlgorithm) -> Algorithm:
         """Raises ``UnsupportedError`` for an algorithm that is not known."""
-        if stored.member is None:
+        if algorithm.member is None:
             raise UnsupportedError("the file is encrypted with an unknown algorithm", feature="encryption")
-        fields = stored.AES_GCM_V1 or stored.AES_GCM_CTR_V1
+        fields = algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1
         assert fields is not None
         return cls(
-            stored.AES_GCM_V1 is not None, fields.aad_prefix, fields.aad_file_unique or b"",
+            algorithm.AES_GCM_V1 is not None, fields.aad_prefix, fields.aad_file_unique or b"",
             bool(fields.supply_aad_prefix),
         )
 
@@ -259,7 +259,7 @@ def _bound(decryption: FileDecryption | None, path: str | None) -> KeyRetriever 
     return for_file(path) if for_file is not None else retriever
 
 
-def not_encrypted(decryption: FileDecryption | None) -> None:
+def check_plaintext_allowed(decryption: FileDecryption | None) -> None:
     """Raise ``EncryptionError`` when the reader expects encrypted files and this one is not."""
     if decryption is not None and not decryption.plaintext_files_allowed:
         raise EncryptionError(

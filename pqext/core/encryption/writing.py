@@ -64,18 +64,18 @@ class FileEncryptor:
         self._sources = sources or {}
         self._aad = FileAad(to_bytes(encryption.aad_prefix, "aad_prefix") or b"", os.urandom(FILE_UNIQUE_BYTES))
         self._footer_key = self._cipher(encryption.footer_key)
-        self._columns = [self._key_of(leaf.dotted, self._sources.get(leaf.path[0])) for leaf in schema.leaves]
+        self._columns = [self._key_of(leaf.dotted_path, self._sources.get(leaf.path[0])) for leaf in schema.leaves]
         if len(self._columns) > ORDINAL_MAX:
             raise EncryptionError(f"an encrypted file can have at most {ORDINAL_MAX} columns, not {len(self._columns)}")
         self._paths = [leaf.path for leaf in schema.leaves]
         prefixes = {".".join(path[:end]) for path in self._paths for end in range(1, len(path) + 1)}
         for path in encryption.column_keys:
             if path not in prefixes:
-                columns = ", ".join(leaf.dotted for leaf in schema.leaves)
+                columns = ", ".join(leaf.dotted_path for leaf in schema.leaves)
                 raise ValueError(f"encryption names column {path!r}; the columns are {columns}")
 
     @property
-    def footer_is_encrypted(self) -> bool:
+    def has_encrypted_footer(self) -> bool:
         """Whether the file begins and ends with ``PARE``."""
         return not self._encryption.plaintext_footer
 
@@ -115,23 +115,23 @@ class FileEncryptor:
                 path_in_schema=self._paths[column], key_metadata=to_bytes(choice.metadata, "key metadata")
             )
             chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=own)
-        if choice.key is None and self.footer_is_encrypted:
+        if choice.key is None and self.has_encrypted_footer:
             return
         if chunk.meta_data is None:
             raise ValueError("a column chunk has no metadata")
-        if chunk.unknown and not self.footer_is_encrypted:
+        if chunk.unknown and not self.has_encrypted_footer:
             raise EncryptionError(
                 "the chunk of an encrypted column has an extension, which a plaintext footer would expose: "
                 "put it on the column's metadata instead",
                 column=".".join(self._paths[column]),
             )
         chunk.encrypted_column_metadata = encryptor.encrypt(Module.COLUMN_METADATA, encode(chunk.meta_data))
-        chunk.meta_data = None if self.footer_is_encrypted else redacted(chunk.meta_data)
+        chunk.meta_data = None if self.has_encrypted_footer else redact_metadata(chunk.meta_data)
 
     def footer(self, metadata: FileMetaData) -> bytes:
         """Return the end of the file before the length: crypto metadata and encrypted footer, or the signed footer."""
         key_metadata = to_bytes(self._encryption.footer_key_metadata, "key metadata")
-        if self.footer_is_encrypted:
+        if self.has_encrypted_footer:
             crypto = FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=key_metadata)
             return encode(crypto) + self._footer_key.seal(encode(metadata), self._aad.footer())
         self._check_schema(metadata)
@@ -175,7 +175,7 @@ class FileEncryptor:
         return ciphers[key]
 
 
-def redacted(metadata: ColumnMetaData) -> ColumnMetaData:
+def redact_metadata(metadata: ColumnMetaData) -> ColumnMetaData:
     """Return the metadata of an encrypted column for a plaintext footer: the position of its data, but no values."""
     return ColumnMetaData(
         type=metadata.type,

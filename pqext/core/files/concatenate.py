@@ -113,7 +113,7 @@ class _Concatenation:
             for chunk in group.columns:
                 _move(chunk, shift, footer.offset)
             if group.file_offset:
-                group.file_offset = _moved(group.file_offset, shift, footer.offset)
+                group.file_offset = _move_offset(group.file_offset, shift, footer.offset)
             group.ordinal = len(self._groups) if len(self._groups) < 1 << 15 else None
             self._groups.append(group)
             self._indexes.append(results)
@@ -135,7 +135,7 @@ class _Concatenation:
         if raw is not None:
             index, _ = decode(OffsetIndex, raw, limits=self._limits, base=chunk.offset_index_offset or 0)
             for location in index.page_locations:
-                location.offset = _moved(location.offset, shift, end)
+                location.offset = _move_offset(location.offset, shift, end)
             raw = encode(index)
         return _Indexes(chunk, column, raw)
 
@@ -180,7 +180,7 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
     return start if start >= max(data) else footer.offset
 
 
-def _moved(offset: int, shift: int, end: int) -> int:
+def _move_offset(offset: int, shift: int, end: int) -> int:
     """``offset``, which must be before ``end``, in the new file; a negative one is unset and stays unchanged."""
     if offset > end:
         raise CorruptFileError(f"the offset {offset} is outside the data of its file, which end at {end}")
@@ -191,8 +191,8 @@ def _move(chunk: ColumnChunk, shift: int, end: int) -> None:
     about = _metadata(chunk)
     for name in ("data_page_offset", "index_page_offset", "dictionary_page_offset", "bloom_filter_offset"):
         if getattr(about, name):
-            setattr(about, name, _moved(getattr(about, name), shift, end))
-    chunk.file_offset = _moved(chunk.file_offset, shift, end)
+            setattr(about, name, _move_offset(getattr(about, name), shift, end))
+    chunk.file_offset = _move_offset(chunk.file_offset, shift, end)
 
 
 def _unknown(struct: Struct) -> bool:

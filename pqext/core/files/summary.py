@@ -63,7 +63,7 @@ def write_summary(
                 footer = plain_footer(source, limits)
                 metadata = footer.metadata
                 merge.add(metadata, path)
-                named = _named(metadata, name)
+                named = _name_row_groups(metadata, name)
                 foreign = merge.forget_foreign_bounds(metadata, [group.columns for group in named])
                 groups += named
                 writers.add(metadata.created_by)
@@ -87,7 +87,7 @@ def write_summary(
     return written[0], written[1]
 
 
-def _named(metadata: FileMetaData, name: str) -> list[RowGroup]:
+def _name_row_groups(metadata: FileMetaData, name: str) -> list[RowGroup]:
     """The row groups of one file, with its name in each chunk."""
     groups = list(metadata.row_groups)
     for group in groups:

@@ -136,7 +136,7 @@ class Summary:
         if self._footer.decryptor is not None:
             raise NotByFileError("it is encrypted")
         self._all = self.metadata.row_groups
-        index = self._all.untouched if isinstance(self._all, LazyStructs) else None
+        index = self._all.undecoded_index if isinstance(self._all, LazyStructs) else None
         result = None if index is None else read_row_group_files(index)
         if result is None:
             raise NotByFileError("it has row groups that span several files")
@@ -180,7 +180,7 @@ class Summary:
                 message = f"a row group of {escape_text(name)} is listed twice"
         return None if message is None else CorruptFileError(message, path=self.path)
 
-    def trusted(self, name: str, location: str) -> SummarisedSource:
+    def trusted_source(self, name: str, location: str) -> SummarisedSource:
         """Return the file ``name`` at ``location`` with its metadata from the summary.
 
         The file must have the recorded size, and the recorded modification time or footer CRC. Without a record, the
@@ -199,17 +199,17 @@ class Summary:
         stamp, file = (result.st_size, result.st_mtime_ns), (self.records or {}).get(name)
         if file is not None and file.size != result.st_size:
             message = f"it has {result.st_size} bytes, but {escape_text(self.path)} records {file.size}"
-            raise self._outdated(message, location)
+            raise self._changed_file_error(message, location)
         if file is None:
             is_sure = result.st_mtime_ns < self._mtime_ns
         else:
-            is_sure = file.stamp == stamp and self._shows_outdated(file)
+            is_sure = file.stamp == stamp and self._can_detect_change(file)
         source = self._source(name, location, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
         if not is_sure:  # a copy, or rewritten
             source.check()
         return source
 
-    def unchanged(self, name: str, location: str) -> SummarisedSource | None:
+    def unchanged_source(self, name: str, location: str) -> SummarisedSource | None:
         """Return the file ``name`` at ``location``; None if it differs from the record in the summary."""
         file = (self.records or {}).get(name)
         try:
@@ -218,11 +218,11 @@ class Summary:
             return None
         if file is None or (result.st_size, result.st_mtime_ns) != file.stamp or not stat.S_ISREG(result.st_mode):
             return None
-        if not self._shows_outdated(file):
+        if not self._can_detect_change(file):
             return None
         return self._source(name, location, file.stamp, file.pairs, lambda: PathSource(location))
 
-    def _shows_outdated(self, file: NotedFile) -> bool:
+    def _can_detect_change(self, file: NotedFile) -> bool:
         """Whether a change of ``file`` after it was recorded would change its modification time.
 
         Not if times are in full seconds and the summary is hardly younger.
@@ -253,14 +253,16 @@ class Summary:
             except CorruptFileError:
                 result = -1
             if result != file.footer_crc:
-                raise self._outdated(f"its footer differs from the one that {escape_text(self.path)} records", location)
+                raise self._changed_file_error(
+                    f"its footer differs from the one that {escape_text(self.path)} records", location
+                )
             return result
         own = read_footer(source, self._limits)
         if own.decryptor is not None or _differ(_RowGroups(self._all, positions), own.metadata.row_groups):
-            raise self._outdated(f"its footer contradicts {escape_text(self.path)}", location)
+            raise self._changed_file_error(f"its footer contradicts {escape_text(self.path)}", location)
         return crc32(own.raw.data)
 
-    def _outdated(self, subject: str, location: str) -> ChangedFileError:
+    def _changed_file_error(self, subject: str, location: str) -> ChangedFileError:
         advice = "pqext.write_summary updates the summary, and a scan of the folder needs none"
         return ChangedFileError(f"{subject}: {advice}", path=location)
 
@@ -270,11 +272,11 @@ _ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data
 _BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
 
 
-def _differ(summarized: Sequence[RowGroup], own: Sequence[RowGroup]) -> bool:
+def _differ(summary_groups: Sequence[RowGroup], row_groups: Sequence[RowGroup]) -> bool:
     """Whether a summary and a file list different row groups, or the summary bounds values differently."""
-    if len(summarized) != len(own):
+    if len(summary_groups) != len(row_groups):
         return True
-    pairs = zip(sorted(summarized, key=_start), sorted(own, key=_start), strict=True)
+    pairs = zip(sorted(summary_groups, key=_start), sorted(row_groups, key=_start), strict=True)
     return any(
         left.num_rows != right.num_rows or len(left.columns) != len(right.columns)
         or any(map(_are_different, left.columns, right.columns)) for left, right in pairs
@@ -298,9 +300,9 @@ def _are_different(left: ColumnChunk, right: ColumnChunk) -> bool:
     return any(_adds_field(summarized, own, name) for summarized, own, names in pairs for name in names)
 
 
-def _adds_field(summarized: object, own: object, name: str) -> bool:
+def _adds_field(summary_value: object, own: object, name: str) -> bool:
     """Whether a summary has a field value that the file lacks. It may omit optional ones."""
-    value = getattr(summarized, name, None)
+    value = getattr(summary_value, name, None)
     return value is not None and value != getattr(own, name, None)
 
 

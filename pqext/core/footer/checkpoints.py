@@ -33,9 +33,9 @@ from pqext.core.base.limits import OWN_METADATA, Limits
 from pqext.core.base.text import with_noun
 from pqext.core.encryption.footer import check_plaintext
 from pqext.core.footer.chunk_offsets import start_of
-from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, TAIL_BYTES, read_alone
+from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, TAIL_BYTES, read_standalone
 from pqext.core.footer.reading import read_footer
-from pqext.core.footer.structure_lookup import peeked
+from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import MAGIC, Footer
 from pqext.core.format.compression import compress, decompress
 from pqext.core.format.extension.framed import FRAME_BYTES, frame, unframe
@@ -75,8 +75,8 @@ class RecoveredFileWarning(UserWarning):
 class Checkpoints:
     """The checkpoints of one file being written."""
 
-    def __init__(self, every: Checkpoint) -> None:
-        self._every = every
+    def __init__(self, interval: Checkpoint) -> None:
+        self._every = interval
         self._row_groups = self._offset = 0
         self._time = time.monotonic()
         self._before = (0, 0)
@@ -90,7 +90,7 @@ class Checkpoints:
             or (every.seconds is not None and time.monotonic() - self._time >= every.seconds)
         )
 
-    def made(self, footer: bytes, row_groups: int, offset: int) -> bytes:
+    def build_frame(self, footer: bytes, row_groups: int, offset: int) -> bytes:
         """Return the frame of a serialised ``footer`` of ``row_groups`` row groups, for ``offset`` of the file.
 
         Empty if the footer is too large for a frame.
@@ -202,7 +202,7 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
         left -= length
         try:
             if is_flat:
-                alone = read_alone(source, limits, start + at + 4)
+                alone = read_standalone(source, limits, start + at + 4)
                 metadata, raw, stop = alone.complete, alone.raw, length
             else:
                 raw = source.read(position, length)
@@ -247,8 +247,8 @@ def is_of_a_value(source: Source, metadata: FileMetaData, position: int) -> bool
 def structures_end(metadata: FileMetaData) -> int:
     """Return the end of the last structure that a footer refers to; an ordinary footer begins there."""
     end = len(MAGIC)
-    for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
-        for chunk in map(partial(peeked, group.columns), range(len(group.columns))):
+    for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
+        for chunk in map(partial(peek, group.columns), range(len(group.columns))):
             about = chunk.meta_data
             if about is not None and chunk.file_path is None:
                 start = start_of(about)
@@ -288,7 +288,7 @@ def footer_or_checkpoint(
         if saved is None:
             raise
         groups = saved.metadata.row_groups
-        index = groups.untouched if isinstance(groups, LazyStructs) else None
+        index = groups.undecoded_index if isinstance(groups, LazyStructs) else None
         rows = None if index is None else count_rows(index)
         rows = sum(group.num_rows for group in groups) if rows is None else rows
         if options.decryption is not None:

@@ -36,9 +36,9 @@ def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]
 
 
 def proven(
-    leaf: SchemaNode, stored: Statistics | None, values: int, rows: int | None, order: ColumnOrder | None
+    leaf: SchemaNode, chunk_statistics: Statistics | None, values: int, rows: int | None, order: ColumnOrder | None
 ) -> Bounds:
     """Return the bounds in a chunk's statistics; unknown if its value count contradicts its row group."""
     if rows is None or values == rows or (0 <= rows < values and leaf.max_repetition_level > 0):
-        return statistics.to_bounds(leaf.leaf_type, stored, values, order)
+        return statistics.to_bounds(leaf.leaf_type, chunk_statistics, values, order)
     return Bounds(has_nan=None)

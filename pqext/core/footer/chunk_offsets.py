@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.footer.structure_lookup import peeked
+from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup
 
@@ -18,7 +18,7 @@ _Extent = tuple[int, int]
 _NOWHERE = (-1, -1)
 
 
-class _Laid(NamedTuple):
+class _GroupLayout(NamedTuple):
     """The first and last bytes of the chunks of a row group, and the first byte of their indexes and filters."""
 
     extents: tuple[_Extent, ...] = ()
@@ -35,16 +35,16 @@ class ChunkRanges:
         self._metadata = metadata
         self._end = end
 
-    def taken_by(self, group: int, leaf: int) -> Place | None:
+    def overlapping_chunk(self, group: int, leaf: int) -> Place | None:
         """Return another chunk that overlaps this one, if this one adjoins neither the preceding nor the following
         bytes.
 
         If it adjoins either, the other chunk has a wrong offset or size.
         """
-        other = self._sharing.get((self._first[group], leaf))
+        other = self._sharing.get((self._first_equal_groups[group], leaf))
         return None if other is None or self._joins(group, leaf) else other
 
-    def shared(self) -> Iterator[tuple[Place, Place]]:
+    def iter_overlaps(self) -> Iterator[tuple[Place, Place]]:
         """Iterate over pairs of overlapping chunks, the suspect first: misplaced, or else too long."""
         reported = set()
         for pair in self._sharing.items():
@@ -56,8 +56,8 @@ class ChunkRanges:
     def repeated_groups(self) -> dict[int, list[int]]:
         """Return the positions of repeated row groups, by the first row group with the same ranges."""
         result: dict[int, list[int]] = {}
-        for group, first in enumerate(self._first):
-            if first != group and any(extent != _NOWHERE for extent in self._laid[group].extents):
+        for group, first in enumerate(self._first_equal_groups):
+            if first != group and any(extent != _NOWHERE for extent in self._layouts[group].extents):
                 result.setdefault(first, []).append(group)
         return result
 
@@ -66,7 +66,7 @@ class ChunkRanges:
         """Chunks that begin at the offset of an earlier chunk of the file."""
         starts: set[int] = set()
         results = []
-        for group, laid in enumerate(self._laid):
+        for group, laid in enumerate(self._layouts):
             for leaf, (start, stop) in enumerate(laid.extents):
                 if start < stop and start in starts:
                     results.append((group, leaf))
@@ -78,7 +78,7 @@ class ChunkRanges:
 
         Also true between both without a gap. Sizes that are too large make chunks extend into the next ones.
         """
-        extents = self._laid[group].extents
+        extents = self._layouts[group].extents
         start, stop = extents[leaf]
         if leaf:
             before = extents[leaf - 1]
@@ -87,42 +87,42 @@ class ChunkRanges:
         if leaf + 1 < len(extents):
             behind = {extents[leaf + 1][0]}
         else:
-            behind = {self._extent(group + 1, 0)[0], *self._laid[group].sections}
-            if group + 1 == len(self._laid):
-                behind |= {self._end, *self._laid[0].sections}
+            behind = {self._extent(group + 1, 0)[0], *self._layouts[group].sections}
+            if group + 1 == len(self._layouts):
+                behind |= {self._end, *self._layouts[0].sections}
         if before[1] == start or stop in behind:
             return True
         return before[0] < start <= before[1] and any(start < place <= stop for place in behind)
 
     def _extent(self, group: int, leaf: int) -> _Extent:
-        extents = self._laid[group].extents if group < len(self._laid) else ()
+        extents = self._layouts[group].extents if group < len(self._layouts) else ()
         return extents[leaf] if extents else _NOWHERE
 
     @cached_property
-    def _laid(self) -> list[_Laid]:
+    def _layouts(self) -> list[_GroupLayout]:
         """Layouts of all row groups; empty for one with corrupt metadata."""
         results = []
         for number in range(len(self._metadata.row_groups)):
-            laid = _Laid()
+            laid = _GroupLayout()
             with suppress(CorruptFileError, UnsupportedError):
-                laid = _laid_out(peeked(self._metadata.row_groups, number))
+                laid = _lay_out_group(peek(self._metadata.row_groups, number))
             results.append(laid)
         return results
 
     @cached_property
-    def _first(self) -> list[int]:
+    def _first_equal_groups(self) -> list[int]:
         """Return the first of the row groups with the same ranges, for each row group."""
         seen: dict[tuple[_Extent, ...], int] = {}
-        return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._laid)]
+        return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._layouts)]
 
     @cached_property
     def _sharing(self) -> dict[Place, Place]:
         """Overlapping chunks, each with the chunk that it overlaps."""
         chunks = sorted(
             (extent, (group, leaf))
-            for group, first in enumerate(self._first)
+            for group, first in enumerate(self._first_equal_groups)
             if first == group
-            for leaf, extent in enumerate(self._laid[group].extents)
+            for leaf, extent in enumerate(self._layouts[group].extents)
             if extent[0] < extent[1]
         )
         result: dict[Place, Place] = {}
@@ -136,7 +136,7 @@ class ChunkRanges:
         return result
 
 
-def _laid_out(group: RowGroup) -> _Laid:
+def _lay_out_group(group: RowGroup) -> _GroupLayout:
     extents: list[_Extent] = []
     sections: set[int | None] = set()
     for chunk in group.columns:
@@ -144,7 +144,7 @@ def _laid_out(group: RowGroup) -> _Laid:
         extents.append(_extent_of(chunk))
         sections |= {chunk.column_index_offset, chunk.offset_index_offset}
         sections.add(None if about is None else about.bloom_filter_offset)
-    return _Laid(tuple(extents), frozenset(at for at in sections if at is not None))
+    return _GroupLayout(tuple(extents), frozenset(at for at in sections if at is not None))
 
 
 def _extent_of(chunk: ColumnChunk) -> _Extent:

@@ -13,7 +13,7 @@ _OF_OTHERS = frozenset(map(int, (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACK
 """Encodings listed for levels and dictionaries, whatever the data pages use."""
 
 
-def are_as_counted(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> bool:
+def has_matching_counts(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> bool:
     """Whether the metadata's encodings and page counts agree with the data pages ``page_counts`` for each encoding.
 
     Counts that contradict the list are ignored.
@@ -23,7 +23,7 @@ def are_as_counted(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> boo
     return is_counted and (_lists(chunk, pages) or not chunk.encodings)
 
 
-def uncounted(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> frozenset[int]:
+def uncounted_encodings(chunk: ColumnMetaData, page_counts: Mapping[int, int]) -> frozenset[int]:
     """Return encodings with more data pages than the metadata counts, if the pages are probably wrong.
 
     Empty if the counts belong to other pages, or if the list of encodings contradicts the counts but not the pages.

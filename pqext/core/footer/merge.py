@@ -103,7 +103,7 @@ class FooterMerge:
             for index in result.intersection(leaves):
                 _forget_bounds(group[index])
             for index in doubted.intersection(leaves):
-                _forget_bounds(group[index], deprecated=True)
+                _forget_bounds(group[index], is_deprecated=True)
         return bool(result or doubted)
 
     def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
@@ -176,14 +176,14 @@ class FooterMerge:
         return self._first
 
 
-def _forget_bounds(chunk: ColumnChunk, *, deprecated: bool = False) -> None:
+def _forget_bounds(chunk: ColumnChunk, *, is_deprecated: bool = False) -> None:
     """Drop structures that depend on the column's order: minimum, maximum and column index."""
     chunk.column_index_offset = chunk.column_index_length = None
     statistics = chunk.meta_data.statistics if chunk.meta_data is not None else None
     if statistics is not None:
         statistics.max_value = statistics.min_value = None
         statistics.is_max_value_exact = statistics.is_min_value_exact = None
-        if deprecated:
+        if is_deprecated:
             statistics.max = statistics.min = None
 
 

@@ -19,8 +19,8 @@ from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.lru import LRU
 from pqext.core.encryption.footer import check_plaintext, open_encrypted
-from pqext.core.encryption.reading import not_encrypted
-from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, is_beside, open_after, open_instead, read_alone
+from pqext.core.encryption.reading import check_plaintext_allowed
+from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, is_beside, open_fallback, open_instead, read_standalone
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode
@@ -53,7 +53,7 @@ class _CachedFooter(NamedTuple):
 _kept: LRU[str, _CachedFooter] = LRU(CACHE.limit)
 
 
-def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
+def decode_footer(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
     """Return the footer that begins with ``raw``, and its end in it; as :func:`pqext.core.format.thrift.decode`."""
     if path is None:  # bytes in memory must not outlive their owner
         return decode(FileMetaData, raw, limits=limits, base=base)
@@ -116,7 +116,7 @@ def read_footer(
         tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
     if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
-        return _of_plaintext(read_alone(source, limits), decryption, source.path)
+        return _of_plaintext(read_standalone(source, limits), decryption, source.path)
     if head != MAGIC or trailer[4:] != MAGIC:
         _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
     length = int.from_bytes(trailer[:4], "little")
@@ -154,11 +154,11 @@ def read_footer(
         return _of_plaintext(opened, decryption, source.path)
     try:
         if is_plain and length >= LEAST_INDEXED:
-            metadata, end = decoded(raw, limits, offset, source.path)
+            metadata, end = decode_footer(raw, limits, offset, source.path)
         else:
             metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
     except CorruptFileError as error:
-        opened = open_after(error, raw, offset, limits, source.path) if has_two else None
+        opened = open_fallback(error, raw, offset, limits, source.path) if has_two else None
         if opened is None:
             raise
         return _of_plaintext(opened, decryption, source.path)
@@ -168,7 +168,7 @@ def read_footer(
 def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
     """Check the footer of a file without encryption; ``EncryptionError`` if that is not allowed."""
     try:
-        not_encrypted(decryption)
+        check_plaintext_allowed(decryption)
     except EncryptionError as error:
         error.locate(path=path, offset=footer.offset)
         raise

@@ -74,7 +74,7 @@ class ColumnWindows:
 
     def _chunk(self, column: int, row_group: int) -> ColumnChunk:
         chunks, at = self._window_of_chunks(column, row_group)
-        return peeked(chunks, at)
+        return peek(chunks, at)
 
     def _window_of_chunks(self, column: int, row_group: int) -> tuple[Sequence[ColumnChunk], int]:
         """The chunks of one column in adjacent row groups, and the position of the requested one."""
@@ -124,12 +124,12 @@ class IndexedStructs(LazyStructs[_T]):
         count: int,
         find: Callable[[int], _T] | None,
         fallback: Callable[[FileMetaData], Sequence[_T]],
-        near: Callable[[int], tuple[StructIndex, int] | None] | None = None, rows: int | None = None,
+        locate: Callable[[int], tuple[StructIndex, int] | None] | None = None, rows: int | None = None,
     ) -> None:
         self._decoded = {}
         self._rows = rows
         self._count, self._find, self._fallback = count, find, fallback
-        self.lookup, self._near = lookup, near
+        self.lookup, self._near = lookup, locate
         self._kept: Sequence[_T] | None = None
 
     @property
@@ -154,8 +154,8 @@ class IndexedStructs(LazyStructs[_T]):
             raise IndexError(f"no element {position} in a list of {self._count}")
         position %= self._count
         if self._find is None:
-            return peeked(self._complete, position)
-        return self.lookup.resolve(partial(self._find, position), lambda _: peeked(self._complete, position))
+            return peek(self._complete, position)
+        return self.lookup.resolve(partial(self._find, position), lambda _: peek(self._complete, position))
 
     def __getitem__(self, position: Any) -> Any:
         if isinstance(position, slice):
@@ -182,20 +182,20 @@ class IndexedStructs(LazyStructs[_T]):
             yield self[position]
 
     @property
-    def untouched(self) -> StructIndex | None:
+    def undecoded_index(self) -> StructIndex | None:
         """The index of the elements, if the complete footer was read and none was decoded before."""
         return self._index if self._kept is not None and not self._decoded else None
 
-    def near(self, position: int) -> tuple[StructIndex, int] | None:
+    def locate_element(self, position: int) -> tuple[StructIndex, int] | None:
         """Return a list that contains the element, and its position there, if it was not decoded."""
         return None if self._near is None or position in self._decoded else self._near(position)
 
     def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
-        """Return the list and position of an element, as ``untouched`` does."""
-        result = self.untouched
+        """Return the list and position of an element, as ``undecoded_index`` does."""
+        result = self.undecoded_index
         return None if result is None else (result, position)
 
 
-def peeked(structures: Sequence[_T], position: int) -> _T:
+def peek(structures: Sequence[_T], position: int) -> _T:
     """Return an element without caching it, if the list allows that."""
     return structures.peek(position) if isinstance(structures, LazyStructs) else structures[position]

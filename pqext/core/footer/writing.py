@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, alone, tables_of, with_flat_footer
+from pqext.core.footer.flatbuffers.reading import FLATBUFFERS, build_file_end, tables_of, with_flat_footer
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, with_jump_table
 from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format.extension.structure import extensions, set_extension
@@ -24,7 +24,7 @@ def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, st
     """
     plain = without_copies(metadata)
     if footer_format == "flatbuffers":
-        return alone(tables_of(encode(plain))), None
+        return build_file_end(tables_of(encode(plain))), None
     if footer_format == "thrift":
         return serialise_footer(plain), None
     serialised, warning = with_jump_table(plain) if footer_format == "thrift+index" else with_flat_footer(plain)

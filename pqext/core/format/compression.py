@@ -191,7 +191,7 @@ def page_compressor(codec: int, level: int | None = None) -> Callable[[Any], Any
     return lambda data: compress_page(data, asbytes=len(data) < _SMALL)
 
 
-def _each(function: Callable[[Any, int], Any]) -> _Decompressor:
+def _page_decompressor(function: Callable[[Any, int], Any]) -> _Decompressor:
     """Decompress page by page; empty pages are skipped."""
     return lambda pages, sizes: [
         function(data, size) if size else EMPTY for data, size in zip(pages, sizes, strict=True)
@@ -351,10 +351,10 @@ _DECOMPRESSORS: dict[int, tuple[_Decompressor, int]] = {
     # The number is the maximum ratio: a copy of 64 in 3 bytes, a 258-byte match in 2 bits, runs of 255 per extra byte,
     # blocks of 128 KiB in 4 bytes, copies of 16 MiB in few more.
     CompressionCodec.SNAPPY: (_snappy, 22),
-    CompressionCodec.GZIP: (_each(_gzip), 1032),
-    CompressionCodec.LZO: (_each(_lzo), 255),
-    CompressionCodec.BROTLI: (_each(_stream("brotli")), 1 << 22),
-    CompressionCodec.LZ4: (_each(_lz4), 255),
+    CompressionCodec.GZIP: (_page_decompressor(_gzip), 1032),
+    CompressionCodec.LZO: (_page_decompressor(_lzo), 255),
+    CompressionCodec.BROTLI: (_page_decompressor(_stream("brotli")), 1 << 22),
+    CompressionCodec.LZ4: (_page_decompressor(_lz4), 255),
     CompressionCodec.ZSTD: (_zstd, 1 << 15),
-    CompressionCodec.LZ4_RAW: (_each(_lz4_raw), 255),
+    CompressionCodec.LZ4_RAW: (_page_decompressor(_lz4_raw), 255),
 }

@@ -218,7 +218,7 @@ def _may(left: Ranges[Truth], operator: Operator, low: Any, high: Any, may_be_na
     return left.compare(left.maximum, operator, low) | left.may_be_nan
 
 
-def within(predicate: Predicate, bounds: Bounds) -> Predicate:
+def restrict_to_bounds(predicate: Predicate, bounds: Bounds) -> Predicate:
     """Return ``predicate``, with only those values of a list that lie within the bounds."""
     if not isinstance(predicate, IsIn) or not predicate.ascending:
         return predicate

@@ -153,7 +153,7 @@ class LazyStructs(Sequence[T]):
         return list, (list(self),)
 
     @property
-    def untouched(self) -> StructIndex | None:
+    def undecoded_index(self) -> StructIndex | None:
         """The index of the elements as long as none was decoded; a decoded element may have been changed."""
         return None if self._decoded else self._index
 
@@ -161,7 +161,7 @@ class LazyStructs(Sequence[T]):
         """Return index and position of an element as long as none was decoded."""
         return None if self._decoded else (self._index, position)
 
-    def where(self, test: Callable[[bytes], bool]) -> Iterator[int]:
+    def iter_positions(self, test: Callable[[bytes], bool]) -> Iterator[int]:
         """Yield the positions of elements whose serialised bytes pass the test, and of all decoded elements."""
         if not test(self._index.raw(0, len(self))):
             yield from sorted(self._decoded)

@@ -74,9 +74,9 @@ class SplitBlockFilter:
         """The stored bitset."""
         return self._words.astype("<u4", copy=False).tobytes()
 
-    def contains_hash(self, hashed: int) -> bool:
+    def contains_hash(self, hash_value: int) -> bool:
         """Whether a value with this XXH64 may have been inserted; False is definitive."""
-        return bool(self.contains_hashes(np.array([hashed], np.uint64))[0])
+        return bool(self.contains_hashes(np.array([hash_value], np.uint64))[0])
 
     def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
         """Whether values with these XXH64 may have been inserted, 1 or 0 per hash; 0 is definitive."""
@@ -336,10 +336,10 @@ def _read_encrypted(
     return SplitBlockFilter(leaf, _words(bitset))
 
 
-def _module(source: Source, offset: int, most: int) -> tuple[Bytes, int]:
+def _module(source: Source, offset: int, max_length: int) -> tuple[Bytes, int]:
     """An encrypted module with its length prefix, and its end."""
     room = source.size - offset
-    length = module_length(source.read(offset, min(LENGTH_BYTES, room)), room, most)
+    length = module_length(source.read(offset, min(LENGTH_BYTES, room)), room, max_length)
     return source.read(offset, length), offset + length
 
 

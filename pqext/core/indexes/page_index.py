@@ -29,7 +29,7 @@ from pqext.core.schema.statistics import (
     bounds_of,
     bounds_of_values,
     is_cuttable,
-    nulls_beside,
+    plausible_null_count,
     truncate_lower,
     truncate_upper,
 )
@@ -355,7 +355,7 @@ class IndexedPages(Sequence[Bounds]):
                 return bounds_of(self._order, None, None, None, nans, entries)
             known = nulls if nulls is not None else entries if entries is not None else self.row_counts[page]
             return Bounds(null_count=known, num_values=known)
-        return bounds_of_values(self._order, *values, nulls_beside(stored, nulls, entries), nans, entries)
+        return bounds_of_values(self._order, *values, plausible_null_count(stored, nulls, entries), nans, entries)
 
     def matching(self, predicate: Predicate) -> list[int]:
         """Return the pages, in order, that may contain a value satisfying ``predicate``; no other page does."""

@@ -100,7 +100,7 @@ class IndexedChunk(Protocol):
     @property
     def counts_nulls(self) -> bool: ...
     def bounds(self) -> Bounds: ...
-    def source(self, own: Source) -> Source: ...
+    def source(self, file_source: Source) -> Source: ...
 
 
 class IndexReader:
@@ -218,7 +218,7 @@ class IndexReader:
         except MissingKeyError:
             return None
         except (CorruptFileError, LimitError) as error:
-            self.pass_over("a page index", error)
+            self.ignore_corrupt("a page index", error)
             return None
 
     def page_locations(self, chunk: IndexedChunk) -> PageLocations | None:
@@ -256,12 +256,12 @@ class IndexReader:
         except MissingKeyError:
             return True
         except (CorruptFileError, LimitError) as error:
-            self.pass_over("a Bloom filter", error)
+            self.ignore_corrupt("a Bloom filter", error)
             return True
         # A filter without a bit set is of no values, or was never filled in.
         return result is None or may_contain(predicate, result.might_contain) or result.is_empty
 
-    def pass_over(self, name: str, error: ParquetError) -> None:
+    def ignore_corrupt(self, name: str, error: ParquetError) -> None:
         """Ignore ``name`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
         if self._strict:
             raise error
@@ -273,7 +273,7 @@ class IndexReader:
         Raises ``error`` if reading is strict.
         """
         if not self._is_ignored:
-            self.pass_over("the page indexes of a row group", error)
+            self.ignore_corrupt("the page indexes of a row group", error)
             self._is_ignored = True
 
     def has_bounded(self, leaf: int | None) -> bool:
@@ -348,4 +348,4 @@ class _ErrorsNameChunk:
 
     def __exit__(self, exc_type: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ParquetError):
-            error.locate(column=self._chunk.node.dotted, row_group=self._chunk.row_group)
+            error.locate(column=self._chunk.node.dotted_path, row_group=self._chunk.row_group)

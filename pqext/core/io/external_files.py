@@ -54,10 +54,10 @@ class FileResolver:
         usage: Counts the bytes read from the files.
     """
 
-    def __init__(self, path: str | None, allowed: ExternalFiles, usage: Usage | None = None) -> None:
+    def __init__(self, path: str | None, allowed_files: ExternalFiles, usage: Usage | None = None) -> None:
         self._path = path
         self.usage = usage
-        self._allowed = allowed
+        self._allowed = allowed_files
         self._sources: dict[str, Source] = {}
 
     def source(self, file_path: str) -> Source:

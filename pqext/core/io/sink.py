@@ -236,7 +236,7 @@ class _NewFile:
         name = f"{temporary_prefix(self.path)}{os.urandom(4).hex()}.tmp"
         self._temporary = os.path.join(os.path.dirname(self.path), name)
         self._buffer, self.is_retained, self._process = bytearray(), False, os.getpid()
-        with self._named():
+        with self._error_context():
             with suppress(FileNotFoundError):
                 os.lstat(self.path)  # raises for a name that is too long before anything is written
                 if is_new:
@@ -255,7 +255,7 @@ class _NewFile:
                 raise
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _error_context(self) -> Iterator[None]:
         """Raise errors with the path that the user passed."""
         try:
             yield
@@ -271,7 +271,7 @@ class _NewFile:
         self._write_through([pending, *buffers])
 
     def _write_through(self, buffers: Sequence[memoryview]) -> None:
-        with self._named():
+        with self._error_context():
             rest = [buffer for buffer in buffers if len(buffer)]
             done = 0
             while done < len(rest):
@@ -290,12 +290,12 @@ class _NewFile:
         pending, self._buffer = memoryview(self._buffer), bytearray()
         self._write_through([pending])
         if self._durable:
-            with self._named():
+            with self._error_context():
                 os.fsync(self._file.fileno())
 
     def commit(self) -> None:
         self.flush()
-        with self._named():
+        with self._error_context():
             self._file.close()
             if self._is_new:
                 _rename_new(self._temporary, self.path)
@@ -332,7 +332,7 @@ class _AppendedFile(_NewFile):
         self._given_path, self._durable = path, durable
         self.path = os.path.realpath(path)
         self._buffer, self.is_retained = bytearray(), False
-        with self._named():
+        with self._error_context():
             self._file = io.FileIO(self.path, "r+")
             try:
                 lock(self._file)
@@ -357,7 +357,7 @@ class _AppendedFile(_NewFile):
             raise BlockingIOError(errno.EAGAIN, "another program has written to this file or truncated it")
 
     def _write_through(self, buffers: Sequence[memoryview]) -> None:
-        with self._named():
+        with self._error_context():
             self._check_size()
         self._ends[1] += sum(map(len, buffers))
         super()._write_through(buffers)
@@ -365,7 +365,7 @@ class _AppendedFile(_NewFile):
 
     def commit(self) -> None:
         self.flush()
-        with self._named():
+        with self._error_context():
             self._check_identity()
             self._check_size()
             self._leftover.detach()

@@ -59,10 +59,10 @@ class Source(ABC):
     """Value of ``file_path`` for this file in a summary file."""
     is_opened = True
 
-    def __init__(self, path: str | None, size: int, owned: _Closable | None = None) -> None:
+    def __init__(self, path: str | None, size: int, resource: _Closable | None = None) -> None:
         self.path = path
         self.size = size
-        self._owned = owned
+        self._owned = resource
         self.usage = Usage()
         self._lock = threading.Lock()
         self.metadata_start = size
@@ -230,24 +230,24 @@ class Span:
         """Path of the file, if it has a name."""
         return self._source.path
 
-    def peek(self, at: int, least: int) -> Bytes:
-        """Return buffered bytes from ``at`` on, at least ``least`` of them unless the span ends before."""
-        least = min(least, self.size - at)
-        position = at - self._start
-        if position < 0 or position + least > len(self._data):
-            length = min(max(least, self._window), self.size - at)
+    def peek(self, offset: int, min_bytes: int) -> Bytes:
+        """Return buffered bytes from ``offset`` on, at least ``min_bytes`` of them unless the span ends before."""
+        min_bytes = min(min_bytes, self.size - offset)
+        position = offset - self._start
+        if position < 0 or position + min_bytes > len(self._data):
+            length = min(max(min_bytes, self._window), self.size - offset)
             if self._source.is_remote and 0 <= position < len(self._data):  # no byte is fetched twice
                 rest = self._data[position:]
-                more = self._source.read(self.offset + at + len(rest), length - len(rest))
+                more = self._source.read(self.offset + offset + len(rest), length - len(rest))
                 self._data = np.concatenate([rest, more])
             else:
-                self._data = self._source.read(self.offset + at, length)
-            self._start, position = at, 0
+                self._data = self._source.read(self.offset + offset, length)
+            self._start, position = offset, 0
         return self._data[position:]
 
-    def read(self, at: int, length: int) -> Bytes:
-        """Read ``length`` bytes at ``at``, which must lie within the span."""
-        return self.peek(at, length)[:length]
+    def read(self, offset: int, length: int) -> Bytes:
+        """Read ``length`` bytes at ``offset``, which must lie within the span."""
+        return self.peek(offset, length)[:length]
 
     def release(self) -> None:
         """Drop the buffered bytes; they are fetched again if needed."""
@@ -310,14 +310,14 @@ class PathSource(Source):
     tail_bytes = 16 << 10
     batched_bytes = 128 << 10
 
-    def __init__(self, path: str, opened: LocalFile | None = None) -> None:
+    def __init__(self, path: str, file: LocalFile | None = None) -> None:
         self._file: _LocalFile | LocalFile
         self._head, self._tail, self._tail_start = EMPTY, EMPTY, 1 << 63
-        if opened is not None:
-            self._file, self.stamp = opened, (opened.size, opened.mtime_ns)
-            self._head = view(opened.head)
-            self._tail, self._tail_start = view(opened.tail), opened.size - len(opened.tail)
-            super().__init__(path, opened.size, opened)
+        if file is not None:
+            self._file, self.stamp = file, (file.size, file.mtime_ns)
+            self._head = view(file.head)
+            self._tail, self._tail_start = view(file.tail), file.size - len(file.tail)
+            super().__init__(path, file.size, file)
             return
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
@@ -393,11 +393,11 @@ def _stamp(file: io.FileIO | LocalFile) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def changed_file_error(path: str | None, before: tuple[int, int], now: tuple[int, int]) -> ChangedFileError:
+def changed_file_error(path: str | None, identity: tuple[int, int], now: tuple[int, int]) -> ChangedFileError:
     """Create the error for a file that was changed, from its size and modification time before and now."""
-    difference = "the same size and another modification time" if before[0] == now[0] else f"{now[0]} bytes"
+    difference = "the same size and another modification time" if identity[0] == now[0] else f"{now[0]} bytes"
     return ChangedFileError(
-        f"the file was changed while it was read: it had {before[0]} bytes when it was opened and now has "
+        f"the file was changed while it was read: it had {identity[0]} bytes when it was opened and now has "
         f"{difference}; read it again",
         path=path,
     )

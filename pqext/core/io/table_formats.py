@@ -166,7 +166,7 @@ def check_parents(folder: Location) -> None:
     base = [*parts]
     while base and "=" in base[-1]:
         base.pop()
-    root = folder.at("/" if folder.key.startswith("/") else "")
+    root = folder.with_key("/" if folder.key.startswith("/") else "")
     if 0 < len(base) < len(parts):
         log = _at(root, [*base, "_delta_log"]).files()
         check_listing(_at(root, base), (f"_delta_log/{_parts(file.key)[-1]}" for file in log))
@@ -178,7 +178,7 @@ def check_parents(folder: Location) -> None:
 
 def _at(folder: Location, parts: Sequence[str]) -> Location:
     start = folder.key if folder.key.endswith("/") or not folder.key else f"{folder.key}/"
-    return folder.at(start + "/".join(parts))
+    return folder.with_key(start + "/".join(parts))
 
 
 def _url(folder: Location, parts: Sequence[str]) -> str:

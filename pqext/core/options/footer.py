@@ -25,14 +25,14 @@ def check_format(format: object) -> None:
         raise ValueError(f'footer must be {names} or "{FORMATS[-1]}", not {format!r}')
 
 
-def check_combination(format: FooterFormat, *, encrypted: bool, extended: bool, profile: str | None) -> None:
+def check_combination(format: FooterFormat, *, is_encrypted: bool, has_extension: bool, profile: str | None) -> None:
     """Raise ``ValueError`` for a format that excludes encryption, an extension of the footer, or a profile."""
     check_format(format)
     if format == "thrift":
         return
-    if encrypted:
+    if is_encrypted:
         raise ValueError(f"a file with footer={format!r} cannot be encrypted: omit one of them")
-    if extended and format != "flatbuffers":
+    if has_extension and format != "flatbuffers":
         raise ValueError(f"footer={format!r} uses the same extension as extensions['file']: omit one of them")
     if profile == "spark" and format == "flatbuffers":
         raise ValueError('Spark does not read files with footer="flatbuffers"; profile="spark" forbids it')

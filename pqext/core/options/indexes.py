@@ -59,12 +59,12 @@ def _sort_key(text: str) -> SortKey:
     return SortKey(path, descending=direction == "desc", nulls_first=nulls == "first")
 
 
-def sort_keys(chosen: Iterable[Any]) -> tuple[SortKey, ...]:
+def sort_keys(columns: Iterable[Any]) -> tuple[SortKey, ...]:
     """Return sort keys from :class:`SortKey` or text like ``"a.b"``, ``"a.b desc"`` and ``"a.b desc nulls first"``."""
-    if isinstance(chosen, (str, SortKey)) or not isinstance(chosen, Iterable):
+    if isinstance(columns, (str, SortKey)) or not isinstance(columns, Iterable):
         raise TypeError("sorting must be a list of columns, as text or SortKey")
     keys = []
-    for column in chosen:
+    for column in columns:
         key = _sort_key(column) if isinstance(column, str) else column
         if not isinstance(key, SortKey):
             raise TypeError(f"sorting takes columns as text or SortKey, not {key!r}")

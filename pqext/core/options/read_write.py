@@ -310,7 +310,8 @@ class WriteOptions:
             if self.profile == "spark" and encoding in ("alp", "byte_stream_split"):
                 raise ValueError(f'Spark does not read encoding {encoding!r}; profile="spark" forbids it')
         check_combination(
-            self.footer, encrypted=self.encryption is not None, extended=extension_paths.FILE in self.extensions,
+            self.footer, is_encrypted=self.encryption is not None,
+            has_extension=extension_paths.FILE in self.extensions,
             profile=self.profile,
         )
         if self.profile not in (None, "spark"):
@@ -382,7 +383,7 @@ class WriteOptions:
     def extension_of(self, path: str) -> bytes | None:
         """Return the extension of the chunks of the leaf at dotted ``path``, if any."""
         payload = self.extensions.get(path) if path != extension_paths.FILE else None
-        return None if payload is None else extension_paths.serialised(payload)
+        return None if payload is None else extension_paths.serialise_payload(payload)
 
     def for_second_copy(self, path: str) -> WriteOptions | None:
         """Return the options for the second copy of the leaf at dotted ``path``, if any."""
@@ -414,9 +415,9 @@ _MAX_CACHED = 64
 
 
 def from_keywords(
-    options_type: type[Options], keywords: Mapping[str, Any], *others: str, base: Options | None = None
+    options_type: type[Options], keywords: Mapping[str, Any], *known_names: str, base: Options | None = None
 ) -> Options:
-    """Create options from keywords, with defaults from ``base``; ``others`` are further arguments of the function.
+    """Create options from keywords, with defaults from ``base``; ``known_names`` are further arguments of the function.
 
     Raises ``TypeError`` for an unknown name or a ``base`` of another type, and the errors of the options' values.
     """
@@ -426,16 +427,16 @@ def from_keywords(
         if all(isinstance(value, (bool, int, str)) for value in keywords.values()):
             options: Options | None = _cache.get(key)
             if options is None:
-                options = _from_keywords(options_type, keywords, others, None)
+                options = _from_keywords(options_type, keywords, known_names, None)
                 if len(_cache) >= _MAX_CACHED:
                     _cache.clear()
                 _cache[key] = options
             return options
-    return _from_keywords(options_type, keywords, others, base)
+    return _from_keywords(options_type, keywords, known_names, base)
 
 
 def _from_keywords(
-    options_type: type[Options], keywords: Mapping[str, Any], others: Sequence[str], base: Options | None
+    options_type: type[Options], keywords: Mapping[str, Any], known_names: Sequence[str], base: Options | None
 ) -> Options:
     if base is not None and not isinstance(base, options_type):
         raise TypeError(f"options must be {options_type.__name__}, got {type(base).__name__}")
@@ -447,6 +448,8 @@ def _from_keywords(
             replacement = FOREIGN_OPTIONS["write" if options_type is WriteOptions else "read"].get(name)
             if replacement is not None:
                 raise TypeError(f"unknown option {name!r}; {replacement}")
-            hint = did_you_mean(name, [*names, *others])
-            raise TypeError(f"unknown option {name!r}{hint or '; the options are ' + ', '.join([*others, *names])}")
+            hint = did_you_mean(name, [*names, *known_names])
+            raise TypeError(
+                f"unknown option {name!r}{hint or '; the options are ' + ', '.join([*known_names, *names])}"
+            )
     return options_type(**keywords) if base is None else replace(base, **keywords)

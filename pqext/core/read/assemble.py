@@ -45,7 +45,7 @@ def _restore_type(shape: Shape, array: pa.Array) -> pa.Array:
     try:
         return array_of(array, shape.original.type)
     except ParquetError as error:
-        error.locate(column=shape.node.dotted)
+        error.locate(column=shape.node.dotted_path)
         raise
 
 
@@ -75,7 +75,7 @@ def _storage(
         try:
             return leaf.show(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
         except ParquetError as error:
-            error.locate(column=shape.node.dotted)
+            error.locate(column=shape.node.dotted_path)
             raise
     if isinstance(shape, GroupShape):
         return _group(shape, columns, options, arrow_type)
@@ -121,7 +121,7 @@ def _list(
         shape.slot_level, shape.value_level, shape.element_level, offsets, present,
     )
     if slots < 0:
-        raise CorruptFileError("a list element comes before any list", column=shape.node.dotted)
+        raise CorruptFileError("a list element comes before any list", column=shape.node.dotted_path)
     is_map = pa.types.is_map(arrow_type)
     pairs_type = pa.struct([arrow_type.key_field, arrow_type.item_field]) if is_map else None
     element = assemble(shape.element, columns, options, pairs_type if is_map else arrow_type.value_type)
@@ -130,7 +130,7 @@ def _list(
     buffers = [validity, pa.py_buffer(trim(offsets, slots + 1))]
     if is_map:
         if element.null_count or element.field(0).null_count:
-            raise CorruptFileError("a map has a null key", column=shape.node.dotted)
+            raise CorruptFileError("a map has a null key", column=shape.node.dotted_path)
         children = [element.field(0), element.field(1)]
         pairs = pa.Array.from_buffers(pairs_type, elements, [None], children=children)
         return pa.Array.from_buffers(arrow_type, slots, buffers, children=[pairs])
@@ -140,7 +140,7 @@ def _list(
 def _check_count(shape: Shape, count: int, expected: int) -> None:
     if count != expected:
         raise CorruptFileError(
-            f"columns of one field disagree: {count} values instead of {expected}", column=shape.node.dotted
+            f"columns of one field disagree: {count} values instead of {expected}", column=shape.node.dotted_path
         )
 
 

@@ -26,12 +26,12 @@ from pqext.core.format import compression
 from pqext.core.format.metadata import ColumnMetaData
 from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
-from pqext.core.read.pages.page_decoder import PageDecoder, located
+from pqext.core.read.pages.page_decoder import PageDecoder, locate_error
 from pqext.core.read.pages.page_selection import PageSelection
 from pqext.core.read.pages.table_decoder import FallbackRequired, TableDecoder
-from pqext.core.schema.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
+from pqext.core.schema.row_ranges import RowRanges, cover_rows, flag_rows, group_nearby, intersection
 from pqext.core.schema.shape import LeafShape
-from pqext.core.schema.types.arrow_compute import flagged
+from pqext.core.schema.types.arrow_compute import select_flagged
 
 T = TypeVar("T")
 
@@ -49,8 +49,8 @@ def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, decryptor: objec
     return decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
 
 
-def _next(pages: PageDecoder | TableDecoder, entries: int, needed: int | None) -> LeafColumn | None:
-    return pages.next(entries, needed=needed)
+def _decode_next(pages: PageDecoder | TableDecoder, entries: int, required_entries: int | None) -> LeafColumn | None:
+    return pages.decode_next(entries, required_entries=required_entries)
 
 
 def _pass(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
@@ -138,14 +138,14 @@ class ColumnReader:
         """
         parts = []
         try:
-            for ranges in near(self._page_ranges(rows), _PASSED_ROWS):
+            for ranges in group_nearby(self._page_ranges(rows), _PASSED_ROWS):
                 parts.append(self._read_near(ranges))
                 self._gathered_bytes += parts[-1].nbytes
                 if len(parts) > 1:
                     self._update_account(self._gathered_bytes)  # they are about to be copied
             column = join(parts or [_empty(self._shape, self._account)])
         except ParquetError as error:
-            raise self._located(error) from None
+            raise self._locate_error(error) from None
         return column
 
     def read_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
@@ -154,12 +154,12 @@ class ColumnReader:
         From ordinary pages only the values of these rows are decoded. Raises as :meth:`read` does.
         """
         parts, pages = [], self._pages
-        positions = self._numbered(numbers)
+        positions = self._selected_positions(numbers)
         while len(positions) and isinstance(pages, TableDecoder) and self._held is None:
             try:
                 column, count = pages.read_at(positions)
             except ArrayLimitError as error:
-                raise self._located(error) from None
+                raise self._locate_error(error) from None
             except (FallbackRequired, ParquetError) as reason:
                 pages = self._go_by_page(pages, reason)
                 break
@@ -170,13 +170,13 @@ class ColumnReader:
             self._update_account()
             positions, numbers = positions[count:], numbers[count:]
         if len(positions):
-            ranges = intersection(ranges_around(numbers, _PASSED_ROWS), self._place.rows)
+            ranges = intersection(cover_rows(numbers, _PASSED_ROWS), self._place.rows)
             column = self.read(ranges)
             whole = column.rows == sum(map(len, ranges))  # the caller rejects a chunk that ends too early
-            parts.append(self._select_flagged(column, flags_within(numbers, ranges)) if whole else column)
+            parts.append(self._select_flagged(column, flag_rows(numbers, ranges)) if whole else column)
         return join(parts or [_empty(self._shape, self._account)])
 
-    def _numbered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _selected_positions(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions of row group rows among the rows of the selected pages."""
         if self._place.complete or len(self._place.rows) < 2:
             return numbers - self._place.rows[0].start if self._place.rows and self._place.rows[0].start else numbers
@@ -184,9 +184,9 @@ class ColumnReader:
         lengths = np.array([len(rows) for rows in self._place.rows], np.int64)
         return numbers - (starts - np.cumsum(lengths) + lengths)[np.searchsorted(starts, numbers, "right") - 1]
 
-    def _update_account(self, more: int = 0) -> None:
-        """Account for the memory held, and ``more`` bytes."""
-        self._account.resize(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
+    def _update_account(self, growth: int = 0) -> None:
+        """Account for the memory held, and ``growth`` bytes."""
+        self._account.resize(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + growth)
 
     def release_rows(self) -> None:
         """Transfer the memory of the rows read so far to the caller's account."""
@@ -237,7 +237,7 @@ class ColumnReader:
 
     def _go_by_page(self, pages: TableDecoder, reason: Exception) -> PageDecoder:
         """Continue page by page from the position of the table decoder."""
-        column, offset = self._shape.node.dotted, self._place.offset
+        column, offset = self._shape.node.dotted_path, self._place.offset
         why = str(reason) or "unusual pages"
         _logger.debug("column %s: decoding the chunk at %d page by page: %s", column, offset, why)
         self._account.release(pages.dictionary_bytes)
@@ -248,17 +248,17 @@ class ColumnReader:
     def check_end(self) -> None:
         """Raise ``CorruptFileError`` if the chunk has more rows than the row group."""
         if self._has_more():
-            raise CorruptFileError(TOO_MANY, column=self._shape.node.dotted, offset=self._place.offset)
+            raise CorruptFileError(TOO_MANY, column=self._shape.node.dotted_path, offset=self._place.offset)
 
     def _has_more(self) -> bool:
         """Whether the chunk has entries after the last row."""
         is_more = self._held is not None or self._pages.has_more
         return self._taken_rows >= self._rows and is_more
 
-    def _located(self, error: ParquetError) -> ParquetError:
+    def _locate_error(self, error: ParquetError) -> ParquetError:
         if isinstance(error, OffsetIndexError | InvalidValueError):
             error.leaf = self._shape.node.leaf_start
-        return located(error, self._place, self._shape)
+        return locate_error(error, self._place, self._shape)
 
     def _read_next(self, rows: int, *, passing: bool = False) -> LeafColumn:
         """Read the next rows, or skip them if ``passing``."""
@@ -268,7 +268,7 @@ class ColumnReader:
         while held <= rows - (self._shape.node.max_repetition_level == 0):
             entries = self._entries_of(rows - held)
             needed = None if not self._lean else 1 if passing else entries
-            piece = self._decoding(partial(_next, entries=entries, needed=needed))
+            piece = self._decoding(partial(_decode_next, entries=entries, required_entries=needed))
             if piece is None:
                 break
             pieces.append(piece)
@@ -339,9 +339,9 @@ class ColumnReader:
         """Select the flagged rows of ``column``."""
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[entries],
-                              flagged(column.array, entries))
+                              select_flagged(column.array, entries))
         entries = entries[np.cumsum(column.repetition == 0) - 1]
         slots = entries[column.definition >= self._shape.slot_level]
         return LeafColumn(
-            column.repetition[entries], column.definition[entries], flagged(column.array, slots)
+            column.repetition[entries], column.definition[entries], select_flagged(column.array, slots)
         )

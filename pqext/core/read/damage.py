@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pqext.core.base.errors import CorruptDataWarning, LimitError, ParquetError, warn
-from pqext.core.schema.row_ranges import RowRanges, difference, intersection, merged
+from pqext.core.schema.row_ranges import RowRanges, difference, intersection, merge_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,17 @@ def format_rows(start: int, stop: int) -> str:
     return f"row {start:,}" if stop - start == 1 else f"rows {start:,} to {stop - 1:,}" if stop > start else "no rows"
 
 
-def rows_lost(damage: Sequence[Damage]) -> int:
+def count_lost_rows(damage: Sequence[Damage]) -> int:
     """Count the rows that several pieces of damage lose together, each row once.
 
     >>> error = ParquetError("damaged")
-    >>> rows_lost([Damage(0, "a", 0, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 0, 5, error)])
+    >>> count_lost_rows([Damage(0, "a", 0, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 0, 5, error)])
     65
     """
     lost: dict[int, list[range]] = {}
     for item in damage:
         lost.setdefault(item.row_group, []).append(range(item.start, item.stop))
-    return sum(part.stop - part.start for ranges in lost.values() for part in merged(ranges))
+    return sum(part.stop - part.start for ranges in lost.values() for part in merge_ranges(ranges))
 
 
 class DamageReport(list[Damage]):
@@ -97,7 +97,7 @@ class Losses:
     def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
         """Return the parts of ``rows`` that are not lost, as positions among them; None if no row is lost."""
         with self._lock:
-            lost = merged(range(start, stop) for start, stop in self._ranges)
+            lost = merge_ranges(range(start, stop) for start, stop in self._ranges)
         if not intersection(rows, lost):
             return None
         retained, passed = [], 0

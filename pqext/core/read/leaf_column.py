@@ -21,7 +21,7 @@ from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.read.pages.page import OpenedPages
 from pqext.core.read.pages.value_selection import select
-from pqext.core.read.value_slots import WIDTH, SlotBuilder, is_shared, joined
+from pqext.core.read.value_slots import WIDTH, SlotBuilder, concatenate_arrays, is_shared
 from pqext.core.schema.shape import LeafShape
 
 Levels = NDArray[np.int16]
@@ -96,9 +96,9 @@ class LeafColumn:
         parts = [self.slice((start, start), (stop, stop)) for start, stop in ranges]
         return join(parts or [self.slice((0, 0), (0, 0))])
 
-    def split(self, at: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
+    def split(self, spans: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
         """Split at a position, an entry and its slot; the row count of the rest is not recomputed."""
-        head, rest = self.slice((0, 0), at), self.slice(at, (self.entries, len(self.array)))
+        head, rest = self.slice((0, 0), spans), self.slice(spans, (self.entries, len(self.array)))
         rest._rows = self.rows - head.rows
         return head, rest
 
@@ -119,7 +119,7 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
             f"more than {buffers.ARRAY_BYTES} bytes of byte arrays in one batch; "
             "read fewer rows at a time with iter_batches"
         )
-    array = joined(arrays) if shared else pa.concat_arrays(arrays)
+    array = concatenate_arrays(arrays) if shared else pa.concat_arrays(arrays)
     return LeafColumn(
         levels([piece.repetition for piece in pieces]), levels([piece.definition for piece in pieces]), array
     )
@@ -149,14 +149,15 @@ class LeafColumnBuilder:
     """
 
     def __init__(
-        self, shape: LeafShape, entries: int, account: Account, expected: int = 0, needed: int | None = None
+        self, shape: LeafShape, entries: int, account: Account, expected: int = 0, required_entries: int | None = None
     ) -> None:
         account.reserve(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
         self._slots = SlotBuilder(
-            shape.node.leaf_type, entries, account, encoded=shape.encoded, viewed=shape.viewed, expected=expected,
-            lean=needed is not None and entries > _WASTEFUL * needed,
+            shape.node.leaf_type, entries, account, is_encoded=shape.encoded, with_views=shape.viewed,
+            expected=expected,
+            lean=required_entries is not None and entries > _WASTEFUL * required_entries,
         )
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None

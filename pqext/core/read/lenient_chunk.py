@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
-from pqext.core.footer.encoding_statistics import DATA_PAGES, uncounted
+from pqext.core.footer.encoding_statistics import DATA_PAGES, uncounted_encodings
 from pqext.core.format.encodings import plain
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding
@@ -24,7 +24,7 @@ from pqext.core.read.column import TOO_MANY, ColumnReader
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.read.pages import page
 from pqext.core.read.pages.page import OpenedPages, RawPage
-from pqext.core.read.pages.page_decoder import PageDecoder, located
+from pqext.core.read.pages.page_decoder import PageDecoder, locate_error
 from pqext.core.schema.row_ranges import RowRanges
 
 Lose = Callable[[int, int, ParquetError], None]
@@ -49,7 +49,7 @@ class LenientReader(ColumnReader):
         column = super().read(rows)
         if self._has_more():
             # Each of its rows may be a different one.
-            self._lose(0, self._rows, self._located(CorruptFileError(TOO_MANY)))
+            self._lose(0, self._rows, self._locate_error(CorruptFileError(TOO_MANY)))
         return column
 
     def check_end(self) -> None:
@@ -87,7 +87,7 @@ class LenientDecoder(PageDecoder):
         """Return None: all pages are decoded."""
         return None
 
-    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
+    def decode_next(self, entries: int, *, required_entries: int | None = None) -> LeafColumn | None:
         """Decode as :class:`PageDecoder` does, with substitutes for lost rows."""
         run: list[RawPage] = []
         damage: ParquetError | None = None
@@ -109,7 +109,7 @@ class LenientDecoder(PageDecoder):
         self._is_given_up = True
         self.entries_left = 0
         rows = max(self._rows - self.decoded_rows, 0)
-        return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
+        return self._record_loss(rows, error, is_torn=self._shape.node.max_repetition_level > 0)
 
     def _believes_header(self, raw: RawPage) -> bool:
         """Like :class:`PageDecoder`, unless a checksum confirms the levels."""
@@ -134,12 +134,12 @@ class LenientDecoder(PageDecoder):
         except CorruptFileError:  # data after a corrupt header is lost when reading reaches it
             return _Headers(True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
-        return _Headers(values_add_up, rows == self._rows, uncounted(self._metadata, encodings))
+        return _Headers(values_add_up, rows == self._rows, uncounted_encodings(self._metadata, encodings))
 
-    def _decode_run(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
+    def _decode_run(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
         if len(run) > 1:
             with suppress(CorruptFileError):
-                return super()._decode_run(run, needed)
+                return super()._decode_run(run, required_entries)
             needed = None
         pieces = []
         for raw in run:
@@ -148,10 +148,10 @@ class LenientDecoder(PageDecoder):
                 break
         return join(pieces)
 
-    def _decode(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
+    def _decode(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
         """Like :class:`PageDecoder`; pages with bytes after their values have another type."""
         before = self._account.held
-        column = super()._decode(run, needed)
+        column = super()._decode(run, required_entries)
         held = self._account.held
         try:
             for opened in self._plain:
@@ -165,10 +165,10 @@ class LenientDecoder(PageDecoder):
             self._plain.clear()
         return column
 
-    def _check_filled(self, opened: OpenedPages) -> None:
+    def _check_filled(self, pages: OpenedPages) -> None:
         kind = self._type
-        for data, count in zip(opened.values.pages, opened.values.counts, strict=True):
-            if plain.bytes_behind(data, count, kind.physical, kind.width, self._account) > 0:
+        for data, count in zip(pages.values.pages, pages.values.counts, strict=True):
+            if plain.count_trailing_bytes(data, count, kind.physical, kind.width, self._account) > 0:
                 raise CorruptFileError("a page holds more bytes than its values need: they may be of another type")
 
     def _open(self, group: list[RawPage]) -> OpenedPages:
@@ -194,7 +194,7 @@ class LenientDecoder(PageDecoder):
                 rows = raw.num_rows if raw.num_rows is not None and self._headers.rows_add_up else None
             if rows is None or not 0 <= rows <= self._rows - self.decoded_rows:
                 return self.lose_rest(error)
-            return self._lost(rows, error, torn=False)
+            return self._record_loss(rows, error, is_torn=False)
 
     def _read_dictionary(self, raw: RawPage) -> None:
         try:
@@ -202,10 +202,10 @@ class LenientDecoder(PageDecoder):
         except CorruptFileError as error:  # pages that refer to it are lost, each when it is read
             self._dictionary_fault = error
 
-    def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
-        """Record the loss of ``rows`` rows; ``torn`` if the preceding row may continue in the lost part."""
+    def _record_loss(self, rows: int, error: ParquetError, *, is_torn: bool) -> LeafColumn:
+        """Record the loss of ``rows`` rows; ``is_torn`` if the preceding row may continue in the lost part."""
         start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
-        self._lose(start - (torn and start > 0), start + rows, located(error, self._place, self._shape))
+        self._lose(start - (is_torn and start > 0), start + rows, locate_error(error, self._place, self._shape))
         return self._placeholder(rows)
 
     def _placeholder(self, rows: int) -> LeafColumn:

@@ -52,9 +52,9 @@ from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.arrow_schema.strings import strings_as
-from pqext.core.schema.file_calendar import carried
+from pqext.core.schema.file_calendar import iter_valid_pairs
 from pqext.core.schema.nodes import Schema, SchemaNode, display_type
-from pqext.core.schema.row_ranges import RowRanges, ranges_within
+from pqext.core.schema.row_ranges import RowRanges, normalize_ranges
 from pqext.core.schema.shape import LeafShape, Shape
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
@@ -98,7 +98,7 @@ class ParquetFile(SuggestionMixin):
                 if known is not None:
                     self.schema, self.options, every = known.schema, known.options, known.every
                     self.shapes, self.arrow_schema = every.shapes, every.arrow_schema
-                    self._passed_over = every.passed_over
+                    self._ignored_annotations = every.passed_over
                     return
                 schema = self._footer.schema(limits, self.path, strict=self.options.strict)
                 self.options = options_to_read(self.options, pairs)
@@ -172,7 +172,7 @@ class ParquetFile(SuggestionMixin):
         """Fetch in one pass the page indexes and Bloom filters that ``request`` needs; its calls return no data."""
         self._gathering.fetch(self.source, request)
 
-    def by_footer_alone(self) -> AbstractContextManager[object]:
+    def hide_indexes(self) -> AbstractContextManager[object]:
         """Hide page indexes and Bloom filters not yet read from this thread until the context exits."""
         return self._gathering.recording()
 
@@ -185,9 +185,11 @@ class ParquetFile(SuggestionMixin):
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields with their Arrow types."""
         with self._errors_name_path():
-            return tuple(self._typed(shape.from_node(node), i) for i, node in enumerate(self.schema.root.children))
+            return tuple(
+                self._apply_types(shape.from_node(node), i) for i, node in enumerate(self.schema.root.children)
+            )
 
-    def _typed(self, top: Shape, index: int | None = None) -> Shape:
+    def _apply_types(self, top: Shape, index: int | None = None) -> Shape:
         """A top-level column with the types of the stored Arrow schema and of the options."""
         return strings_as(self.stored_schema.apply(top, index), self.options.strings)
 
@@ -199,21 +201,21 @@ class ParquetFile(SuggestionMixin):
         if self._key is None or self.stored_schema.has_warned:
             return made
         with suppress(ParquetError):  # an unreadable column
-            known = KnownColumns(self.shapes, made, self._passed_over, self._small(self.shapes))
+            known = KnownColumns(self.shapes, made, self._ignored_annotations, self._small_leaves(self.shapes))
             self._known = KnownSchema(self.schema, self.options, known)
             schema_cache.keep(self._key, self._given, self.limits, self._known)
         return made
 
-    def take_types(self, stored: StoredSchema) -> StoredSchema:
+    def take_types(self, stored_schema: StoredSchema) -> StoredSchema:
         """Apply the stored Arrow types of another file to this one where they fit; return its own."""
-        own, self.stored_schema, self._key = self.stored_schema, stored, None
-        for name in ("shapes", "arrow_schema", "_passed_over"):
+        own, self.stored_schema, self._key = self.stored_schema, stored_schema, None
+        for name in ("shapes", "arrow_schema", "_ignored_annotations"):
             with suppress(AttributeError):  # not computed yet
                 delattr(self, name)
         return own
 
     @cached_property
-    def _passed_over(self) -> list[str]:
+    def _ignored_annotations(self) -> list[str]:
         return shape.check(self.shapes, self.options)
 
     def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
@@ -242,7 +244,7 @@ class ParquetFile(SuggestionMixin):
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
             self.stored_schema.expect([position for position in positions.values() if position is not None])
-            shapes = (self._typed(shape.from_node(tops[at]), position) for at, position in positions.items())
+            shapes = (self._apply_types(shape.from_node(tops[at]), position) for at, position in positions.items())
             selected = (top.select(lambda node: node.leaf_start in requested) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
@@ -260,7 +262,7 @@ class ParquetFile(SuggestionMixin):
         unless ``on_corrupt="skip"``. Raises ``IndexError`` if a row group or row does not exist.
         """
         shapes = self.select(columns)
-        chosen = self._chosen(row_groups, rows)
+        chosen = self._select_row_groups(row_groups, rows)
         with self._errors_name_path():
             arrow_schema = self._schema_to_read(columns, shapes)
             budget = self.budget()
@@ -280,35 +282,37 @@ class ParquetFile(SuggestionMixin):
         if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)
-        chosen = self._chosen(row_groups, rows)
+        chosen = self._select_row_groups(row_groups, rows)
         with self._errors_name_path():
             arrow_schema = self._schema_to_read(columns, shapes)
             return self._iterate(shapes, chosen, batch_rows, arrow_schema, self.budget())
 
-    def iter_compared(
+    def iter_dictionary_batches(
         self, batch_rows: int, columns: Sequence[str] | None, row_group: int,
-        rows: RowRanges | NDArray[np.int64] | None, compared: Collection[str], budget: Budget,
+        rows: RowRanges | NDArray[np.int64] | None, dictionary_columns: Collection[str], budget: Budget,
     ) -> Iterator[pa.RecordBatch]:
-        """Read a row group, or ``rows`` in it, with dictionary arrays for the top-level columns ``compared``.
+        """Read a row group, or ``rows`` in it, with dictionary arrays for the top-level columns ``dictionary_columns``.
 
         ``rows`` are ranges or ascending row numbers; no more values are decoded than these rows require. Only strings
         and binaries whose chunks have a dictionary become dictionary arrays; the rest is as in :meth:`iter_batches`.
         """
         is_numbers = isinstance(rows, np.ndarray)
-        chosen = [(row_group, rows)] if is_numbers else self._chosen(None, {row_group: rows})
+        chosen = [(row_group, rows)] if is_numbers else self._select_row_groups(None, {row_group: rows})
         is_encoded = partial(_has_dictionary, self.row_groups[row_group])
         with self._errors_name_path():
             shapes = self.select(columns)
-            if compared:
+            if dictionary_columns:
                 shapes = tuple(
-                    strings_as(top, "dictionary", is_encoded) if top.node.name in compared else top for top in shapes
+                    strings_as(
+                        top, "dictionary", is_encoded
+                    ) if top.node.name in dictionary_columns else top for top in shapes
                 )
-            named = (columns or ()) if compared else columns
-            arrow_schema = self._schema_to_read(named, shapes, are_shared=not compared)
+            named = (columns or ()) if dictionary_columns else columns
+            arrow_schema = self._schema_to_read(named, shapes, are_shared=not dictionary_columns)
             return self._iterate(shapes, chosen, batch_rows, arrow_schema, budget)
 
     def _known_columns(self, columns: Sequence[str]) -> KnownColumns | None:
-        return None if self._known is None or self._key is None else self._known.chosen(columns)
+        return None if self._known is None or self._key is None else self._known.cached_columns(columns)
 
     def _schema_to_read(
         self, columns: Sequence[str] | None, shapes: tuple[Shape, ...], *, are_shared: bool = True
@@ -318,45 +322,45 @@ class ParquetFile(SuggestionMixin):
         if known is not None and known.shapes is shapes:
             passed_over, arrow_schema = known.passed_over, known.arrow_schema
         elif columns is None:
-            passed_over, arrow_schema = self._passed_over, self.arrow_schema
+            passed_over, arrow_schema = self._ignored_annotations, self.arrow_schema
         else:
             passed_over, arrow_schema = shape.check(shapes, self.options), self._arrow_schema(shapes)
             if are_shared and self._known is not None and self._key is not None:
-                self._known.keep(columns, KnownColumns(shapes, arrow_schema, passed_over, self._small(shapes)))
+                self._known.keep(columns, KnownColumns(shapes, arrow_schema, passed_over, self._small_leaves(shapes)))
         for message in passed_over:
             warn_about_file(self.path, message, AnnotationWarning)
         return arrow_schema
 
     def _iterate(
-        self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
+        self, shapes: Sequence[Shape], selection: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
         budget: Budget, output_account: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
-            small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
-            groups = self.row_groups.iter_within(chosen, small.shapes, budget, lambda: self.num_rows)
+            small = (None if self._known is None else self._known.small_of(shapes)) or self._small_leaves(shapes)
+            groups = self.row_groups.iter_within(selection, small.shapes, budget, lambda: self.num_rows)
             about = self.options, self.damage, budget, output_account, self.row_groups.places
-            for group, rows, fetched in small.fetched(groups, batch_rows):
+            for group, rows, fetched in small.iter_chunks(groups, batch_rows):
                 yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
 
-    def _small(self, shapes: Sequence[Shape]) -> SmallLeaves:
+    def _small_leaves(self, shapes: Sequence[Shape]) -> SmallLeaves:
         return SmallLeaves(shapes, self.limits, self.options)
 
     def budget(self, shares: int = 1) -> Budget:
         """The memory budget of one call on the file, or one of ``shares`` equal parts of it."""
         return Budget(self.limits, self.source.size, self.source.usage, shares)
 
-    def iter_stored(
+    def iter_storage_arrays(
         self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | NDArray[np.int64] | None = None,
-        budget: Budget | None = None, *, encoded: bool = False,
+        budget: Budget | None = None, *, as_dictionaries: bool = False,
     ) -> Iterator[pa.Array]:
         """Read a top-level column of one row group in batches of its storage type, without applying annotations.
 
         ``rows`` are disjoint ascending ranges or ascending row numbers. Columns that are read in parallel share a
         ``budget``; their batches may end at different rows (see :func:`pqext.core.base.batches.align_batches`). With
-        ``encoded``, dictionary-encoded strings become dictionary arrays.
+        ``as_dictionaries``, dictionary-encoded strings become dictionary arrays.
         """
-        bare = shape.bare(top)
-        if encoded:
+        bare = shape.strip_annotations(top)
+        if as_dictionaries:
             bare = strings_as(bare, "dictionary", partial(_has_dictionary, self.row_groups[row_group]))
         shapes = (bare,)
         with self._errors_name_path():
@@ -407,10 +411,12 @@ class ParquetFile(SuggestionMixin):
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []  # values need not be UTF-8
-        metadata = {_raw(pair.key): _raw(pair.value or "") for pair in carried(pairs, self.options) if pair.key != KEY}
+        metadata = {
+            _raw(pair.key): _raw(pair.value or "") for pair in iter_valid_pairs(pairs, self.options) if pair.key != KEY
+        }
         return pa.schema([top.field(self.options) for top in shapes], metadata or None)
 
-    def _chosen(
+    def _select_row_groups(
         self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
     ) -> Iterable[_Chosen]:
         """The row groups to read and the rows of each, None for all; validated before anything is read."""
@@ -427,7 +433,7 @@ class ParquetFile(SuggestionMixin):
                 raise IndexError(f"row group {index} does not exist; the file has {len(self.row_groups)}")
         if rows is None:
             return [(index, None) for index in indices]
-        chosen = [(at, ranges_within(rows[at], self.row_groups[at].num_rows)) for at in indices if at in rows]
+        chosen = [(at, normalize_ranges(rows[at], self.row_groups[at].num_rows)) for at in indices if at in rows]
         return [(index, ranges) for index, ranges in chosen if ranges != []]
 
 

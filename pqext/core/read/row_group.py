@@ -69,21 +69,21 @@ class ColumnChunk:
         if self.crypto is not None:
             return self._decryptor
         if self.structure.crypto_metadata is not None:
-            raise no_decryptor(self.node.dotted)
+            raise no_decryptor(self.node.dotted_path)
         return None
 
     @cached_property
     def _decryptor(self) -> ChunkDecryptor | None:
         assert self.crypto is not None
-        return self.crypto.chunk(self.structure, self.node.dotted, self.row_group, self.node.leaf_start)
+        return self.crypto.chunk(self.structure, self.node.dotted_path, self.row_group, self.node.leaf_start)
 
     @cached_property
-    def _hidden(self) -> structures.ColumnMetaData | None:
+    def _encrypted_metadata(self) -> structures.ColumnMetaData | None:
         """The metadata of an encrypted column; without its key, the part that a plaintext footer contains."""
         assert self.crypto is not None
         try:
             hidden = self.crypto.column_metadata(
-                self.structure, self.node.dotted, self.row_group, self.node.leaf_start, self.limits
+                self.structure, self.node.dotted_path, self.row_group, self.node.leaf_start, self.limits
             )
         except MissingKeyError:
             if self.structure.meta_data is None:
@@ -99,29 +99,29 @@ class ColumnChunk:
         Raises ``EncryptionError`` if that is missing, and ``UnsupportedError`` for an encrypted column in another file.
         """
         is_open = self.structure.crypto_metadata is None or self.crypto is None
-        metadata = self.structure.meta_data if is_open else self._hidden
+        metadata = self.structure.meta_data if is_open else self._encrypted_metadata
         if metadata is None:
-            raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted)
+            raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted_path)
         if tuple(metadata.path_in_schema) != self.node.path or metadata.type != self.node.physical_type:
             raise CorruptFileError(
                 f"wrong column chunk: it belongs to {'.'.join(metadata.path_in_schema)!r} with physical "
-                f"type {getattr(metadata.type, 'name', metadata.type)}", column=self.node.dotted,
+                f"type {getattr(metadata.type, 'name', metadata.type)}", column=self.node.dotted_path,
             )
         if self.structure.file_path and self.structure.crypto_metadata is not None:
             raise UnsupportedError(
                 f"the column chunk is in another file, {self.structure.file_path!r}, "
                 "and is encrypted; read that file",
-                feature="encrypted external files", column=self.node.dotted,
+                feature="encrypted external files", column=self.node.dotted_path,
             )
         return metadata
 
-    def source(self, own: Source) -> Source:
-        """The source of the chunk's bytes: the ``own`` source of the file, or the file that a summary refers to.
+    def source(self, file_source: Source) -> Source:
+        """The source of the chunk's bytes: ``file_source``, or the file that a summary refers to.
 
         Raises ``UnsupportedError`` if that file must not be opened, ``CorruptFileError`` if it does not exist.
         """
-        if not self.structure.file_path or self.structure.file_path == own.summary_name:
-            return own
+        if not self.structure.file_path or self.structure.file_path == file_source.summary_name:
+            return file_source
         return (self.resolver or FileResolver(None, "reject")).source(self.structure.file_path)
 
     @property
@@ -173,7 +173,7 @@ class ColumnChunk:
         if self.crypto is None:
             return self.structure.meta_data is None
         try:
-            return self._hidden is None
+            return self._encrypted_metadata is None
         except MissingKeyError:
             return True
 
@@ -254,11 +254,11 @@ class ColumnChunk:
         pages = self.pages
         return [] if pages is None else pages.bounds
 
-    def pass_over(self, name: str, error: ParquetError) -> None:
+    def ignore_corrupt(self, name: str, error: ParquetError) -> None:
         """Ignore ``name`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
         if self.indexes is None:
             raise error
-        self.indexes.pass_over(name, error)
+        self.indexes.ignore_corrupt(name, error)
 
     @property
     def bloom_filter(self) -> SplitBlockFilter | None:
@@ -281,11 +281,11 @@ class ColumnChunk:
         """(offset, length) of the chunk's pages in the file, dictionary page first, according to its metadata."""
         return start_of(self.metadata), self.metadata.total_compressed_size
 
-    def readable_range(self, own: Source) -> tuple[int, int]:
-        """:attr:`byte_range` plus bytes that its metadata may not count, in the ``own`` source or another file."""
+    def readable_range(self, file_source: Source) -> tuple[int, int]:
+        """:attr:`byte_range` plus bytes that its metadata may not count, in ``file_source`` or another file."""
         start, length = self.byte_range
         if self.uncounted:
-            length += min(self.uncounted, max(self.source(own).size - start - length, 0))
+            length += min(self.uncounted, max(self.source(file_source).size - start - length, 0))
         return start, length
 
     @property
@@ -411,7 +411,7 @@ class RowGroup:
     def _leaf(self, path: str) -> SchemaNode:
         node = self.schema.find(path)
         if node is None or not node.is_leaf:
-            leaves = [leaf.dotted for leaf in self.schema.leaves]
+            leaves = [leaf.dotted_path for leaf in self.schema.leaves]
             raise KeyError(f"unknown column chunk {excerpt(path)!r}{unknown_leaf_hint(path, leaves)}")
         return node
 

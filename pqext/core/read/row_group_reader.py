@@ -42,7 +42,7 @@ from pqext.core.read.small_chunks import SMALL, FetchedChunks, SmallLeaves
 from pqext.core.read.value_slots import is_viewable, viewed_bytes
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.schema.shape import LeafShape, Shape
-from pqext.core.schema.types.invalid_values import as_stored, converted, may_be_invalid, outside_annotations
+from pqext.core.schema.types.invalid_values import convert_values, may_be_invalid, outside_annotations, strip_type
 from pqext.core.schema.types.physical_types import normal
 
 _FEW_ROWS = 1024
@@ -59,18 +59,19 @@ class RowGroupReader:
     """Reads the leaves of ``small`` in one row group, as ``arrow_schema`` has them.
 
     Decoded bytes count in ``budget`` until a batch is returned, and in ``output_account`` afterwards if it is set.
-    Chunks in ``fetched`` are decoded in one call each. Skipped corruption is added to ``damage``; ``chunk_ranges``
-    detects chunks that overlap others.
+    Chunks in ``fetched_chunks`` are decoded in one call each. Skipped corruption is added to ``damage``;
+    ``chunk_ranges`` detects chunks that overlap others.
     """
 
     def __init__(
-        self, group: RowGroup, small: SmallLeaves, fetched: FetchedChunks | None, arrow_schema: pa.Schema, options:
-        ReadOptions, damage: DamageReport, budget: Budget, output_account: Account | None, chunk_ranges: ChunkRanges,
+        self, group: RowGroup, small_leaves: SmallLeaves, fetched_chunks: FetchedChunks | None, arrow_schema: pa.Schema,
+        options: ReadOptions, damage: DamageReport, budget: Budget, output_account: Account | None,
+        chunk_ranges: ChunkRanges,
     ) -> None:
         self._group = group
         self._chunk_ranges = chunk_ranges
-        self._shapes = small.tops
-        self._leaves = small.shapes
+        self._shapes = small_leaves.tops
+        self._leaves = small_leaves.shapes
         self._schema = arrow_schema
         self._options = options
         self._lost = Losses(damage, group.index, group.path) if options.skips_corrupt else None
@@ -81,19 +82,19 @@ class RowGroupReader:
         self._viewed: frozenset[int] = frozenset()
         self._typed: dict[int, LeafShape] = {}
         """Leaves whose values are converted from their stored representation per batch."""
-        self._small, self._fetched = small, fetched
+        self._small, self._fetched = small_leaves, fetched_chunks
         self._gathered = Account(budget)
 
     def batches(
-        self, batch_rows: int | None, chosen: RowRanges | NDArray[np.int64] | None
+        self, batch_rows: int | None, selection: RowRanges | NDArray[np.int64] | None
     ) -> Iterator[pa.RecordBatch]:
-        """Read all rows or the ``chosen`` ones, ranges or ascending numbers.
+        """Read all rows or the ``selection`` ones, ranges or ascending numbers.
 
         Batches have at most ``batch_rows`` rows and fewer if these take much memory. None makes one batch, or several
         if one array cannot hold all strings or list elements.
         """
         try:
-            yield from self._batches(batch_rows, chosen)
+            yield from self._batches(batch_rows, selection)
         except CorruptFileError as error:
             error.locate(row_group=self._group.index)
             if self._lost is None:
@@ -103,10 +104,10 @@ class RowGroupReader:
             error.locate(row_group=self._group.index)
             raise
 
-    def _batches(self, batch_rows: int | None, chosen: _Rows | None) -> Iterator[pa.RecordBatch]:
-        if self._lost is not None and self._are_others(self._lost):
+    def _batches(self, batch_rows: int | None, selection: _Rows | None) -> Iterator[pa.RecordBatch]:
+        if self._lost is not None and self._has_overlaps(self._lost):
             return
-        rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
+        rows: _Rows = [range(rows_of(self._group))] if selection is None else selection
         decoded: dict[int, LeafColumn] = {}
         if self._fetched is not None:
             small = self._small.read(self._fetched, self._gathered)
@@ -118,12 +119,12 @@ class RowGroupReader:
         is_replaced = self._lost is not None and self._options.invalid_utf8 == "replace"
         if self._options.invalid_values == "null" or is_replaced:
             self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(decoded))
-        readers = self._readers(chosen, decoded)
+        readers = self._readers(selection, decoded)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
         at_once = most if batch_rows is None else min(most, max(self._budget.max_rows(claimed), _FEW_ROWS))
         if decoded and at_once < most:
-            decoded, readers = {}, self._without_whole(chosen)
+            decoded, readers = {}, self._page_by_page_readers(selection)
         sizes = {
             index: reader.size * reader.pages_rows // max(self._group.num_rows, 1) * at_once // max(_count(rows), 1)
             for index, reader in readers.items()
@@ -140,8 +141,8 @@ class RowGroupReader:
                 used = workers.map(_read_rows, readers.values(), repeat(part), sizes=work)
                 try:
                     columns = {**decoded, **dict(zip(readers, used, strict=True))}
-                    columns |= {index: self._plain(columns[index]) for index in self._viewed}
-                    columns |= {index: self._converted(index, columns[index], part) for index in self._typed}
+                    columns |= {index: self._copy_views(columns[index]) for index in self._viewed}
+                    columns |= {index: self._convert_column(index, columns[index], part) for index in self._typed}
                     _check_elements(columns)
                     self._assembling.reserve(sum(assembled_bytes(top, columns) for top in self._shapes))
                 except InvalidValueError as error:
@@ -149,7 +150,7 @@ class RowGroupReader:
                     if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
                         raise
                     queue.push_back(part)
-                    decoded, readers = {}, self._reopen_columns(readers, workers, chosen)
+                    decoded, readers = {}, self._reopen_columns(readers, workers, selection)
                     continue
                 except OffsetIndexError as error:
                     if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
@@ -157,7 +158,7 @@ class RowGroupReader:
                     error.locate(row_group=self._group.index, path=self._group.path)
                     indexes.ignore_pages(error)
                     queue.push_back(part)
-                    decoded, readers = {}, self._reopen_columns(readers, workers, chosen)
+                    decoded, readers = {}, self._reopen_columns(readers, workers, selection)
                     continue
                 except MemoryLimitError as error:
                     too_long = isinstance(error, ArrayLimitError)
@@ -168,37 +169,37 @@ class RowGroupReader:
                         at_once = max(count // _FEWER, 1)
                     self._passed_rows = at_once if too_long else None
                     queue.push_back(part)
-                    decoded, readers = {}, self._reopen_columns(readers, workers, chosen)
+                    decoded, readers = {}, self._reopen_columns(readers, workers, selection)
                     continue
                 if batch_rows is not None and queue:
                     result = sum(column.nbytes for column in columns.values()) // count
                     at_once = min(most, 2 * at_once, max(self._budget.max_rows(result), 1))
-                columns, count = self._without_lost(readers, columns, part)
+                columns, count = self._drop_lost_rows(readers, columns, part)
                 returned += count
                 is_prefix = is_prefix and _end(part) == returned
                 if not count:
-                    self._hand_over(readers, [])
+                    self._release_rows(readers, [])
                     continue
                 made = workers.map(
                     assemble, self._shapes, repeat(columns), repeat(self._options), self._schema.types, sizes=below
                 )
                 arrays = list(made)
                 del columns, used, made
-                self._hand_over(readers, arrays)
+                self._release_rows(readers, arrays)
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(count)
             for reader in readers.values():
                 reader.check_end()
 
-    def _are_others(self, lost: Losses) -> bool:
+    def _has_overlaps(self, losses: Losses) -> bool:
         """Whether chunks overlap others, whose values they may then contain; this loses the row group."""
         result = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
-            other = self._chunk_ranges.taken_by(self._group.index, index)
+            other = self._chunk_ranges.overlapping_chunk(self._group.index, index)
             if other is not None:
-                name = self._group.schema.leaves[other[1]].dotted
+                name = self._group.schema.leaves[other[1]].dotted_path
                 message = f"the column chunk shares bytes with {name} in row group {other[0]}"
-                lost.add(leaf.node.dotted, 0, max(self._group.num_rows, 0), CorruptFileError(message))
+                losses.add(leaf.node.dotted_path, 0, max(self._group.num_rows, 0), CorruptFileError(message))
                 result = True
         return result
 
@@ -207,9 +208,9 @@ class RowGroupReader:
         rows = self._group.num_rows
         if len(leaf_arrays) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
             return None
-        if self._small.are_shown:
+        if self._small.is_conversion_free:
             arrays = [leaf_arrays[leaf.node.leaf_start] for leaf in self._leaves]
-            self._hand_over({}, arrays)
+            self._release_rows({}, arrays)
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         decoded = {index: LeafColumn(None, None, array) for index, array in leaf_arrays.items()}
         try:
@@ -219,7 +220,7 @@ class RowGroupReader:
             return None
         kinds = self._schema.types
         arrays = [assemble(top, decoded, self._options, kind) for top, kind in zip(self._shapes, kinds, strict=True)]
-        self._hand_over({}, arrays)
+        self._release_rows({}, arrays)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _view_leaves(self, *, expanding_only: bool) -> bool:
@@ -250,19 +251,19 @@ class RowGroupReader:
             if leaf.node.leaf_start in leaves and may_be_invalid(leaf.node)
         }
         self._typed |= typed
-        self._leaves = [as_stored(leaf) if leaf.node.leaf_start in typed else leaf for leaf in self._leaves]
+        self._leaves = [strip_type(leaf) if leaf.node.leaf_start in typed else leaf for leaf in self._leaves]
         return bool(typed)
 
-    def _converted(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
+    def _convert_column(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
         """The column of rows ``part``, converted from stored values to values of its type."""
         shape = self._typed[index]
         is_own = any(index in outside_annotations(top) for top in self._shapes)
         options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")
         try:
-            array, count = converted(shape, column.array, options)
+            array, count = convert_values(shape, column.array, options)
         except InvalidValueError as error:
             error.leaf = index
-            error.locate(column=shape.node.dotted)
+            error.locate(column=shape.node.dotted_path)
             if error.slot is not None:
                 numbers = part if isinstance(part, np.ndarray) else row_numbers(part)
                 row = int(numbers[column.row_of_slot(error.slot, shape.slot_level)])
@@ -272,7 +273,7 @@ class RowGroupReader:
             self._budget.usage.add_invalid_values(count)
         return LeafColumn(column.repetition, column.definition, array)
 
-    def _plain(self, column: LeafColumn) -> LeafColumn:
+    def _copy_views(self, column: LeafColumn) -> LeafColumn:
         """The column with views replaced by copies of their values."""
         size = viewed_bytes(column.array)
         if size > buffers.ARRAY_BYTES:
@@ -280,7 +281,7 @@ class RowGroupReader:
         self._assembling.reserve(size + 4 * len(column.array))
         return LeafColumn(column.repetition, column.definition, column.array.cast(normal(column.array.type)))
 
-    def _without_lost(
+    def _drop_lost_rows(
         self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: _Rows
     ) -> tuple[dict[int, LeafColumn], int]:
         """The columns without lost rows, and the number of remaining rows."""
@@ -289,7 +290,7 @@ class RowGroupReader:
             if column.rows != count:
                 raise CorruptFileError(
                     f"a column chunk ends {count - column.rows} rows before its row group",
-                    column=self._group.schema.leaves[index].dotted,
+                    column=self._group.schema.leaves[index].dotted_path,
                 )
         if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.outside(part)) is None:
             return columns, count
@@ -299,7 +300,7 @@ class RowGroupReader:
         }
         return columns, sum(last - first for first, last in ranges)
 
-    def _hand_over(self, readers: Mapping[int, ColumnReader], arrays: Sequence[pa.Array]) -> None:
+    def _release_rows(self, readers: Mapping[int, ColumnReader], arrays: Sequence[pa.Array]) -> None:
         for reader in readers.values():
             reader.release_rows()
         self._assembling.resize(0)
@@ -308,37 +309,39 @@ class RowGroupReader:
             self._output_account.reserve(sum(array.get_total_buffer_size() for array in arrays))
 
     def _reopen_columns(
-        self, readers: Mapping[int, ColumnReader], workers: Workers, chosen: _Rows | None
+        self, readers: Mapping[int, ColumnReader], workers: Workers, selection: _Rows | None
     ) -> dict[int, ColumnReader]:
         """Reopen the columns after the rows already returned."""
         self._assembling.resize(0)
         workers.abandon()
         for reader in readers.values():
             reader.close()
-        return self._without_whole(chosen)
+        return self._page_by_page_readers(selection)
 
-    def _without_whole(self, chosen: _Rows | None) -> dict[int, ColumnReader]:
+    def _page_by_page_readers(self, selection: _Rows | None) -> dict[int, ColumnReader]:
         """Reopen all columns to be decoded page by page."""
         self._gathered.resize(0)
-        return self._readers(chosen, ())
+        return self._readers(selection, ())
 
-    def _readers(self, chosen: _Rows | None, excluded: Collection[int]) -> dict[int, ColumnReader]:
-        """Open the columns at their first row, except those in ``excluded``; returns readers by column index."""
+    def _readers(self, selection: _Rows | None, excluded_leaves: Collection[int]) -> dict[int, ColumnReader]:
+        """Open the columns at their first row, except those in ``excluded_leaves``; returns readers by column index."""
         group, lost = self._group, self._lost
         assert group.source is not None
-        leaves = [leaf for leaf in self._leaves if leaf.node.leaf_start not in excluded] if excluded else self._leaves
+        leaves = [
+            leaf for leaf in self._leaves if leaf.node.leaf_start not in excluded_leaves
+        ] if excluded_leaves else self._leaves
         chunks = [group.chunk(leaf.node) for leaf in leaves]
         if self._options.second_copies:
             chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
         pages: dict[int, PageSelection] = {}
         # Skipping corruption requires decoding all pages, so that no damage goes unseen.
-        if chosen is not None and lost is None:
-            pages = self._chosen_pages(chunks, chosen)
+        if selection is not None and lost is None:
+            pages = self._chosen_pages(chunks, selection)
         complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
         ranges = [(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in complete]
         parts = [part for part in pages.values() if isinstance(part, SelectedPages)]
         together = [part.ranges for part in parts]
-        if not _are_held(together):
+        if not _can_fetch_together(together):
             parts, together = [], []
         spans = make_spans([*ranges, *chain.from_iterable(together)])
         fetched = iter(spans[len(ranges) :])
@@ -358,7 +361,7 @@ class RowGroupReader:
     def _reader_class(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
         """The class of a column's reader, which skips corruption if requested."""
         lost = self._lost
-        return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted))
+        return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted_path))
 
     def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
         """For each leaf with an offset index, the pages that contain any of ``rows``."""
@@ -394,7 +397,7 @@ def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
     return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
 
 
-def _are_held(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
+def _can_fetch_together(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
     """Whether to fetch these ranges of all columns together: within their files, and small enough to hold."""
     result = list(chain.from_iterable(ranges))
     within = all(0 <= offset <= source.size - length for source, (offset, length) in result)

@@ -32,14 +32,14 @@ _SHARED_ROWS = 1 << 10
 """Rows of a row group that may share its chunks with any number of other row groups."""
 
 
-def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterable[RowGroup]]) -> int:
-    """Count the rows of all row groups, from the footer if it is plain, or else from the row groups ``made``.
+def total_rows(row_groups: Sequence[structures.RowGroup], read_groups: Callable[[], Iterable[RowGroup]]) -> int:
+    """Count the rows of all row groups, from the footer if it is plain, or else from the row groups ``read_groups``.
 
     Raises ``CorruptFileError`` for a negative count.
     """
-    index = stored.untouched if isinstance(stored, LazyStructs) else None
-    rows = getattr(stored, "rows", None) if index is None else count_rows(index)
-    return sum(map(rows_of, made())) if rows is None else rows
+    index = row_groups.undecoded_index if isinstance(row_groups, LazyStructs) else None
+    rows = getattr(row_groups, "rows", None) if index is None else count_rows(index)
+    return sum(map(rows_of, read_groups())) if rows is None else rows
 
 
 def _weight(group: RowGroup) -> int:
@@ -85,7 +85,7 @@ class RowGroups(Sequence[RowGroup]):
     def iter_within(
         self, chosen: Iterable[tuple[int, T]], leaves: Sequence[LeafShape], budget: Budget, num_rows: Callable[[], int]
     ) -> Iterator[tuple[RowGroup, T]]:
-        """Iterate over the ``chosen`` row groups with the rows to read, each checked by :meth:`get_within`.
+        """Iterate over the ``chosen`` row groups with the rows to read, each checked by :meth:`get_with_budget`.
 
         If the ``num_rows`` of the file exceed the budget's bytes, all are checked before the first is decoded.
         """
@@ -93,10 +93,10 @@ class RowGroups(Sequence[RowGroup]):
         with suppress(CorruptFileError):  # a negative count; raised by the reader, or the row group is skipped
             if len(chosen) == len(self) > 1 and num_rows() > budget.room:
                 for index, _ in chosen:
-                    self.get_within(index, leaves, budget)
-        return ((self.get_within(index, leaves, budget), rows) for index, rows in chosen)
+                    self.get_with_budget(index, leaves, budget)
+        return ((self.get_with_budget(index, leaves, budget), rows) for index, rows in chosen)
 
-    def get_within(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
+    def get_with_budget(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
         """Return row group ``index`` before its ``leaves`` are read.
 
         Raises ``MemoryLimitError`` if it and others that were about to be read have more rows in total than the budget
@@ -135,7 +135,9 @@ class PageIndex(Mapping[str, IndexedPages]):
         return pages
 
     def __iter__(self) -> Iterator[str]:
-        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.structure.offset_index_offset is not None)
+        return (
+            chunk.node.dotted_path for chunk in self._group.chunks() if chunk.structure.offset_index_offset is not None
+        )
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

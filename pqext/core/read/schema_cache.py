@@ -58,7 +58,7 @@ class KnownSchema:
     every: KnownColumns
     _chosen: LRU[tuple[str, ...], KnownColumns] = field(default_factory=partial(LRU, _KEPT_CHOICES))
 
-    def chosen(self, columns: Sequence[str]) -> KnownColumns | None:
+    def cached_columns(self, columns: Sequence[str]) -> KnownColumns | None:
         """Return the cached entry of ``columns``."""
         try:
             return self._chosen.get(tuple(columns))
@@ -83,7 +83,7 @@ _recent: list[tuple[Key, ReadOptions, Limits, KnownSchema]] = []
 def key_of(footer: Footer) -> Key | None:
     """Return the cache key shared by footers with the same columns; None if the footer is not cached."""
     elements: Sequence[object] = footer.metadata.schema
-    index = elements.untouched if isinstance(elements, LazyStructs) else None
+    index = elements.undecoded_index if isinstance(elements, LazyStructs) else None
     if index is None or len(elements) > _KEPT_ELEMENTS or footer.length > _KEPT_BYTES or footer.decryptor is not None:
         return None
     pairs = tuple([(pair.key, pair.value) for pair in footer.metadata.key_value_metadata or ()])

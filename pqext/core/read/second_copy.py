@@ -28,12 +28,12 @@ SECOND_COPY = UUID("c8c20a5a-4f42-433e-aaba-047f995f0896")
 _OFFSETS = ("data_page_offset", "dictionary_page_offset")
 
 
-def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
+def find_copy(chunk: ColumnMetaData) -> ColumnMetaData | None:
     """Return the metadata of a chunk's second copy from the metadata of the chunk; None if it has none.
 
     Raises ``CorruptFileError`` if the extension is corrupt or contradicts the chunk.
     """
-    stored = extensions(about)
+    stored = extensions(chunk)
     container = None if stored is None else ExtensionContainer.decode(stored)
     if container is None or SECOND_COPY not in container:
         return None
@@ -43,9 +43,9 @@ def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
         error.offset = None  # it is an offset in the extension, not in the file
         raise
     same = ("type", "path_in_schema", "num_values")
-    if end != len(container[SECOND_COPY]) or any(getattr(result, name) != getattr(about, name) for name in same):
+    if end != len(container[SECOND_COPY]) or any(getattr(result, name) != getattr(chunk, name) for name in same):
         raise CorruptFileError("the second copy belongs to another column chunk")
-    return shifted(result, about.data_page_offset)
+    return shift_offsets(result, chunk.data_page_offset)
 
 
 def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
@@ -55,7 +55,7 @@ def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
     try:
         result = find_copy(chunk.metadata)
     except ParquetError as error:
-        error.locate(column=chunk.node.dotted)
+        error.locate(column=chunk.node.dotted_path)
         raise
     if result is None:
         return chunk
@@ -63,11 +63,11 @@ def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
     return replace(chunk, structure=stored, indexes=None)
 
 
-def shifted(about: ColumnMetaData, distance: int) -> ColumnMetaData:
+def shift_offsets(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
     """Return a copy of chunk metadata whose pages are ``distance`` bytes further on."""
-    moved = copy.copy(about)
+    moved = copy.copy(chunk)
     for name in _OFFSETS:
-        offset = getattr(about, name)
+        offset = getattr(chunk, name)
         if offset is not None:
             setattr(moved, name, offset + distance)
     return moved

@@ -103,11 +103,11 @@ class SmallLeaves:
         return [item.asked for item in self._leaves]
 
     @cached_property
-    def are_shown(self) -> bool:
+    def is_conversion_free(self) -> bool:
         """Whether all leaves are top-level columns whose decoded arrays need no conversion."""
         return len(self._leaves) == len(self.tops) and all(map(_is_shown, self.tops))
 
-    def fetched(
+    def iter_chunks(
         self, groups: Iterable[tuple[RowGroup, _Rows]], batch_rows: int | None
     ) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
         """Iterate over row groups and their selected rows, with the small chunks to decode in one call each.
@@ -148,8 +148,8 @@ class SmallLeaves:
             source = group.source
             if source is None or not 0 < rows <= min(_ROWS, batch_rows or _ROWS):
                 return None
-            near = getattr(columns, "near", None)
-            index = columns.untouched if isinstance(columns, LazyStructs) and near is None else None
+            near = getattr(columns, "locate_element", None)
+            index = columns.undecoded_index if isinstance(columns, LazyStructs) and near is None else None
             if (index is None and near is None) or len(columns) != len(group.schema.leaves):
                 return None
             if group.crypto is not None or group.counts_too_little or not self._leaves:
@@ -172,20 +172,22 @@ class SmallLeaves:
         few = len(result[0]) < len(self.shapes) if self._are_exact else 2 * len(result[0]) < len(self._requests)
         return None if few else result
 
-    def read(self, fetched: FetchedChunks, account: Account) -> dict[int, pa.Array]:
+    def read(self, fetched_chunks: FetchedChunks, account: Account) -> dict[int, pa.Array]:
         """Return, by column index, all rows of the ordinary fetched chunks; ``account`` counts them."""
         held = account.held
         try:
-            return self._decode(fetched, account)
+            return self._decode(fetched_chunks, account)
         except ParquetError:
             account.resize(held)
             return {}
 
-    def _decode(self, fetched: FetchedChunks, account: Account) -> dict[int, pa.Array]:
+    def _decode(self, fetched_chunks: FetchedChunks, account: Account) -> dict[int, pa.Array]:
         result: dict[int, pa.Array] = {}
-        rows, unpackers, crc32 = fetched.rows, fetched.unpackers, self._crc32
+        rows, unpackers, crc32 = fetched_chunks.rows, fetched_chunks.unpackers, self._crc32
         owed = pages = 0
-        for position, codec, stored in zip(fetched.chosen, fetched.codecs, fetched.data, strict=True):
+        for position, codec, stored in zip(
+            fetched_chunks.chosen, fetched_chunks.codecs, fetched_chunks.data, strict=True
+        ):
             item = self._leaves[position]
             if codec not in unpackers:
                 if not compression.is_known(codec):
@@ -211,14 +213,14 @@ class SmallLeaves:
 
 
 def _fetch(
-    ahead: Sequence[tuple[RowGroup, _Rows, _Ranges | None]]
+    fetch_groups: Sequence[tuple[RowGroup, _Rows, _Ranges | None]]
 ) -> Iterator[tuple[RowGroup, _Rows, FetchedChunks | None]]:
     """The row groups of one file with the bytes of their small chunks."""
-    ranges = [item for _, _, result in ahead if result is not None for item in result[2]]
+    ranges = [item for _, _, result in fetch_groups if result is not None for item in result[2]]
     data: list[Any] = [b""] * len(ranges)
     is_fetched = True
     if ranges:
-        source = ahead[0][0].source
+        source = fetch_groups[0][0].source
         assert source is not None
         try:
             for places, start, read in source.read_groups(ranges):
@@ -229,7 +231,7 @@ def _fetch(
         except ParquetError:
             is_fetched = False
     at, unpackers = 0, {int(CompressionCodec.UNCOMPRESSED): None}
-    for group, rows, value in ahead:
+    for group, rows, value in fetch_groups:
         if value is None or not is_fetched:
             yield group, rows, None
             continue

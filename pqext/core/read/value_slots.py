@@ -208,7 +208,7 @@ def is_shared(arrays: Sequence[pa.Array]) -> bool:
     return all(_is_same(array.dictionary, first) for array in arrays[1:])
 
 
-def joined(arrays: Sequence[pa.Array]) -> pa.Array:
+def concatenate_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
     """Concatenate arrays that share a dictionary."""
     indices = pa.concat_arrays([array.indices for array in arrays])
     return pa.DictionaryArray.from_arrays(indices, arrays[0].dictionary, safe=False)
@@ -238,7 +238,8 @@ class SlotBuilder:
     """
 
     def __init__(
-        self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False, viewed: bool = False,
+        self, leaf_type: LeafType, capacity: int, account: Account, *, is_encoded: bool = False,
+        with_views: bool = False,
         expected: int = 0, lean: bool = False,
     ) -> None:
         self._type = leaf_type
@@ -249,13 +250,13 @@ class SlotBuilder:
         self._builder: ByteArrayBuilder | None = None
         self._fixed = EMPTY
         self._indexed: IndexedSlots | None = None
-        self._encoded = encoded and self._width is None
+        self._encoded = is_encoded and self._width is None
         self._take = account.reserve
         self._is_lookup = False
         self._dictionary: pa.Array | None = None
         if self._encoded:
             self._indexed = IndexedSlots(account.reserve)
-        self._views = ViewSlots(leaf_type, capacity, account.reserve) if viewed and self._width is None else None
+        self._views = ViewSlots(leaf_type, capacity, account.reserve) if with_views and self._width is None else None
         if self._width is None and self._views is None:
             take = self._claim if lean else account.reserve
             self._builder = ByteArrayBuilder(take, buffers.ARRAY_BYTES, allocate, expected, capacity)
@@ -292,7 +293,7 @@ class SlotBuilder:
         width = self._width
         assert width is not None
         target = self._fixed[start * width : self._slots * width]
-        decoder.fixed(run, self._type.physical, width, dictionary, target[: values * width])
+        decoder.decode_fixed_width(run, self._type.physical, width, dictionary, target[: values * width])
         if values < added:
             level_kernel.spread(target, width, values, present)
 
@@ -323,4 +324,4 @@ class SlotBuilder:
             array = leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
             return in_order(array, self._dictionary) if self._encoded else array
         assert self._width is not None
-        return leaf.from_fixed(self._type, self._slots, validity, trim(self._fixed, self._slots * self._width))
+        return leaf.from_fixed_width(self._type, self._slots, validity, trim(self._fixed, self._slots * self._width))

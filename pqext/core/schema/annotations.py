@@ -95,7 +95,7 @@ class AnnotationHandler(Protocol):
         """
 
     def chunk_facts(
-        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], has_index: bool, options: WriteOptions,
         records: WriteRecords,
     ) -> ChunkFacts:
         """Return the facts to store about one column chunk of leaf ``node``.
@@ -104,7 +104,7 @@ class AnnotationHandler(Protocol):
             node: The leaf.
             values: Values of all pages.
             starts: Position in ``values`` of each page's first value, and last the number of values.
-            indexed: Whether the chunk gets a page index, so that readers can distinguish its pages.
+            has_index: Whether the chunk gets a page index, so that readers can distinguish its pages.
             options: Options of the writer.
             records: Records of the row group's top-level column, also of other leaves and handlers.
         """
@@ -132,7 +132,7 @@ class DerivedColumn:
 class DerivesColumns(Protocol):
     """Optional part of a handler: columns derived from columns of its type."""
 
-    def derived(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
+    def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
         """Return the column derived from top-level ``field`` of ``schema``, if any."""
 
 
@@ -237,12 +237,12 @@ class ArrangesRows(Protocol):
         """Whether a column with this storage orders the rows."""
 
     def row_groups(
-        self, storage: Storage, values: pa.ChunkedArray, at_most: int
+        self, storage: Storage, values: pa.ChunkedArray, max_count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the row numbers in their order, and the starts of row groups of at most ``at_most`` rows, 0 first."""
+        """Return the row numbers in their order, and the starts of row groups of at most ``max_count`` rows."""
 
     def pages(
-        self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
+        self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
         """Return the order and page boundaries of a row group's rows; without ``sort`` the rows keep their order."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.buffers import numbers
-from pqext.core.schema.types.arrow_compute import mapped
+from pqext.core.schema.types.arrow_compute import map_types
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 
@@ -59,7 +59,7 @@ def _check_chunks(
         known = not isinstance(type_, pa.BaseExtensionType)
         layout = layouts.get(type_) if known else None
         if layout is None:
-            layout = mapped(type_, _bare)
+            layout = map_types(type_, _simplify_type)
             if known:
                 layouts[type_] = layout
         for chunk in chunks:
@@ -189,7 +189,7 @@ def _shell(type_: pa.DataType) -> pa.DataType | None:
     return pa.list_(pa.null(), type_.list_size) if pa.types.is_fixed_size_list(type_) else None
 
 
-def _bare(arrow: pa.DataType) -> pa.DataType:
+def _simplify_type(arrow: pa.DataType) -> pa.DataType:
     """Return a type with the same buffers that Arrow validates faster."""
     for is_kind, bare in _BARE:
         if is_kind(arrow):

@@ -95,17 +95,17 @@ def with_arrow_types(data: Any) -> Any:
     if polars is None:
         return data
     if isinstance(data, polars.Series):
-        return _converted(polars, data, f"the Series {data.name!r}" if data.name else "the Series")
+        return _convert_series(polars, data, f"the Series {data.name!r}" if data.name else "the Series")
     if not isinstance(data, polars.DataFrame):
         return data
     changed = []
     for name, dtype in data.schema.items():
         if dtype == polars.Object or _arrow_type(polars, dtype) != dtype:
-            changed.append(_converted(polars, data.get_column(name), f"column {name!r}"))
+            changed.append(_convert_series(polars, data.get_column(name), f"column {name!r}"))
     return data.with_columns(changed) if changed else data
 
 
-def _converted(polars: Any, series: Any, name: str) -> Any:
+def _convert_series(polars: Any, series: Any, name: str) -> Any:
     if series.dtype == polars.Object:
         raise TypeError(f"{name} {_OBJECTS}")
     target = _arrow_type(polars, series.dtype)

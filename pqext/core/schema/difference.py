@@ -54,7 +54,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     """Describe how a column differs, or its first part that differs."""
-    column = f"column {escape_text(mine.node.dotted)!r}"
+    column = f"column {escape_text(mine.node.dotted_path)!r}"
     if _own_type(mine) != _own_type(theirs):
         result, requested = _type_text(theirs), _type_text(mine)
         if result == requested:  # Arrow has one type for both
@@ -74,8 +74,9 @@ def _unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     ids = mine.node.field_id, theirs.node.field_id
     if ids[0] != ids[1] and not (lenient and None in ids):
         return f"{column} has {_id(ids[1])} instead of {_id(ids[0])}"
-    if isinstance(mine, LeafShape) and _stored(mine.node) != _stored(theirs.node):
-        return f"{column}, {_type_text(mine)}, is stored as {_stored(theirs.node)} instead of {_stored(mine.node)}"
+    if isinstance(mine, LeafShape) and _describe_storage(mine.node) != _describe_storage(theirs.node):
+        layouts = f"{_describe_storage(theirs.node)} instead of {_describe_storage(mine.node)}"
+        return f"{column}, {_type_text(mine)}, is stored as {layouts}"
     if isinstance(mine, ListShape) and isinstance(theirs, ListShape) and _levels(mine) != _levels(theirs):
         return f"{column} is a list of another layout"
     if not lenient and mine.node.logical_type != theirs.node.logical_type:
@@ -88,7 +89,7 @@ def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
     if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
         names = [[child.node.name for child in item.children] for item in (mine, theirs)]
         if names[0] != names[1]:
-            name = escape_text(mine.node.dotted)
+            name = escape_text(mine.node.dotted_path)
             return f"column {name!r} has the fields {_join_names(names[1])} instead of {_join_names(names[0])}"
         pairs = zip(mine.children, theirs.children, strict=True)
         return next((result for pair in pairs if (result := _unlike(*pair, lenient)) is not None), None)
@@ -97,7 +98,7 @@ def _parts_unlike(mine: Shape, theirs: Shape, lenient: bool) -> str | None:
             pairs = zip(mine.element.children, theirs.element.children, strict=False)
             return next((result for pair in pairs if (result := _unlike(*pair, lenient)) is not None), None)
         if not lenient and mine.element.node.path != theirs.element.node.path:
-            result, requested = escape_text(theirs.element.node.dotted), escape_text(mine.element.node.dotted)
+            result, requested = escape_text(theirs.element.node.dotted_path), escape_text(mine.element.node.dotted_path)
             return f"column {requested!r} is called {result!r}"
         return _unlike(mine.element, theirs.element, lenient)
     return None
@@ -146,6 +147,6 @@ def _id(number: int | None) -> str:
     return "no field id" if number is None else f"field id {number}"
 
 
-def _stored(node: SchemaNode) -> str:
+def _describe_storage(node: SchemaNode) -> str:
     assert node.physical_type is not None
     return node.physical_type.name + (f"({node.type_length})" if node.type_length is not None else "")

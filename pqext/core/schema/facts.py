@@ -73,7 +73,7 @@ class LeafFacts(Protocol):
     @property
     def geospatial_statistics(self) -> GeospatialStatistics | None:
         """Bounding box and types of its geometries."""
-    def pass_over(self, structure: str, error: ParquetError) -> None:
+    def ignore_corrupt(self, structure: str, error: ParquetError) -> None:
         """Continue without a corrupt structure and issue a warning, or raise ``error`` if reading is strict."""
     def extension(self, owner: UUID) -> bytes | None:
         """Return the extension of ``owner``. Raises ``CorruptFileError`` or ``LimitError`` if it is corrupt."""

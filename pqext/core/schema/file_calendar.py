@@ -56,7 +56,7 @@ def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Cale
     )
 
 
-def carried(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
+def iter_valid_pairs(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
     """Return the pairs that remain valid after reading: without the calendars of converted values."""
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
@@ -88,7 +88,7 @@ def legacy_leaves(metadata: FileMetaData) -> dict[str, LegacyCalendar]:
     if calendars == GREGORIAN:
         return {}
     leaves = from_elements(metadata.schema, DEFAULT_LIMITS).leaves
-    result = {leaf.dotted: calendars.calendar_of(leaf) for leaf in leaves}
-    dates = {leaf.dotted for leaf in leaves if leaf.logical_name == "DATE"}
+    result = {leaf.dotted_path: calendars.calendar_of(leaf) for leaf in leaves}
+    dates = {leaf.dotted_path for leaf in leaves if leaf.logical_name == "DATE"}
     result = {path: LegacyCalendar() if path in dates and calendar else calendar for path, calendar in result.items()}
     return {path: calendar for path, calendar in result.items() if calendar is not None}

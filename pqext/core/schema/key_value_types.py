@@ -90,9 +90,11 @@ def _column(schema: Schema, name: str) -> SchemaNode | None:
 class _ReplacedNodes(Sequence[SchemaNode]):
     """Nodes with replacements; all other nodes are still created on access."""
 
-    def __init__(self, nodes: Sequence[SchemaNode], others: Mapping[int, SchemaNode], names: Sequence[str]) -> None:
+    def __init__(
+        self, nodes: Sequence[SchemaNode], replacements: Mapping[int, SchemaNode], names: Sequence[str]
+    ) -> None:
         self._nodes = nodes
-        self._others = others
+        self._others = replacements
         self._names = names
 
     def __len__(self) -> int:

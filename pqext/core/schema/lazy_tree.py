@@ -85,7 +85,7 @@ class Tree:
     ) -> None:
         self.elements, self.base = elements, base
         self._file = path
-        index = elements.untouched if isinstance(elements, LazyStructs) else None
+        index = elements.undecoded_index if isinstance(elements, LazyStructs) else None
         result = kernel.elements(index) if index is not None else _columns(elements)
         self.names, odd, children, repetition, typed = result
         if odd >= 0:
@@ -97,24 +97,24 @@ class Tree:
         if fault:
             self._raise_fault(fault, at, limits)
 
-    def _raise_fault(self, fault: str, at: int, limits: Limits) -> None:
+    def _raise_fault(self, fault: str, position: int, limits: Limits) -> None:
         if fault == "missing":
             raise CorruptFileError("a group of the schema has fewer children than its num_children states")
         if fault == "deep":
             raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth} levels")
         if fault == "left":
-            raise CorruptFileError(f"the schema holds {len(self.names) - at} elements outside any group")
+            raise CorruptFileError(f"the schema holds {len(self.names) - position} elements outside any group")
         # The groups around it are those that were not closed yet; element 0 is the root.
-        opened = [i for i in range(1, at) if not self.end[i]]
-        name = ".".join(self.names[i] for i in (*opened, at) if i) or "the root"
+        opened = [i for i in range(1, position) if not self.end[i]]
+        name = ".".join(self.names[i] for i in (*opened, position) if i) or "the root"
         wrong = "no valid repetition type" if fault == "repetition" else "neither a type nor children"
         raise CorruptFileError(f"{name} has {wrong}", column=name)
 
-    def node(self, at: int, parent: tuple[str, ...] | None) -> SchemaNode:
+    def node(self, position: int, parent: tuple[str, ...] | None) -> SchemaNode:
         """The node of one element; ``parent`` is the path above, None for the root."""
-        element = self.elements[at]
+        element = self.elements[position]
         path = () if parent is None else (*parent, element.name)
-        count = self.counts[at]
+        count = self.counts[position]
         try:
             physical = _physical(element, path) if parent is not None and not count else None
         except ParquetError as error:
@@ -122,17 +122,19 @@ class Tree:
             raise
         return SchemaNode(
             name=element.name,
-            repetition=FieldRepetitionType.REQUIRED if parent is None else _REPETITIONS[max(self.repetitions[at], 0)],
-            children=Children(self, at, path) if count else (),
+            repetition=FieldRepetitionType.REQUIRED if parent is None else _REPETITIONS[
+                max(self.repetitions[position], 0)
+            ],
+            children=Children(self, position, path) if count else (),
             physical_type=physical,
             type_length=element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None,
             logical_type=logical.from_element(element),
             field_id=element.field_id,
             path=path,
-            max_definition_level=self.definition[at],
-            max_repetition_level=self.repetition[at],
-            leaf_start=self.base + self.first_leaf[at],
-            leaf_stop=self.base + self.last_leaf[at],
+            max_definition_level=self.definition[position],
+            max_repetition_level=self.repetition[position],
+            leaf_start=self.base + self.first_leaf[position],
+            leaf_stop=self.base + self.last_leaf[position],
         )
 
 
@@ -213,15 +215,15 @@ class Children(Group):
 
     __slots__ = ("_elements", "_found", "_path", "_tree")
 
-    def __init__(self, tree: Tree, at: int, path: tuple[str, ...]) -> None:
+    def __init__(self, tree: Tree, position: int, path: tuple[str, ...]) -> None:
         super().__init__()
         self._found: dict[str, tuple[int | None, bool]] = {}
         self._tree, self._path = tree, path
-        count, last = tree.counts[at], tree.end[at]
-        self._elements: Sequence[int] = range(at + 1, last)
-        if last - at - 1 != count:  # some children are groups
+        count, last = tree.counts[position], tree.end[position]
+        self._elements: Sequence[int] = range(position + 1, last)
+        if last - position - 1 != count:  # some children are groups
             below = []
-            place = at + 1
+            place = position + 1
             while place < last:
                 below.append(place)
                 place = tree.end[place]
@@ -256,9 +258,9 @@ class Children(Group):
         return result
 
     def over_leaf(self, leaf: int) -> SchemaNode:
-        return self[self.position_over(leaf)]
+        return self[self.child_index(leaf)]
 
-    def position_over(self, leaf: int) -> int:
+    def child_index(self, leaf: int) -> int:
         """The number of the child at or above the leaf."""
         return bisect_right(self._elements, leaf - self._tree.base, key=self._tree.first_leaf.__getitem__) - 1
 

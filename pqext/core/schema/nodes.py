@@ -53,7 +53,7 @@ class SchemaNode:
         return self.physical_type is not None
 
     @property
-    def dotted(self) -> str:
+    def dotted_path(self) -> str:
         """The path in the schema, joined by dots."""
         return ".".join(self.path)
 
@@ -66,7 +66,7 @@ class SchemaNode:
     def leaf_type(self) -> LeafType:
         """The stored type of a leaf."""
         if self.physical_type is None:
-            raise TypeError(f"{self.dotted!r} is a group, not a leaf")
+            raise TypeError(f"{self.dotted_path!r} is a group, not a leaf")
         return LeafType(
             self.physical_type, self.type_length, self.logical_type, self.calendar, self.is_utc, self.int96_step
         )
@@ -207,10 +207,10 @@ def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
         yield from _elements(child)
 
 
-def display_type(node: SchemaNode | None, stored: object) -> str:
-    """Describe the type of a column for people: its logical type, if the ``stored`` type does not state it."""
+def display_type(node: SchemaNode | None, value: object) -> str:
+    """Describe the type of a column for people: its logical type, if the ``value`` type does not state it."""
     if node is None or node.logical_name not in ("VARIANT", "GEOMETRY", "GEOGRAPHY"):
-        return str(stored)
+        return str(value)
     if node.logical_name == "VARIANT":
         return "VARIANT, shredded" if node.child("typed_value") is not None else "VARIANT"
     assert node.logical_type is not None

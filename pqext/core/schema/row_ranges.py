@@ -16,7 +16,7 @@ RowRanges = list[range]
 """Ascending, apart from each other, none empty."""
 
 
-def merged(ranges: Iterable[range]) -> RowRanges:
+def merge_ranges(ranges: Iterable[range]) -> RowRanges:
     """Any ranges as row ranges: sorted, joined where they meet or overlap, empty ones dropped."""
     result: RowRanges = []
     for element in sorted((item for item in ranges if len(item)), key=lambda element: element.start):
@@ -35,10 +35,10 @@ def rows_of_pages(page_facts: PageFacts, pages: Sequence[int]) -> RowRanges:
             runs[-1][1] = page
         else:
             runs.append([page, page])
-    return merged(range(page_facts.rows(first).start, page_facts.rows(last).stop) for first, last in runs)
+    return merge_ranges(range(page_facts.rows(first).start, page_facts.rows(last).stop) for first, last in runs)
 
 
-def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | None:
+def normalize_ranges(rows: Iterable[range] | None, num_rows: int) -> RowRanges | None:
     """Merge ``rows`` of a row group of ``num_rows`` to row ranges; None for all.
 
     Raises ``IndexError`` if they exceed the row group, ``TypeError`` for anything but ranges.
@@ -51,13 +51,13 @@ def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | No
             raise TypeError(f"rows must be ranges of step 1, not {item!r}")
         if item.start < item.stop and not 0 <= item.start < item.stop <= num_rows:
             raise IndexError(f"rows {item.start} to {item.stop} of a row group of {num_rows}")
-    ranges = merged(parts)
+    ranges = merge_ranges(parts)
     return None if ranges == [range(num_rows)] else ranges
 
 
 def union(first: Sequence[range], second: Sequence[range]) -> RowRanges:
     """Union of both ranges: rows that may match ``a or b``."""
-    return merged([*first, *second])
+    return merge_ranges([*first, *second])
 
 
 def intersection(first: Sequence[range], second: Sequence[range]) -> RowRanges:
@@ -87,7 +87,7 @@ def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
                 result.append(range(at, other.start))
                 at = other.stop
         result.append(range(at, item.stop))
-    return merged(result)
+    return merge_ranges(result)
 
 
 class RowQueue:
@@ -142,7 +142,7 @@ class NumberQueue:
         self._at -= len(part)
 
 
-def near(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
+def group_nearby(ranges: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
     """Group ranges so that each group has one range or spans at most ``reach``."""
     group: list[tuple[int, int]] = []
     for place in ranges:
@@ -160,7 +160,7 @@ def row_numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def ranges_around(rows: NDArray[np.int64], gap: int) -> RowRanges:
+def cover_rows(rows: NDArray[np.int64], gap: int) -> RowRanges:
     """Return ranges that cover the ascending ``rows`` and the gaps of at most ``gap`` rows between them."""
     if not len(rows):
         return []
@@ -169,7 +169,7 @@ def ranges_around(rows: NDArray[np.int64], gap: int) -> RowRanges:
     return [range(start, stop + 1) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
 
-def flags_within(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
+def flag_rows(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
     """Return a flag for each row of ``ranges``, in their order: whether it is in the ascending ``rows``."""
     bounds = np.array([(item.start, item.stop) for item in ranges], np.int64).reshape(-1, 2)
     lengths = bounds[:, 1] - bounds[:, 0]

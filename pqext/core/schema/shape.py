@@ -64,13 +64,13 @@ class Shape:
         if self.original is not None:
             shown = field.type if self.annotation is not None else type_of(field.type, self.original.type)
             typed = isinstance(shown, pa.BaseExtensionType)
-            metadata = metadata_of(field.metadata, self.original.metadata, typed=typed)
+            metadata = metadata_of(field.metadata, self.original.metadata, is_typed=typed)
             field = pa.field(field.name, shown, field.nullable, metadata or None)
         if self.node.field_id is None:
             return field
         return field.with_metadata({**(field.metadata or {}), marks.FIELD_ID: str(self.node.field_id).encode()})
 
-    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+    def iter_ignored_annotations(self) -> Iterator[tuple[SchemaNode, str]]:
         """The nodes at or below whose annotation readers do not see, and why."""
         logical = self.node.logical_type
         is_read = self.node.is_leaf or self.node.is_adopted
@@ -121,8 +121,8 @@ class LeafShape(Shape):
         # Arrow has no null type that is not nullable.
         return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=result or None)
 
-    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
-        reason = self.node.leaf_type.passed_over
+    def iter_ignored_annotations(self) -> Iterator[tuple[SchemaNode, str]]:
+        reason = self.node.leaf_type.ignored_reason
         if reason is not None:
             yield self.node, reason
 
@@ -149,10 +149,10 @@ class GroupShape(Shape):
     def _struct(self, options: ReadOptions) -> pa.StructType:
         return pa.struct([child.field(options) for child in self.children])
 
-    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
-        yield from super().passed_over()
+    def iter_ignored_annotations(self) -> Iterator[tuple[SchemaNode, str]]:
+        yield from super().iter_ignored_annotations()
         for child in self.children:
-            yield from child.passed_over()
+            yield from child.iter_ignored_annotations()
 
     def _heeds(self, member: str | None) -> bool:
         if member == "FILE":
@@ -188,8 +188,8 @@ class ListShape(Shape):
             return pa.field(self.node.name, pa.map_(key.with_nullable(False), value), self.nullable)
         return pa.field(self.node.name, pa.list_(element), self.nullable)
 
-    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
-        yield from self.element.passed_over()
+    def iter_ignored_annotations(self) -> Iterator[tuple[SchemaNode, str]]:
+        yield from self.element.iter_ignored_annotations()
 
     def _select(self, predicate: Callable[[SchemaNode], bool]) -> Shape | None:
         element = self.element.select(predicate)
@@ -204,10 +204,10 @@ def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
             try:
                 leaf.node.leaf_type.arrow_type()
             except ParquetError as error:
-                error.locate(column=leaf.node.dotted)
+                error.locate(column=leaf.node.dotted_path)
                 raise
-        results += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
-        results += [f"column {node.dotted}: {reason}" for node, reason in _type_warnings(top, options)]
+        results += [f"column {node.dotted_path}: {reason}" for node, reason in top.iter_ignored_annotations()]
+        results += [f"column {node.dotted_path}: {reason}" for node, reason in _type_warnings(top, options)]
     return results
 
 
@@ -220,51 +220,51 @@ def _type_warnings(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNod
             yield shape.node, reason
 
 
-def bare(shape: Shape) -> Shape:
+def strip_annotations(shape: Shape) -> Shape:
     """Return the shape without the annotations and hints at and below it: the bare storage."""
     if isinstance(shape, GroupShape):
-        return replace(shape, annotation=None, original=None, children=tuple(map(bare, shape.children)))
+        return replace(shape, annotation=None, original=None, children=tuple(map(strip_annotations, shape.children)))
     if isinstance(shape, ListShape):
-        return replace(shape, annotation=None, original=None, element=bare(shape.element))
+        return replace(shape, annotation=None, original=None, element=strip_annotations(shape.element))
     if isinstance(shape, LeafShape):
         return replace(shape, annotation=None, original=None, encoded=False, viewed=False)
     return replace(shape, annotation=None, original=None)
 
 
-def from_node(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
-    """Build the shape of a node; ``above`` are the definition levels of its repeated ancestors, the outermost first."""
+def from_node(node: SchemaNode, levels: tuple[int, ...] = ()) -> Shape:
+    """Build the shape of a node; ``levels`` are the definition levels of its repeated ancestors, outermost first."""
     if node.repetition == FieldRepetitionType.REPEATED:
         # A repeated field outside LIST and MAP is a required list of required elements.
-        return _list(node, node, above, _element(node, above), is_map=False)
+        return _list(node, node, levels, _element(node, levels), is_map=False)
     level, repetition = node.max_definition_level, node.max_repetition_level
     if node.is_leaf:
-        return _leaf(node, above)
+        return _leaf(node, levels)
     if node.is_adopted:
-        declared = from_node(replace(node, logical_type=node.declared_type, is_adopted=False), above)
+        declared = from_node(replace(node, logical_type=node.declared_type, is_adopted=False), levels)
         return replace(declared, node=node, annotation=for_logical(node.logical_name))
     if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
         repeated = node.children[0]
         if repeated.repetition == FieldRepetitionType.REPEATED:
             if node.logical_name == "MAP" and len(repeated.children) == 2:
-                return _list(node, repeated, above, _entries(repeated, above), is_map=True)
+                return _list(node, repeated, levels, _entries(repeated, levels), is_map=True)
             # A map without values is the list of its keys, by the same rules.
             if _is_element(node, repeated):
-                return _list(node, repeated, above, _element(repeated, above))
-            within = *above, repeated.max_definition_level
-            return _list(node, repeated, above, from_node(repeated.children[0], within))
+                return _list(node, repeated, levels, _element(repeated, levels))
+            within = *levels, repeated.max_definition_level
+            return _list(node, repeated, levels, from_node(repeated.children[0], within))
     annotation = _of_group(node)
-    children = tuple(from_node(child, above) for child in node.children)
-    return GroupShape(node, _slot_level(above), level, repetition, annotation, children)
+    children = tuple(from_node(child, levels) for child in node.children)
+    return GroupShape(node, _slot_level(levels), level, repetition, annotation, children)
 
 
-def _slot_level(above: tuple[int, ...]) -> int:
-    return above[-1] if above else 0
+def _slot_level(levels: tuple[int, ...]) -> int:
+    return levels[-1] if levels else 0
 
 
-def _leaf(node: SchemaNode, above: tuple[int, ...]) -> LeafShape:
+def _leaf(node: SchemaNode, levels: tuple[int, ...]) -> LeafShape:
     level, repetition = node.max_definition_level, node.max_repetition_level
     annotation = for_logical(node.leaf_type.member)
-    return LeafShape(node, _slot_level(above), level, repetition, annotation, element_levels=above)
+    return LeafShape(node, _slot_level(levels), level, repetition, annotation, element_levels=levels)
 
 
 def _of_group(node: SchemaNode) -> Annotation | None:
@@ -272,45 +272,45 @@ def _of_group(node: SchemaNode) -> Annotation | None:
 
 
 def _list(
-    node: SchemaNode, repeated: SchemaNode, above: tuple[int, ...], element: Shape, *, is_map: bool = False
+    node: SchemaNode, repeated_node: SchemaNode, levels: tuple[int, ...], element: Shape, *, is_map: bool = False
 ) -> ListShape:
-    alone = node is repeated
+    alone = node is repeated_node
     return ListShape(
         node=node,
-        slot_level=_slot_level(above),
+        slot_level=_slot_level(levels),
         value_level=node.max_definition_level - alone,
         repetition_level=node.max_repetition_level - alone,
         annotation=None,
         element=element,
-        element_level=repeated.max_definition_level,
-        element_repetition=repeated.max_repetition_level,
+        element_level=repeated_node.max_definition_level,
+        element_repetition=repeated_node.max_repetition_level,
         is_map=is_map,
     )
 
 
-def _is_element(outer: SchemaNode, repeated: SchemaNode) -> bool:
+def _is_element(outer: SchemaNode, repeated_node: SchemaNode) -> bool:
     """Whether the repeated field itself is the element. Backward-compatibility rules for lists, 1 to 4."""
     return (
-        repeated.is_leaf
-        or len(repeated.children) > 1
-        or repeated.children[0].repetition == FieldRepetitionType.REPEATED
-        or repeated.name == "array"
-        or repeated.name == f"{outer.name}_tuple"
+        repeated_node.is_leaf
+        or len(repeated_node.children) > 1
+        or repeated_node.children[0].repetition == FieldRepetitionType.REPEATED
+        or repeated_node.name == "array"
+        or repeated_node.name == f"{outer.name}_tuple"
     )
 
 
-def _element(repeated: SchemaNode, above: tuple[int, ...]) -> Shape:
+def _element(repeated_node: SchemaNode, levels: tuple[int, ...]) -> Shape:
     """A repeated field taken as a required element of its list."""
-    if repeated.is_leaf:
-        return _leaf(repeated, (*above, repeated.max_definition_level))
-    if repeated.logical_name in ("LIST", "MAP"):
-        within = *above, repeated.max_definition_level
-        return from_node(replace(repeated, repetition=FieldRepetitionType.REQUIRED), within)
-    return _entries(repeated, above)
+    if repeated_node.is_leaf:
+        return _leaf(repeated_node, (*levels, repeated_node.max_definition_level))
+    if repeated_node.logical_name in ("LIST", "MAP"):
+        within = *levels, repeated_node.max_definition_level
+        return from_node(replace(repeated_node, repetition=FieldRepetitionType.REQUIRED), within)
+    return _entries(repeated_node, levels)
 
 
-def _entries(repeated: SchemaNode, above: tuple[int, ...]) -> GroupShape:
+def _entries(repeated_node: SchemaNode, levels: tuple[int, ...]) -> GroupShape:
     """A repeated group as a struct, whatever its annotation means elsewhere."""
-    level, repetition = repeated.max_definition_level, repeated.max_repetition_level
-    children = tuple(from_node(child, (*above, level)) for child in repeated.children)
-    return GroupShape(repeated, level, level, repetition, _of_group(repeated), children)
+    level, repetition = repeated_node.max_definition_level, repeated_node.max_repetition_level
+    children = tuple(from_node(child, (*levels, level)) for child in repeated_node.children)
+    return GroupShape(repeated_node, level, level, repetition, _of_group(repeated_node), children)

@@ -56,19 +56,19 @@ def of_pages(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtre
     if not order.is_defined or (leaf.length or 0) > FIXED_BOUND_BYTES:
         return PageExtremes(unknown, unknown, None)
     if order.is_float:
-        return _float_extremes(order, _fixed(physical, leaf.width or 0), starts)
+        return _float_extremes(order, _fixed_width_bytes(physical, leaf.width or 0), starts)
     if leaf.physical == Type.INT96:
-        return _chronological(_fixed(physical, 12), starts)
+        return _chronological(_fixed_width_bytes(physical, 12), starts)
     if leaf.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
         return _byte_extremes(leaf, physical, starts)
     if leaf.physical == Type.BOOLEAN:
         values: NDArray[Any] = _booleans(physical)
     else:
         width = leaf.width or 0
-        values = _fixed(physical, width).view(_NUMBERS[leaf.order, width])
+        values = _fixed_width_bytes(physical, width).view(_NUMBERS[leaf.order, width])
     low, high, _ = _extremes(values, starts)
     present = starts[1:] > starts[:-1]
-    return PageExtremes(_plain(low, present), _plain(high, present), None)
+    return PageExtremes(_plain_bounds(low, present), _plain_bounds(high, present), None)
 
 
 _CODES: dict[tuple[Type, str], str] = {
@@ -103,7 +103,7 @@ def of_boundaries(
     return of_pages(order, physical, boundaries.starts("values"))
 
 
-def _fixed(physical: pa.Array, width: int) -> Bytes:
+def _fixed_width_bytes(physical: pa.Array, width: int) -> Bytes:
     held = physical.buffers()[1]
     if not len(physical) or held is None:
         return EMPTY
@@ -128,7 +128,7 @@ def _extremes(values: NDArray[Any], starts: Starts) -> tuple[NDArray[Any], NDArr
     return low, high, nans
 
 
-def _plain(values: NDArray[Any], present: NDArray[np.bool_]) -> list[_Bound]:
+def _plain_bounds(values: NDArray[Any], present: NDArray[np.bool_]) -> list[_Bound]:
     raw, width = values.tobytes(), values.dtype.itemsize
     return [raw[i * width : (i + 1) * width] if here else None for i, here in enumerate(present.tolist())]
 
@@ -144,7 +144,7 @@ def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtrem
         low, high = low.astype(kind), high.astype(kind)
         # Some readers distinguish -0 from +0: a zero bound covers both.
         low[low == 0], high[high == 0] = -0.0, 0.0
-        return PageExtremes(_plain(low, present), _plain(high, present), nans.tolist())
+        return PageExtremes(_plain_bounds(low, present), _plain_bounds(high, present), nans.tolist())
     integer = np.dtype(f"<i{values.itemsize}")
     keys = _total_order(values.view(integer))
     keys = keys.astype(np.int32) if kind == "<f2" else keys
@@ -152,15 +152,15 @@ def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtrem
         low, high, _ = _extremes(keys, starts)
     else:
         is_nan = np.isnan(values)
-        low, high = _among(keys, ~is_nan, starts)
-        nan_low, nan_high = _among(keys, is_nan, starts)
+        low, high = _masked_extremes(keys, ~is_nan, starts)
+        nan_low, nan_high = _masked_extremes(keys, is_nan, starts)
         low, high = np.where(present, low, nan_low), np.where(present, high, nan_high)
 
-    def back(stored: NDArray[Any]) -> NDArray[Any]:
-        return _total_order(stored.astype(integer))
+    def back(bounds: NDArray[Any]) -> NDArray[Any]:
+        return _total_order(bounds.astype(integer))
 
     filled = starts[1:] > starts[:-1]
-    return PageExtremes(_plain(back(low), filled), _plain(back(high), filled), nans.tolist())
+    return PageExtremes(_plain_bounds(back(low), filled), _plain_bounds(back(high), filled), nans.tolist())
 
 
 def _total_order(bits: NDArray[Any]) -> NDArray[Any]:
@@ -169,9 +169,11 @@ def _total_order(bits: NDArray[Any]) -> NDArray[Any]:
     return flipped
 
 
-def _among(keys: NDArray[Any], chosen: NDArray[np.bool_], starts: Starts) -> tuple[NDArray[Any], NDArray[Any]]:
-    before = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
-    low, high, _ = _extremes(keys[chosen], before[starts])
+def _masked_extremes(keys: NDArray[Any], mask: NDArray[np.bool_], starts: Starts) -> tuple[
+    NDArray[Any], NDArray[Any]
+]:
+    before = np.concatenate([[0], np.cumsum(mask, dtype=np.int64)])
+    low, high, _ = _extremes(keys[mask], before[starts])
     return low, high
 
 
@@ -201,17 +203,17 @@ def _byte_extremes(leaf: LeafType, physical: pa.Array, starts: Starts) -> PageEx
         data = view(held[2]) if held[2] is not None else EMPTY
         width = 0
     else:
-        offsets, data = np.zeros(1, np.int32), _fixed(physical, width)
+        offsets, data = np.zeros(1, np.int32), _fixed_width_bytes(physical, width)
     page_statistics.byte_extremes(data, offsets, width, leaf.order == "signed", starts, low, high)
 
-    def plain(positions: Starts) -> list[_Bound]:
+    def plain_bounds(positions: Starts) -> list[_Bound]:
         results: list[_Bound] = []
         for i in positions.tolist():
             at, end = (i * width, i * width + width) if width else (int(offsets[i]), int(offsets[i + 1]))
             results.append(data[at:end].tobytes() if i >= 0 else None)
         return results
 
-    return PageExtremes(plain(low), plain(high), None)
+    return PageExtremes(plain_bounds(low), plain_bounds(high), None)
 
 
 def of_chunk(
@@ -304,13 +306,13 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
         # The deprecated fields were compared as signed numbers, whatever the type.
         low, high = statistics.min, statistics.max
     stored = (statistics.min_value, statistics.max_value, statistics.min, statistics.max)
-    null_count = nulls_beside(stored, statistics.null_count, num_values)
+    null_count = plausible_null_count(stored, statistics.null_count, num_values)
     return bounds_of(bound_order, low, high, null_count, statistics.nan_count, num_values)
 
 
-def nulls_beside(stored: Iterable[bytes | None], null_count: int | None, num_values: int | None) -> int | None:
-    """Return ``null_count``; None if it leaves no values although there are ``stored`` bounds, in any order."""
-    return None if null_count == num_values and any(stored) else null_count
+def plausible_null_count(bounds: Iterable[bytes | None], null_count: int | None, num_values: int | None) -> int | None:
+    """Return ``null_count``; None if it leaves no values although there are ``bounds`` bounds, in any order."""
+    return None if null_count == num_values and any(bounds) else null_count
 
 
 _DEPRECATED = frozenset({Type.BOOLEAN, Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE})

@@ -51,7 +51,7 @@ class AppendedFile:
     from the file. If it is None, ``options`` are used unchanged.
     """
 
-    def __init__(self, path: str, options: WriteOptions, requested: Mapping[str, Any] | None) -> None:
+    def __init__(self, path: str, options: WriteOptions, requested_options: Mapping[str, Any] | None) -> None:
         if options.encryption is not None:
             raise ValueError("encrypted row groups cannot be appended to a file; write a separate file")
         if options.checkpoint is not None:
@@ -61,12 +61,12 @@ class AppendedFile:
                 raise ValueError(f"extensions[{target!r}] is not a column; append accepts extensions of columns only")
         self._path, self._given = path, options.key_value_metadata
         try:
-            self._read(options, requested)
+            self._read(options, requested_options)
         except ParquetError as error:
             error.locate(path=path)
             raise
 
-    def _read(self, options: WriteOptions, requested: Mapping[str, Any] | None) -> None:
+    def _read(self, options: WriteOptions, requested_options: Mapping[str, Any] | None) -> None:
         path = self._path
         source = open_source(path)
         try:
@@ -75,9 +75,9 @@ class AppendedFile:
             self._old, _ = decode(FileMetaData, encode(result.metadata))
             self.size = source.size
             self.form = footer_format_of(source)
-            check_combination(self.form, encrypted=False, extended=False, profile=options.profile)
-            if requested is not None:
-                options = replace(options, **{**requested, **_infer_options(source, requested)})
+            check_combination(self.form, is_encrypted=False, has_extension=False, profile=options.profile)
+            if requested_options is not None:
+                options = replace(options, **{**requested_options, **_infer_options(source, requested_options)})
             is_default = options.geoparquet is None and options.primary_geometry is None
             if is_default and all(pair.key != "geo" for pair in self._old.key_value_metadata or ()):
                 options = replace(options, geoparquet=False)
@@ -90,22 +90,22 @@ class AppendedFile:
         """The layout that appended columns follow."""
 
     def _check_supported(self) -> None:
-        def unsupported(subject: str, advice: str) -> UnsupportedError:
+        def unsupported_error(subject: str, advice: str) -> UnsupportedError:
             return UnsupportedError(f"{subject}; {advice}", feature="appending to this layout", path=self._path)
 
         for index, group in enumerate(self._old.row_groups):
             if group.num_rows < 0:
                 raise CorruptFileError(f"a row group declares {group.num_rows} rows", path=self._path, row_group=index)
         if extensions_of(self._old) is not None:
-            raise unsupported(
+            raise unsupported_error(
                 "the footer has an extension, which may describe the complete file",
                 "pqext rewrite-footer --drop-extensions removes it",
             )
         if legacy := legacy_leaves(self._old):
             subject = f"column {min(legacy)} uses Spark's legacy calendar, where new values would be misread"
-            raise unsupported(subject, "rewrite the file with pqext.write_table")
+            raise unsupported_error(subject, "rewrite the file with pqext.write_table")
         if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
-            raise unsupported("a column chunk is in another file", "append to that file")
+            raise unsupported_error("a column chunk is in another file", "append to that file")
 
     def check(self, footer: FileMetaData) -> None:
         """Raise ``ValueError`` if row groups under ``footer`` do not fit the row groups of the file."""
@@ -116,7 +116,7 @@ class AppendedFile:
     def checkpoint(self) -> bytes:
         """Return a checkpoint of the old footer, to be written after it."""
         count = len(self._old.row_groups)
-        return Checkpoints(Checkpoint(row_groups=1)).made(encode(self._old), count, self.size)
+        return Checkpoints(Checkpoint(row_groups=1)).build_frame(encode(self._old), count, self.size)
 
     def _merge(self, footer: FileMetaData) -> FooterMerge:
         old, _ = decode(FileMetaData, encode(self._old))
@@ -137,7 +137,7 @@ class AppendedFile:
             raise ValueError(f"the rows do not fit {self._path}: {difference}; cast the column")
         return merge
 
-    def merged(self, footer: FileMetaData) -> FileMetaData:
+    def merge_footer(self, footer: FileMetaData) -> FileMetaData:
         """Return the footer of the file extended by the row groups of ``footer``."""
         old, _ = decode(FileMetaData, encode(self._old))
         new, _ = decode(FileMetaData, encode(footer))
@@ -171,8 +171,8 @@ def _footer(source: Source) -> Footer:
         raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
 
 
-def _infer_options(source: Source, requested: Mapping[str, Any]) -> dict[str, Any]:
-    """Options inferred from the first row group with rows, except those in ``requested``.
+def _infer_options(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options inferred from the first row group with rows, except those in ``options``.
 
     A missing dictionary proves nothing: other rows may repeat more.
     """
@@ -182,17 +182,17 @@ def _infer_options(source: Source, requested: Mapping[str, Any]) -> dict[str, An
     except ParquetError:  # an unknown codec or a corrupt chunk
         return {}
     result["dictionary"] = {at: True for at, has_one in result.get("dictionary", {}).items() if has_one}
-    if requested.get("profile") == "spark":
+    if options.get("profile") == "spark":
         result = {name: _for_spark(choice) for name, choice in result.items()}
     # A column with an explicit encoding has no dictionary, unless that is explicit too.
     for item, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
-        choice: Any = requested.get(item)
+        choice: Any = options.get(item)
         if _maps(choice, result.get(other)):
             result[other] = {at: retained for at, retained in result[other].items() if not choice.get(at)}
         elif choice is True:
             result.pop(other, None)
-    merged = {name: {**result[name], **choice} for name, choice in requested.items() if _maps(result.get(name), choice)}
-    return {name: choice for name, choice in result.items() if name not in requested} | merged
+    merged = {name: {**result[name], **choice} for name, choice in options.items() if _maps(result.get(name), choice)}
+    return {name: choice for name, choice in result.items() if name not in options} | merged
 
 
 def _maps(*choices: object) -> bool:

@@ -120,7 +120,7 @@ def _bloom_filter(
     chosen = recipe.bloom_filter
     if chosen is None or recipe.leaf_type.physical == Type.BOOLEAN:
         return None
-    entries = None if dictionary is None else dictionary.used(len(physical))
+    entries = None if dictionary is None else dictionary.distinct_values(len(physical))
     values, ndv = (physical, chosen.ndv) if entries is None else (entries, chosen.ndv or len(entries))
     return bloom.build(
         recipe.leaf_type, values, fpp=chosen.fpp, ndv=ndv, max_bytes=recipe.options.bloom_filter_bytes

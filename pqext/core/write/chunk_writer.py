@@ -41,7 +41,7 @@ from pqext.core.format.thrift import encode
 from pqext.core.io.sink import Sink
 from pqext.core.kernels.encode.page_boundaries import PageBoundaries, split_pages
 from pqext.core.kernels.encode.pages import EncodedPages, Levels, PageValues, encode_pages
-from pqext.core.read.second_copy import SECOND_COPY, shifted
+from pqext.core.read.second_copy import SECOND_COPY, shift_offsets
 from pqext.core.schema.types import leaf, spark_profile
 from pqext.core.schema.types.physical_types import normal
 from pqext.core.write import chunk_statistics as chunk_index
@@ -65,11 +65,11 @@ class WrittenPages:
     dictionary_size: int = 0
     by_index: int = 0
 
-    def add(self, header: bytes, body: Bytes, uncompressed: int) -> None:
+    def add(self, header: bytes, body: Bytes, uncompressed_bytes: int) -> None:
         """Append a page."""
         self.pieces += (header, body)
         self.size += len(header) + len(body)
-        self.uncompressed += len(header) + uncompressed
+        self.uncompressed += len(header) + uncompressed_bytes
 
 
 @dataclass
@@ -133,7 +133,7 @@ class PageWriter:
             levels = (repetition or b"") + (definition or b"")
             packed = self._compress(values)
             compressed = self.codec != CompressionCodec.UNCOMPRESSED and len(packed) < len(values)
-            body = self._encrypt(Module.DATA_PAGE, _behind(levels, packed if compressed else values), ordinal)
+            body = self._encrypt(Module.DATA_PAGE, _prepend_levels(levels, packed if compressed else values), ordinal)
             header = self._header(PageType.DATA_PAGE_V2, len(levels) + len(values), body)
             header.data_page_header_v2 = DataPageHeaderV2(
                 num_values=num_values,
@@ -147,7 +147,7 @@ class PageWriter:
             return self._serialise(Module.DATA_PAGE_HEADER, header, ordinal), body, len(levels) + len(values)
         parts = [part for part in (repetition, definition) if part is not None]
         levels = b"".join([len(part).to_bytes(4, "little") + part for part in parts])
-        whole = _behind(levels, values)
+        whole = _prepend_levels(levels, values)
         body = self._encrypt(Module.DATA_PAGE, self._compress(whole), ordinal)
         header = self._header(PageType.DATA_PAGE, len(whole), body)
         header.data_page_header = DataPageHeader(
@@ -175,7 +175,7 @@ class PageWriter:
         return header
 
 
-def _behind(levels: bytes, values: Any) -> Bytes:
+def _prepend_levels(levels: bytes, values: Any) -> Bytes:
     return np.concatenate((view(levels), view(values))) if levels else view(values)
 
 
@@ -227,12 +227,14 @@ def encode_chunk(
         indexed = dictionary_builder.with_both_zeros(indexed) if indexed is not None else None
     # Levels count as a byte per entry: many short or empty lists make many entries of few values.
     size += column.entries * recipe.level_bytes
-    boundaries = _split_pages(column, rows, len(physical), size, recipe, page_starts, encrypted=encryptor is not None)
+    boundaries = _split_pages(
+        column, rows, len(physical), size, recipe, page_starts, is_encrypted=encryptor is not None
+    )
     values = _values(physical, chosen.encoding)
     levels = _levels(column, recipe)
     entries = None
     if indexed is not None:
-        entries = (indexed.plain(), indexed.count)
+        entries = (indexed.encode_plain(), indexed.count)
         values.index(indexed.indices, indexed.count)
     pages: EncodedPages | WrittenPages
     if encryptor is None:
@@ -265,7 +267,7 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
         if not encoded.dictionary.null_count:
             entries = encoded.dictionary.cast(normal(encoded.type.value_type))
             entries = leaf.to_physical(entries, recipe.leaf_type)
-            result = dictionary_builder.from_entries(physical, entries, ordered=encoded.type.ordered)
+            result = dictionary_builder.from_entries(physical, entries, is_ordered=encoded.type.ordered)
         if result is not None:
             return result
     return dictionary_builder.index(physical, size)
@@ -296,14 +298,14 @@ def _levels(column: DenseColumn, recipe: LeafRecipe) -> Levels:
 
 def _split_pages(
     column: DenseColumn, rows: int, count: int, size: int, recipe: LeafRecipe,
-    page_starts: NDArray[np.int64] | None, *, encrypted: bool,
+    page_starts: NDArray[np.int64] | None, *, is_encrypted: bool,
 ) -> PageBoundaries:
     """Split a chunk of ``count`` values at row boundaries, by rows and by the average share of a row in ``size``."""
     options = recipe.options
     page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
-    if encrypted:
+    if is_encrypted:
         page_rows = page_rows_for(rows, page_rows)
-    edges = None if page_starts is None else _page_edges(rows, page_rows, page_starts, encrypted)
+    edges = None if page_starts is None else _page_edges(rows, page_rows, page_starts, is_encrypted)
     repetition, definition = column.repetition, column.definition
     return split_pages(
         rows, page_rows, edges, column.entries,
@@ -313,21 +315,21 @@ def _split_pages(
 
 
 def _page_edges(
-    rows: int, page_rows: int, page_starts: NDArray[np.int64], encrypted: bool
+    rows: int, page_rows: int, page_starts: NDArray[np.int64], is_encrypted: bool
 ) -> NDArray[np.int64] | None:
     """The first rows of pages of at most ``page_rows`` rows; None if there are more pages than can be encrypted."""
     parts = pairwise([*page_starts.tolist(), rows])
     requested = [row for begin, end in parts for row in range(begin, end, page_rows)]
-    return np.array(requested, np.int64) if not encrypted or len(requested) <= ORDINAL_MAX else None
+    return np.array(requested, np.int64) if not is_encrypted or len(requested) <= ORDINAL_MAX else None
 
 
 def _metadata(
     recipe: LeafRecipe, column: DenseColumn, boundaries: PageBoundaries, pages: EncodedPages | WrittenPages,
-    encoding: Encoding, indexed: bool,
+    encoding: Encoding, has_index: bool,
 ) -> ColumnMetaData:
     plain_pages = boundaries.count - pages.by_index
     uses, stats = _encodings(
-        bool(recipe.level_bytes), recipe.options.page_version, indexed, pages.by_index, encoding, plain_pages
+        bool(recipe.level_bytes), recipe.options.page_version, has_index, pages.by_index, encoding, plain_pages
     )
     return ColumnMetaData(
         type=recipe.leaf_type.physical,
@@ -338,22 +340,22 @@ def _metadata(
         total_uncompressed_size=pages.uncompressed,
         total_compressed_size=pages.size,
         data_page_offset=pages.dictionary_size,
-        dictionary_page_offset=0 if indexed else None,
+        dictionary_page_offset=0 if has_index else None,
         encoding_stats=stats,
     )
 
 
 @lru_cache(maxsize=1024)
 def _encodings(
-    levels: bool, version: int, indexed: bool, by_index: int, encoding: Encoding, others: int
+    levels: bool, version: int, has_index: bool, by_index: int, encoding: Encoding, other_count: int
 ) -> tuple[tuple[Encoding, ...], tuple[PageEncodingStats, ...]]:
     """The encodings of a chunk, and the number of pages with each; chunks share the structures."""
     kind = PageType.DATA_PAGE_V2 if version == 2 else PageType.DATA_PAGE
-    pages = [(Encoding.RLE_DICTIONARY, by_index), (encoding, others)]
+    pages = [(Encoding.RLE_DICTIONARY, by_index), (encoding, other_count)]
     stats = [PageEncodingStats(page_type=kind, encoding=element, count=count) for element, count in pages if count]
     uses: list[Any] = [Encoding.RLE] if levels else []
     uses += [item for item, count in pages if count]
-    if indexed:
+    if has_index:
         uses.append(Encoding.PLAIN)
         stats.insert(0, PageEncodingStats(page_type=PageType.DICTIONARY_PAGE, encoding=Encoding.PLAIN, count=1))
     return tuple(dict.fromkeys(uses)), tuple(stats)
@@ -372,7 +374,7 @@ def note_copy(chunk: EncodedChunk) -> None:
     """Record the second copy, if any, in the extension of a chunk whose own offset is final."""
     if chunk.second is None:
         return
-    about = shifted(chunk.second.metadata, -chunk.metadata.data_page_offset)
+    about = shift_offsets(chunk.second.metadata, -chunk.metadata.data_page_offset)
     stored = extensions(chunk.metadata)
     others = ExtensionContainer() if stored is None else ExtensionContainer.decode(stored)
     if others is None:

@@ -35,7 +35,7 @@ class DerivedColumns:
             if item is not None
         }
 
-    def own(self, columns: Sequence[T]) -> tuple[T, ...]:
+    def select_user_columns(self, columns: Sequence[T]) -> tuple[T, ...]:
         """Select the user's among the file's ``columns``."""
         return tuple(column for column, item in zip(columns, self.made, strict=True) if item is None)
 
@@ -56,7 +56,7 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     for index, field in enumerate(schema):
         annotation = for_field(field, field.name, options)
         handler = None if annotation is None else annotation.load()
-        column = handler.derived(field, schema, options) if isinstance(handler, DerivesColumns) else None
+        column = handler.derive_column(field, schema, options) if isinstance(handler, DerivesColumns) else None
         if column is not None:
             derived[index] = column
     updated = {column.field.name for column in derived.values() if column.is_update}

@@ -51,16 +51,16 @@ class IndexedValues:
             self._entries = self._found.array()
         return self._entries
 
-    def plain(self) -> Any:
+    def encode_plain(self) -> Any:
         """The PLAIN encoding of the entries."""
-        return plain.encode(self.entries) if self._found is None else self._found.plain()
+        return plain.encode(self.entries) if self._found is None else self._found.encode_plain()
 
     @property
     def size(self) -> int:
         """Bytes of the entries in memory."""
         return size_of(self.entries, self.count) if self._found is None else self._found.size
 
-    def used(self, count: int) -> pa.Array | None:
+    def distinct_values(self, count: int) -> pa.Array | None:
         """Return the distinct values of a chunk of ``count`` values; None if the dictionary lacks some."""
         if len(self.indices) < count:
             return None
@@ -98,7 +98,7 @@ class DictionaryEntries:
         held = [None] if self.width else [None, pa.py_buffer(self.starts)]
         return pa.Array.from_buffers(self.kind, len(self), [*held, pa.py_buffer(self.values)])
 
-    def plain(self) -> Any:
+    def encode_plain(self) -> Any:
         """The PLAIN encoding of the entries."""
         if self.width:
             return self.values
@@ -122,23 +122,23 @@ def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
     return indexed if count and stored < taken else None
 
 
-def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
+def with_both_zeros(indexed_values: IndexedValues) -> IndexedValues:
     """Add the missing zero to a dictionary of floats that contains one of the two, used or not."""
-    if not pa.types.is_floating(indexed.entries.type):
-        return indexed
-    zeros = np.signbit(values := indexed.entries.to_numpy())[values == 0]
+    if not pa.types.is_floating(indexed_values.entries.type):
+        return indexed_values
+    zeros = np.signbit(values := indexed_values.entries.to_numpy())[values == 0]
     if not len(zeros) or zeros.any() != zeros.all():
-        return indexed
-    other = pa.array([0.0 if zeros[0] else -0.0], indexed.entries.type)
-    return IndexedValues(indexed.indices, pa.concat_arrays([indexed.entries, other]))
+        return indexed_values
+    other = pa.array([0.0 if zeros[0] else -0.0], indexed_values.entries.type)
+    return IndexedValues(indexed_values.indices, pa.concat_arrays([indexed_values.entries, other]))
 
 
-def from_entries(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedValues | None:
+def from_entries(physical: pa.Array, entries: pa.Array, *, is_ordered: bool) -> IndexedValues | None:
     """Build the dictionary with ``entries`` first, in their order, used or not; None if that is impossible.
 
-    Entries must be distinct, include all values and, unless they are ``ordered``, not take more than ``MAX_BYTES``.
+    Entries must be distinct, include all values and, unless they are ``is_ordered``, not take more than ``MAX_BYTES``.
     """
-    if not len(entries) or (not ordered and entries.nbytes > MAX_BYTES):
+    if not len(entries) or (not is_ordered and entries.nbytes > MAX_BYTES):
         return None
     indices = pc.index_in(physical, entries)
     if indices.null_count or len(pc.unique(entries)) < len(entries):

@@ -97,7 +97,7 @@ def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseCol
     if shape.nullable:
         entries = _nullable(array, entries)
     elif array.null_count and _reaches_null(array, entries):
-        name = shape.node.dotted
+        name = shape.node.dotted_path
         advice = "declare the field nullable, or replace its nulls"
         raise ParquetError(f"column {name!r} is not nullable but contains a null; {advice}", column=name)
     if isinstance(shape, LeafShape):
@@ -200,25 +200,25 @@ class DenseColumns:
     def leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """Return the leaf columns of one top-level column."""
         try:
-            array = self._combined(field, column)
+            array = self._combine_chunks(field, column)
             if field.is_stored_as_given and not array.null_count:
                 return [full_leaf(top, array)]
             notes = WriteRecords()
-            leaves = list(disassemble(top, self._stored(field, array, notes)))
+            leaves = list(disassemble(top, self._to_storage(field, array, notes)))
             if isinstance(array, pa.Array):
                 for leaf, encoded in zip(leaves, dictionaries(field, array), strict=True):
                     leaf.encoded = encoded
         except pa.ArrowInvalid as error:
             if "overflow" not in str(error):
                 raise
-            raise LimitError(storage.TOO_MUCH, column=top.node.dotted) from error
+            raise LimitError(storage.TOO_MUCH, column=top.node.dotted_path) from error
         except RecursionError:
             raise LimitError(TOO_DEEP, column=field.field.name) from None
         for leaf in leaves:
             leaf.notes = notes
         return leaves
 
-    def _combined(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    def _combine_chunks(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """One array, or chunks if their dictionaries together exceed the index type."""
         if column.num_chunks == 1:
             return column.chunk(0)
@@ -228,7 +228,7 @@ class DenseColumns:
             self.unbounded.add(field.field.name)
             return column
 
-    def _stored(self, field: StoredField, array: pa.Array | pa.ChunkedArray, records: WriteRecords) -> pa.Array:
+    def _to_storage(self, field: StoredField, array: pa.Array | pa.ChunkedArray, records: WriteRecords) -> pa.Array:
         if isinstance(array, pa.ChunkedArray):  # storage types have no dictionaries
             return pa.concat_arrays([field.store(chunk, self._options, records) for chunk in array.chunks])
         return field.store(array, self._options, records)

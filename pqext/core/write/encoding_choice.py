@@ -90,13 +90,13 @@ def check(name: str, node: SchemaNode) -> None:
         return
     fitting = [other for other, encoding in NAMES.items() if physical_type in SUITABLE[encoding]]
     raise ValueError(
-        f"encoding {name!r} does not suit column {node.dotted!r}, which is stored as {physical_type.name}; "
+        f"encoding {name!r} does not suit column {node.dotted_path!r}, which is stored as {physical_type.name}; "
         f"choose one of {', '.join(fitting)} or 'auto', in a mapping where columns differ"
     )
 
 
 def choose(
-    name: str, values: pa.Array, physical_type: Type, codec: CompressionCodec, indexed: IndexedValues | None,
+    name: str, values: pa.Array, physical_type: Type, codec: CompressionCodec, indexed_values: IndexedValues | None,
     *, split: bool = True,
 ) -> Choice:
     """Choose the encoding of a chunk's dense ``values``; ``split`` allows BYTE_STREAM_SPLIT."""
@@ -110,14 +110,14 @@ def choose(
     runs = _sample(values)
     sizes = {encoding: [_size(encoding, values[run], codec) for run in runs] for encoding in candidates}
     best = min(candidates, key=lambda encoding: sum(sizes[encoding]))
-    if indexed is None:
+    if indexed_values is None:
         return Choice(best)
     # Only the runs that the dictionary covers can be compared. Each sampled value bears its share of the entries.
-    held = [at for at, run in enumerate(runs) if run.stop <= len(indexed.indices)]
-    share = sum(runs[at].stop - runs[at].start for at in held) / len(indexed.indices)
-    stored = _size(Encoding.PLAIN, indexed.entries, codec) * share
+    held = [at for at, run in enumerate(runs) if run.stop <= len(indexed_values.indices)]
+    share = sum(runs[at].stop - runs[at].start for at in held) / len(indexed_values.indices)
+    stored = _size(Encoding.PLAIN, indexed_values.entries, codec) * share
     for at in held:
-        encoded = dictionary.encode(indexed.indices[runs[at]], len(indexed.entries))
+        encoded = dictionary.encode(indexed_values.indices[runs[at]], len(indexed_values.entries))
         stored += len(compress(codec, encoded))
     return Choice(best, bool(held) and stored * _DICTIONARY_FACTOR <= sum(sizes[best][at] for at in held))
 

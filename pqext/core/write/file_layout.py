@@ -34,24 +34,24 @@ class LikeColumn:
         """The column in the file's schema."""
         return self.shape.node
 
-    def stored(self) -> StoredColumn:
+    def stored_column(self) -> StoredColumn:
         """The column as passed to handlers."""
         field = self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
         return StoredColumn(self.node, field, self.properties)
 
     def child(self, name: str) -> LikeColumn | None:
         """Return the field ``name`` of a struct."""
-        return next((self._below(item) for item in getattr(self.shape, "children", ()) if item.node.name == name), None)
+        return next((self._child(item) for item in getattr(self.shape, "children", ()) if item.node.name == name), None)
 
     def elements(self, count: int) -> Sequence[LikeColumn | None]:
         """Return the element of a list (``count`` is 1), or the key and the value of a map (2)."""
         result: Sequence[Shape] = ()
         if isinstance(self.shape, ListShape) and self.shape.is_map == (count == 2):
             result = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
-        return [self._below(item) for item in result] if len(result) == count else [None] * count
+        return [self._child(item) for item in result] if len(result) == count else [None] * count
 
-    def _below(self, below: Shape) -> LikeColumn:
-        return LikeColumn(below, self.properties)
+    def _child(self, shape: Shape) -> LikeColumn:
+        return LikeColumn(shape, self.properties)
 
 
 @dataclass(frozen=True)

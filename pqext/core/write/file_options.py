@@ -40,26 +40,26 @@ def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
     tops: dict[str, ColumnMetaData] = {}
     indexed: set[str] = set()
     for chunk in first.chunks():
-        known[chunk.node.dotted] = chunk.metadata
+        known[chunk.node.dotted_path] = chunk.metadata
         tops.setdefault(chunk.node.path[0], chunk.metadata)
         if chunk.structure.offset_index_offset is not None:
-            indexed.add(chunk.node.dotted)
-    about = [(leaf, known.get(leaf.dotted, tops[leaf.path[0]])) for leaf in schema.leaves]
-    options["compression"] = {leaf.dotted: _codec(leaf, m, file) for leaf, m in about}
-    same = [(leaf, m) for leaf, m in about if leaf.dotted in known]
-    options["dictionary"] = {leaf.dotted: _has_dictionary(m) for leaf, m in same}
+            indexed.add(chunk.node.dotted_path)
+    about = [(leaf, known.get(leaf.dotted_path, tops[leaf.path[0]])) for leaf in schema.leaves]
+    options["compression"] = {leaf.dotted_path: _codec(leaf, m, file) for leaf, m in about}
+    same = [(leaf, m) for leaf, m in about if leaf.dotted_path in known]
+    options["dictionary"] = {leaf.dotted_path: _has_dictionary(m) for leaf, m in same}
     options["encodings"] = dict(_encodings(same))
-    options["statistics"] = {leaf.dotted: m.statistics is not None for leaf, m in about}
-    options["page_index"] = {leaf.dotted: bool(indexed) for leaf, _ in about}
-    filtered = {leaf.dotted for leaf, m in same if m.bloom_filter_offset is not None}
+    options["statistics"] = {leaf.dotted_path: m.statistics is not None for leaf, m in about}
+    options["page_index"] = {leaf.dotted_path: bool(indexed) for leaf, _ in about}
+    filtered = {leaf.dotted_path for leaf, m in same if m.bloom_filter_offset is not None}
     options["bloom_filters"] = {
-        leaf.dotted: leaf.dotted in filtered for leaf, _ in about if leaf.physical_type != Type.BOOLEAN
+        leaf.dotted_path: leaf.dotted_path in filtered for leaf, _ in about if leaf.physical_type != Type.BOOLEAN
     }
     stats = [stat for _, m in same for stat in m.encoding_stats or ()]
     if any(stat.page_type == PageType.DATA_PAGE_V2 for stat in stats):
         options["page_version"] = 2
     options["arrow_schema"] = any(pair.key == KEY for pair in file.metadata.key_value_metadata or ())
-    options["sorting"] = list(_sorting(file, {leaf.dotted for leaf, _ in same}))
+    options["sorting"] = list(_sorting(file, {leaf.dotted_path for leaf, _ in same}))
     return options
 
 
@@ -70,7 +70,7 @@ def _codec(leaf: SchemaNode, metadata: ColumnMetaData, file: ParquetFile) -> str
     except ValueError:
         message = f"compression codec {metadata.codec} is not known, so the column cannot be written again as it was"
         raise UnsupportedError(
-            message, feature=f"codec {metadata.codec}", path=file.path, column=leaf.dotted
+            message, feature=f"codec {metadata.codec}", path=file.path, column=leaf.dotted_path
         ) from None
 
 
@@ -88,7 +88,7 @@ def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tupl
         known = [encoding for encoding in metadata.encodings if encoding in _ENCODINGS]
         used = [encoding for encoding in known if metadata.type in SUITABLE[encoding]]
         if used:
-            yield leaf.dotted, _ENCODINGS[Encoding(used[0])]
+            yield leaf.dotted_path, _ENCODINGS[Encoding(used[0])]
 
 
 def _sorting(file: ParquetFile, leaf_paths: set[str]) -> Iterator[SortKey]:
@@ -96,9 +96,9 @@ def _sorting(file: ParquetFile, leaf_paths: set[str]) -> Iterator[SortKey]:
     keys = [group.metadata.sorting_columns or [] for group in file.row_groups]
     for column in keys[0]:
         leaves = file.schema.leaves
-        if not 0 <= column.column_idx < len(leaves) or leaves[column.column_idx].dotted not in leaf_paths:
+        if not 0 <= column.column_idx < len(leaves) or leaves[column.column_idx].dotted_path not in leaf_paths:
             return
         position = keys[0].index(column)
         if any(len(other) <= position or other[position] != column for other in keys):
             return
-        yield SortKey(leaves[column.column_idx].dotted, bool(column.descending), bool(column.nulls_first))
+        yield SortKey(leaves[column.column_idx].dotted_path, bool(column.descending), bool(column.nulls_first))

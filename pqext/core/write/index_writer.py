@@ -52,13 +52,13 @@ class WrittenGroup:
         self.column_start = 0
         self.offset_start = 0
 
-    def add(self, encoded: EncodedChunk, encryptor: ChunkEncryptor | None) -> None:
+    def add(self, encoded_chunk: EncodedChunk, encryptor: ChunkEncryptor | None) -> None:
         """Add the next chunk, whose offset is absolute, and its indexes."""
-        chunk, indexes = ColumnChunk(file_offset=0, meta_data=encoded.metadata), encoded.indexes
+        chunk, indexes = ColumnChunk(file_offset=0, meta_data=encoded_chunk.metadata), encoded_chunk.indexes
         column_index, offset_index = indexes.column_index, indexes.offset_index
         if encryptor is not None:
-            column_index = _sealed(column_index, encryptor, Module.COLUMN_INDEX)
-            offset_index = _sealed(offset_index, encryptor, Module.OFFSET_INDEX)
+            column_index = _seal(column_index, encryptor, Module.COLUMN_INDEX)
+            offset_index = _seal(offset_index, encryptor, Module.OFFSET_INDEX)
         if indexes.bloom_filter is not None:
             self.filters.append((chunk, bloom.serialise(indexes.bloom_filter, encryptor)))
         self.column_indexes.append(column_index)
@@ -66,11 +66,11 @@ class WrittenGroup:
         changing = encryptor is not None or indexes.extensions or indexes.bloom_filter is not None
         self._columns.append(chunk if changing else encode(chunk)[:-1])
 
-    def add_small(self, encoded: SmallChunk, offset: int) -> None:
+    def add_small(self, chunk: SmallChunk, offset: int) -> None:
         """Add a small chunk at ``offset`` of the file."""
-        self.column_indexes.append(encoded.column_index)
-        self.offset_indexes.append(encoded.offset_index(offset))
-        self._columns.append(encoded.column_chunk(offset))
+        self.column_indexes.append(chunk.column_index)
+        self.offset_indexes.append(chunk.offset_index(offset))
+        self._columns.append(chunk.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
         """Complete the row group: store the chunks in ``group``."""
@@ -81,7 +81,7 @@ class WrittenGroup:
             ]
             group.columns = [chunk for chunk in self._columns if isinstance(chunk, ColumnChunk)]
 
-    def so_far(self) -> bytes:
+    def serialise_partial(self) -> bytes:
         """Serialise the row group without the locations of indexes that are not yet written."""
         assert self._group is not None
         if self._group.columns or not self._columns:
@@ -123,17 +123,17 @@ class IndexWriter:
         self._filters: list[tuple[ColumnChunk, bytes]] = []
         self._held: list[WrittenGroup] = []
 
-    def add(self, written: WrittenGroup, group: RowGroup, sink: Target) -> None:
-        """Add the indexes of row group ``group``, all of whose chunks have been ``written``."""
-        self._filters += written.filters
+    def add(self, written_group: WrittenGroup, group: RowGroup, sink: Target) -> None:
+        """Add the indexes of row group ``group``, whose chunks are those of ``written_group``."""
+        self._filters += written_group.filters
         if self._filters_follow_row_groups:
             self._write_filters(sink)
-        written.end(group)
-        self._held.append(written)
+        written_group.end(group)
+        self._held.append(written_group)
 
-    def so_far(self) -> list[bytes]:
+    def serialise_partial(self) -> list[bytes]:
         """Serialise the row groups of the file without indexes that are not yet written."""
-        return [held.so_far() for held in self._held]
+        return [held.serialise_partial() for held in self._held]
 
     def finish(self, sink: Target) -> None:
         """Write all remaining indexes, before the footer is built."""
@@ -156,5 +156,5 @@ class IndexWriter:
         self._filters.clear()
 
 
-def _sealed(raw: bytes | None, encryptor: ChunkEncryptor, module: Module) -> bytes | None:
+def _seal(raw: bytes | None, encryptor: ChunkEncryptor, module: Module) -> bytes | None:
     return None if raw is None else bytes(encryptor.encrypt(module, raw))

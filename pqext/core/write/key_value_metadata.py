@@ -26,12 +26,12 @@ from pqext.core.encryption.writing import FileEncryptor
 from pqext.core.format.metadata import RowGroup, Type
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import Annotation, DescribesFile, WrittenColumn
-from pqext.core.schema.arrow_schema.types import unmarked
+from pqext.core.schema.arrow_schema.types import strip_extension_metadata
 from pqext.core.schema.nodes import Schema
 from pqext.core.schema.types import marks
-from pqext.core.schema.types.arrow_compute import mapped
+from pqext.core.schema.types.arrow_compute import map_types
 from pqext.core.schema.types.physical_types import normal
-from pqext.core.write.storage import StoredField, child_names, holds_annotated
+from pqext.core.write.storage import StoredField, child_names, has_annotated_field
 
 _MAKERS = (
     (pa.types.is_large_list, pa.large_list),
@@ -40,43 +40,48 @@ _MAKERS = (
 )
 
 
-def schema_of(fields: Sequence[StoredField], options: WriteOptions, unbounded: Collection[str] = ()) -> pa.Schema:
-    """Return the Arrow schema to store; indices of ``unbounded`` dictionaries get a wider type."""
+def schema_of(fields: Sequence[StoredField], options: WriteOptions, unbounded_paths: Collection[str] = ()) -> pa.Schema:
+    """Return the Arrow schema to store; indices of ``unbounded_paths`` dictionaries get a wider type."""
     noted = [_field(stored, stored.field.name, options) for stored in fields]
-    return pa.schema([field.with_type(_widened(field.type)) if field.name in unbounded else field for field in noted])
+    return pa.schema(
+        [field.with_type(_widen_types(field.type)) if field.name in unbounded_paths else field for field in noted]
+    )
 
 
-def _widened(arrow: pa.DataType) -> pa.DataType:
-    def widened(leaf: pa.DataType) -> pa.DataType:
+def _widen_types(arrow: pa.DataType) -> pa.DataType:
+    def widen_leaf(leaf: pa.DataType) -> pa.DataType:
         return pa.dictionary(pa.int32(), leaf.value_type, leaf.ordered) if pa.types.is_dictionary(leaf) else leaf
 
-    return mapped(arrow, widened)
+    return map_types(arrow, widen_leaf)
 
 
-def _field(stored: StoredField, path: str, options: WriteOptions) -> pa.Field:
-    values = stored.field
-    if stored.annotation is not None:
-        return unmarked(pa.field(values.name, _bare(stored.plain.type), values.nullable, values.metadata))
-    field = pa.field(values.name, _type(stored, values.type, path, options), values.nullable, values.metadata)
+def _field(stored_field: StoredField, path: str, options: WriteOptions) -> pa.Field:
+    values = stored_field.field
+    if stored_field.annotation is not None:
+        return strip_extension_metadata(
+            pa.field(values.name, _strip_field_metadata(stored_field.plain.type), values.nullable, values.metadata)
+        )
+    field = pa.field(values.name, _type(stored_field, values.type, path, options), values.nullable, values.metadata)
     # Parquet records nullability, and a field that was only marked must not become an extension type.
-    known = not isinstance(field.type, pa.BaseExtensionType) and stored.leaf is not None
-    return unmarked(field) if known and stored.leaf is not None and stored.leaf.member in marks.NAMES else field
+    known = not isinstance(field.type, pa.BaseExtensionType) and stored_field.leaf is not None
+    is_marked = known and stored_field.leaf is not None and stored_field.leaf.member in marks.NAMES
+    return strip_extension_metadata(field) if is_marked else field
 
 
-def _type(stored: StoredField, arrow: pa.DataType, path: str, options: WriteOptions) -> pa.DataType:
+def _type(field: StoredField, arrow: pa.DataType, path: str, options: WriteOptions) -> pa.DataType:
     types = pa.types
     if isinstance(arrow, pa.BaseExtensionType):
-        return _type(stored, arrow.storage_type, path, options) if holds_annotated(stored) else arrow
+        return _type(field, arrow.storage_type, path, options) if has_annotated_field(field) else arrow
     if types.is_run_end_encoded(arrow):
-        return _type(stored, arrow.value_type, path, options)
+        return _type(field, arrow.value_type, path, options)
     if types.is_dictionary(arrow):
         # Arrow's reader fails on dictionaries of extension types and in DELTA encodings, and has none of other values.
         is_read = _is_text(arrow.value_type) and options.encoding_of(path) in ("plain", "auto")
-        return arrow if is_read else _type(stored, arrow.value_type, path, options)
-    if not stored.children:
+        return arrow if is_read else _type(field, arrow.value_type, path, options)
+    if not field.children:
         return arrow
-    names = child_names(stored)
-    children = [_field(c, f"{path}.{name}", options) for c, name in zip(stored.children, names, strict=True)]
+    names = child_names(field)
+    children = [_field(c, f"{path}.{name}", options) for c, name in zip(field.children, names, strict=True)]
     if types.is_struct(arrow):
         return pa.struct(children)
     if types.is_map(arrow):
@@ -90,19 +95,19 @@ def _is_text(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_string(normal(arrow)) or pa.types.is_binary(normal(arrow)))
 
 
-def _bare(arrow: pa.DataType) -> pa.DataType:
+def _strip_field_metadata(arrow: pa.DataType) -> pa.DataType:
     """A stored type without the metadata of its fields."""
     if pa.types.is_struct(arrow):
-        return pa.struct([pa.field(f.name, _bare(f.type), f.nullable) for f in arrow])
+        return pa.struct([pa.field(f.name, _strip_field_metadata(f.type), f.nullable) for f in arrow])
     if pa.types.is_list(arrow):
-        return pa.list_(pa.field("element", _bare(arrow.value_type), arrow.value_field.nullable))
+        return pa.list_(pa.field("element", _strip_field_metadata(arrow.value_type), arrow.value_field.nullable))
     return arrow
 
 
-def dictionaries(stored: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
+def dictionaries(field: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
     """Iterate over the dictionaries of ``array`` at each leaf below a field, in column order."""
-    if stored.annotation is not None:
-        yield from (None for _ in _leaves(stored))
+    if field.annotation is not None:
+        yield from (None for _ in _leaves(field))
         return
     result = None
     while True:
@@ -112,36 +117,36 @@ def dictionaries(stored: StoredField, array: pa.Array) -> Iterator[pa.Array | No
             result, array = array, array.dictionary
         else:
             break
-    if stored.leaf is not None:
+    if field.leaf is not None:
         yield result
     elif result is not None or pa.types.is_run_end_encoded(array.type):
-        yield from (None for _ in _leaves(stored))
+        yield from (None for _ in _leaves(field))
     elif pa.types.is_struct(array.type):
-        for index, child in enumerate(stored.children):
+        for index, child in enumerate(field.children):
             yield from dictionaries(child, array.field(index))
     elif pa.types.is_map(array.type):
-        for child, part in zip(stored.children, (array.keys, array.items), strict=True):
+        for child, part in zip(field.children, (array.keys, array.items), strict=True):
             yield from dictionaries(child, part)
     else:
-        yield from dictionaries(stored.children[0], array.values)
+        yield from dictionaries(field.children[0], array.values)
 
 
-def _leaves(stored: StoredField) -> list[StoredField]:
-    return [leaf for child in stored.children for leaf in _leaves(child)] if stored.leaf is None else [stored]
+def _leaves(field: StoredField) -> list[StoredField]:
+    return [leaf for child in field.children for leaf in _leaves(child)] if field.leaf is None else [field]
 
 
 def pairs(
-    schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived: Mapping[str, str],
+    schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived_pairs: Mapping[str, str],
     input_metadata: Mapping[str, str], encryptor: FileEncryptor | None, options: WriteOptions,
 ) -> dict[str, str]:
-    """Return the metadata of the top-level columns ``fields`` of ``schema``; ``derived`` maps columns to sources.
+    """Return the metadata of the top-level columns ``fields`` of ``schema``; ``derived_pairs`` maps columns to sources.
 
     ``input_metadata`` is the metadata of the file that the rows were read from.
 
     Raises ``ValueError`` if an option requires metadata that the columns do not allow.
     """
     columns: dict[str, tuple[Annotation, list[WrittenColumn]]] = {}
-    names = {source: name for name, source in derived.items()}
+    names = {source: name for name, source in derived_pairs.items()}
     for node, field in zip(schema.root.children, fields, strict=True):
         if field.annotation is None or field.storage is None:
             continue

@@ -68,7 +68,7 @@ class LeafRecipe:
         return isal_zlib.crc32 if self.options.checksums else None
 
 
-    def small(self, arrow_type: pa.DataType) -> SmallLeaf | None:
+    def small_encoder(self, arrow_type: pa.DataType) -> SmallLeaf | None:
         """The encoder of small chunks of a top-level leaf from arrays of ``arrow_type``; None if unsupported."""
         options, form = self.options, self.bounds
         ordinary = self.encoding == "plain" and options.profile is None
@@ -108,7 +108,7 @@ _codecs = threading.local()
 def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
     """Build the recipe of all chunks of the leaf of ``shape``."""
     node = shape.node
-    path, leaf_type = node.dotted, node.leaf_type
+    path, leaf_type = node.dotted_path, node.leaf_type
     order = to_write(leaf_type, options.float_order)
     again = options.for_second_copy(path)
     repeated = node.max_repetition_level > 0

@@ -46,16 +46,16 @@ class BegunRowGroup:
 
 
 def begin(
-    prepared: WritePlan, dense: DenseColumns, table: pa.Table, rows: int, size: int,
+    plan: WritePlan, dense: DenseColumns, table: pa.Table, rows: int, size: int,
     page_starts: NDArray[np.int64] | None, encryptors: Sequence[ChunkEncryptor | None], ordinal: int,
 ) -> BegunRowGroup:
     """Start encoding ``table``, of ``size`` bytes, as row group ``ordinal``."""
     columns = len(encryptors)
-    workers = Workers(prepared.options.threads, columns if size > _SMALL * columns else 1)
+    workers = Workers(plan.options.threads, columns if size > _SMALL * columns else 1)
 
     def calls(leaves: Iterable[DenseColumn], first: int) -> _Calls:
         return [
-            (leaf, rows, prepared.recipes[index], encryptors[index], page_starts)
+            (leaf, rows, plan.recipes[index], encryptors[index], page_starts)
             for index, leaf in enumerate(leaves, first)
         ]
 
@@ -64,15 +64,15 @@ def begin(
 
     chunks: Iterator[EncodedChunk | SmallChunk]
     try:
-        if prepared.sorting:
-            taken_apart = workers.map(dense.leaves, prepared.plan, prepared.shapes, table.columns)
+        if plan.sorting:
+            taken_apart = workers.map(dense.leaves, plan.plan, plan.shapes, table.columns)
             held = list(chain.from_iterable(taken_apart))
-            sorting.check(prepared.options.sort_keys, prepared.sorting, held, ordinal, prepared.options.float_order)
+            sorting.check(plan.options.sort_keys, plan.sorting, held, ordinal, plan.options.float_order)
             chunks = workers.map(encode_chunk, *zip(*calls(held, 0), strict=True))
         elif workers.is_parallel or page_starts is not None or any(encryptors):
-            chunks = workers.map_split(split, encode_chunk, prepared.plan, prepared.shapes, table.columns)
+            chunks = workers.map_split(split, encode_chunk, plan.plan, plan.shapes, table.columns)
         else:
-            chunks = _in_place(prepared, table, split)
+            chunks = _in_place(plan, table, split)
     except BaseException:
         workers.abandon()
         raise
@@ -80,13 +80,15 @@ def begin(
 
 
 def _in_place(
-    prepared: WritePlan, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
+    plan: WritePlan, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
 ) -> Iterator[EncodedChunk | SmallChunk]:
     """Encode one chunk after another, small ordinary ones in one call each."""
-    for field, top, small, column in zip(prepared.plan, prepared.shapes, prepared.small, table.columns, strict=True):
+    for field, top, small, column in zip(
+        plan.plan, plan.shapes, plan.small_encoders, table.columns, strict=True
+    ):
         made = None
         if small is not None and column.num_chunks == 1:
-            recipe = prepared.recipes[top.node.leaf_start]
+            recipe = plan.recipes[top.node.leaf_start]
             made = small.encode(column.chunk(0), recipe.compress, recipe.checksum)
         if made is None:
             yield from starmap(encode_chunk, split(field, top, column))
@@ -104,9 +106,9 @@ class WrittenChunks:
     extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]]
 
 
-def write(begun: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
+def write(row_group: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
     """Write the chunks as they arrive, after their second copies."""
-    encoded = begun.chunks
+    encoded = row_group.chunks
     if options.second_encodings:
         encoded = iter(held := list(encoded))
         write_copies([chunk for chunk in held if isinstance(chunk, EncodedChunk)], sink)
@@ -114,7 +116,7 @@ def write(begun: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChu
     extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
     size = waiting = 0
     pieces: list[bytes | Bytes] = []
-    for encryptor, chunk in zip(begun.encryptors, encoded, strict=True):  # later chunks are still being encoded
+    for encryptor, chunk in zip(row_group.encryptors, encoded, strict=True):  # later chunks are still being encoded
         pieces += chunk.pieces
         if isinstance(chunk, SmallChunk):
             written.add_small(chunk, sink.offset + waiting)

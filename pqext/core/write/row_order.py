@@ -31,15 +31,15 @@ class RowOrder:
     handler: ArrangesRows
     storage: Storage
 
-    def row_groups(self, table: pa.Table, at_most: int) -> Iterator[pa.Table]:
-        """Iterate over all rows in order, in row groups of ``at_most`` rows; each is copied when it is due."""
-        order, starts = self.handler.row_groups(self.storage, _values(table, self.path), at_most)
+    def row_groups(self, table: pa.Table, max_count: int) -> Iterator[pa.Table]:
+        """Iterate over all rows in order, in row groups of ``max_count`` rows; each is copied when it is due."""
+        order, starts = self.handler.row_groups(self.storage, _values(table, self.path), max_count)
         for start, stop in pairwise([*starts.tolist(), len(order)]):
             yield take_positions(table, order[start:stop])
 
-    def pages(self, table: pa.Table, at_most: int, sort: bool) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Return the rows of a row group, ordered with ``sort``, and the first rows of pages of ``at_most`` rows."""
-        order, starts = self.handler.pages(self.storage, _values(table, self.path), at_most, sort)
+    def pages(self, table: pa.Table, max_count: int, sort: bool) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Return the rows of a row group, ordered with ``sort``, and the first rows of pages of ``max_count`` rows."""
+        order, starts = self.handler.pages(self.storage, _values(table, self.path), max_count, sort)
         return table if order is None else take_positions(table, order), starts
 
 

@@ -40,7 +40,7 @@ def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
 
 def _leaf(key: SortKey, schema: Schema) -> SchemaNode:
     for node in schema.leaves:
-        if node.dotted == key.path:
+        if node.dotted_path == key.path:
             return node
     raise ValueError(f"sorting names column {key.path!r}, which the schema does not have")
 
@@ -50,7 +50,7 @@ def check(
     float_order: FloatOrder,
 ) -> None:
     """Raise ``ValueError`` unless the rows of ``columns``, one per leaf, are sorted by ``keys``."""
-    result = misplaced(keys, sorting, columns, float_order)
+    result = find_misplaced_row(keys, sorting, columns, float_order)
     if result is not None:
         row, key = result
         raise ValueError(
@@ -59,7 +59,7 @@ def check(
         )
 
 
-def misplaced(
+def find_misplaced_row(
     keys: Sequence[SortKey], sorting: Sequence[SortingColumn], columns: Sequence[DenseColumn], float_order: FloatOrder
 ) -> tuple[int, SortKey] | None:
     """Return the first row that belongs before its predecessor, and the violated key; None if rows are sorted."""

@@ -30,8 +30,8 @@ from pqext.core.schema.annotations import (
 )
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import int96, marks, spark_profile
-from pqext.core.schema.types.arrow_compute import dictionary_decoded, is_view, run_ends_decoded
-from pqext.core.schema.types.arrow_compute import flagged as chosen
+from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends, is_view
+from pqext.core.schema.types.arrow_compute import select_flagged as chosen
 from pqext.core.schema.types.file_reference import check_file
 from pqext.core.schema.types.leaf_conversion import stored_like
 from pqext.core.schema.types.logical import LeafType
@@ -75,14 +75,14 @@ class StoredField:
     def _store(self, array: pa.Array, options: WriteOptions, records: WriteRecords) -> pa.Array:
         if self.annotation is not None and self.storage is not None:
             array = self.annotation.load().to_storage(self.field, self.storage, array, options, records)
-        array = _decoded(array)
+        array = _decode_layout(array)
         if self.children and self.is_rebuilt:
             return self._rebuild(array, options, records)
         if array.type == self.plain.type:
             return array
         if is_view(array.type):
             # Arrow's cast of views to 32-bit offsets overflows.
-            array = array.cast(_large(self.plain.type))
+            array = array.cast(_to_large_type(self.plain.type))
         return array.cast(self.plain.type)
 
     @cached_property
@@ -127,9 +127,9 @@ class StoredField:
         return pa.ListArray.from_arrays(offsets, element.store(values, options, records), self.plain.type, mask=mask)
 
 
-def holds_annotated(stored: StoredField) -> bool:
+def has_annotated_field(field: StoredField) -> bool:
     """Whether a handler stores the field or one below it."""
-    return stored.annotation is not None or any(map(holds_annotated, stored.children))
+    return field.annotation is not None or any(map(has_annotated_field, field.children))
 
 
 TOO_MUCH = (
@@ -139,7 +139,7 @@ _TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offs
 """Arrow's error for byte arrays that exceed 32-bit offsets."""
 
 
-def _large(arrow: pa.DataType) -> pa.DataType:
+def _to_large_type(arrow: pa.DataType) -> pa.DataType:
     if pa.types.is_string(arrow):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary(arrow) else arrow
@@ -187,15 +187,15 @@ def _to_list(array: pa.Array) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.flatten(), arrow_type)
 
 
-def _decoded(array: pa.Array) -> pa.Array:
+def _decode_layout(array: pa.Array) -> pa.Array:
     """The array without extension type, dictionary or run-end encoding."""
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif pa.types.is_run_end_encoded(array.type):
-            array = run_ends_decoded(array)
+            array = decode_run_ends(array)
         elif pa.types.is_dictionary(array.type):
-            array = dictionary_decoded(array)
+            array = decode_dictionary(array)
         else:
             return array
 
@@ -216,10 +216,12 @@ def plan(
     columns = sample.combine_chunks().columns if sample is not None else None
     likes = [None] * len(schema) if layout is None else layout.columns(schema.names)
     fields = tuple(
-        _stored(field, field.name, _first_chunk(columns[i]) if columns is not None else None, options, like=likes[i])
+        _plan_field(
+            field, field.name, _first_chunk(columns[i]) if columns is not None else None, options, like=likes[i]
+        )
         for i, field in enumerate(schema)
     )
-    _check_served(fields, options)
+    _check_option_columns(fields, options)
     return fields
 
 
@@ -233,7 +235,7 @@ def child_names(field: StoredField) -> list[str]:
     return [_ELEMENT] if pa.types.is_list(field.plain.type) else [child.field.name for child in field.children]
 
 
-def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
+def _check_option_columns(fields: Sequence[StoredField], options: WriteOptions) -> None:
     """Raise if an option names a column that does not exist or that another annotation has claimed."""
     chosen = with_choices(options)
     if not chosen:
@@ -269,27 +271,27 @@ def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:
     return column.chunk(0) if column.num_chunks else None
 
 
-def _stored(
+def _plan_field(
     field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, *, exact: bool = False,
     like: LikeColumn | None = None,
 ) -> StoredField:
     there = None if like is None else for_logical(like.node.logical_name)
     annotation = for_field(field, path, options) or there
     if annotation is None:
-        return _plain(field, path, sample, options, None, exact, like)
+        return _plan_plain_field(field, path, sample, options, None, exact, like)
     handler = annotation.load()
     if like is not None and there is not None and there.load() is handler and isinstance(handler, StoresAlike):
-        storage = handler.storage_like(field, path, like.stored(), options)
+        storage = handler.storage_like(field, path, like.stored_column(), options)
     else:
         storage = handler.storage(field, path, sample, options)
-    inner = _plain(storage.field, path, None, options, storage.logical_type, True, like)
+    inner = _plan_plain_field(storage.field, path, None, options, storage.logical_type, True, like)
     return StoredField(
         field, inner.plain, inner.children, inner.leaf, storage.logical_type, annotation, storage
     )
 
 
-def _plain(
-    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotated: LogicalType | None,
+def _plan_plain_field(
+    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotation: LogicalType | None,
     exact: bool, like: LikeColumn | None,
 ) -> StoredField:
     """A field stored by the type tables; ``exact``: below an annotation, where a profile must not change types."""
@@ -304,15 +306,15 @@ def _plain(
             arrow = arrow.value_type
         else:
             break
-    sample = _decoded(sample) if sample is not None else None
+    sample = _decode_layout(sample) if sample is not None else None
 
-    def below(child: pa.Field, array: pa.Array | None, name: str, like: LikeColumn | None) -> StoredField:
+    def plan_child(child: pa.Field, array: pa.Array | None, name: str, like: LikeColumn | None) -> StoredField:
         inner = f"{path}.{name}"
-        if annotated is not None:
-            return _plain(child, inner, array, options, None, exact, like)
-        return _stored(child, inner, array, options, exact=exact, like=like)
+        if annotation is not None:
+            return _plan_plain_field(child, inner, array, options, None, exact, like)
+        return _plan_field(child, inner, array, options, exact=exact, like=like)
 
-    def made(
+    def build_field(
         arrow_type: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None
     ) -> StoredField:
         plain = pa.field(field.name, arrow_type, nullable, metadata)
@@ -323,23 +325,23 @@ def _plain(
             raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot store")
         seen = sample.flatten() if sample is not None else None
         fields = tuple(
-            below(child, seen[i] if seen is not None else None, child.name, like and like.child(child.name))
+            plan_child(child, seen[i] if seen is not None else None, child.name, like and like.child(child.name))
             for i, child in enumerate(arrow)
         )
-        if annotated is None and _marked(metadata, path) == "FILE":
+        if annotation is None and _logical_name(metadata, path) == "FILE":
             check_file(path, arrow)
-            annotated = LogicalType(FILE=FileType()) if options.profile is None else None
-        return made(pa.struct([child.plain for child in fields]), fields, annotated)
+            annotation = LogicalType(FILE=FileType()) if options.profile is None else None
+        return build_field(pa.struct([child.plain for child in fields]), fields, annotation)
     if types.is_map(arrow):
         likes = (None, None) if like is None else like.elements(2)
-        key = below(arrow.key_field, sample.keys if sample is not None else None, _KEY, likes[0])
+        key = plan_child(arrow.key_field, sample.keys if sample is not None else None, _KEY, likes[0])
         key = replace(key, plain=key.plain.with_nullable(False))  # Arrow requires it
-        item = below(arrow.item_field, sample.items if sample is not None else None, _ITEM, likes[1])
-        return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
+        item = plan_child(arrow.item_field, sample.items if sample is not None else None, _ITEM, likes[1])
+        return build_field(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
     if _is_list(arrow):
         (inner,) = (None,) if like is None else like.elements(1)
-        element = below(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT, inner)
-        return made(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
+        element = plan_child(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT, inner)
+        return build_field(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
     if options.profile is not None:
         arrow, metadata = spark_profile.adapt(arrow, metadata, path, exact=exact)
     try:
@@ -352,7 +354,7 @@ def _plain(
     if like is not None and like.node.is_leaf:
         leaf, arrow_type = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))
     plain = pa.field(field.name, arrow_type, nullable, metadata)
-    return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
+    return StoredField(field, plain, (), leaf, annotation or leaf.logical, None, None)
 
 
 def _is_list(arrow: pa.DataType) -> bool:
@@ -363,7 +365,7 @@ def _is_list(arrow: pa.DataType) -> bool:
     )
 
 
-def _marked(metadata: dict[bytes, bytes], path: str) -> str:
+def _logical_name(metadata: dict[bytes, bytes], path: str) -> str:
     try:
         return marks.logical_name(metadata)
     except ValueError as error:
@@ -383,16 +385,17 @@ def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
 
 def _group(
     name: str, repetition: FieldRepetitionType, children: tuple[SchemaNode, ...], path: tuple[str, ...],
-    definition: int, repeated: int, start: int, stop: int,
+    definition: int, repeated_level: int, start: int, stop: int,
     logical_type: LogicalType | None = None, field_id: int | None = None,
 ) -> SchemaNode:
     return SchemaNode(
-        name, repetition, children, None, None, logical_type, field_id, path, definition, repeated, start, stop
+        name, repetition, children, None, None, logical_type, field_id, path, definition, repeated_level, start, stop
     )
 
 
 def _node(
-    field: StoredField, parent: tuple[str, ...], definition: int, repeated: int, start: int, name: str | None = None
+    field: StoredField, parent: tuple[str, ...], definition: int, repeated_level: int, start: int,
+    name: str | None = None,
 ) -> SchemaNode:
     name = name if name is not None else field.plain.name
     path = (*parent, name)
@@ -407,14 +410,16 @@ def _node(
         leaf = field.leaf
         return SchemaNode(
             name, repetition, (), leaf.physical, leaf.length, field.logical_type, field_id, path,
-            definition, repeated, start, start + 1,
+            definition, repeated_level, start, start + 1,
         )
     if pa.types.is_struct(field.plain.type):
         children: list[SchemaNode] = []
         for child in field.children:
-            children.append(_node(child, path, definition, repeated, children[-1].leaf_stop if children else start))
+            children.append(
+                _node(child, path, definition, repeated_level, children[-1].leaf_stop if children else start)
+            )
         return _group(
-            name, repetition, tuple(children), path, definition, repeated, start, children[-1].leaf_stop,
+            name, repetition, tuple(children), path, definition, repeated_level, start, children[-1].leaf_stop,
             field.logical_type, field_id,
         )
     names = ("key", "value") if pa.types.is_map(field.plain.type) else ("element",)
@@ -422,9 +427,13 @@ def _node(
     inner: list[SchemaNode] = []
     for child, label in zip(field.children, names, strict=True):
         at = inner[-1].leaf_stop if inner else start
-        inner.append(_node(child, (*path, middle), definition + 1, repeated + 1, at, label))
+        inner.append(_node(child, (*path, middle), definition + 1, repeated_level + 1, at, label))
     stop = inner[-1].leaf_stop
     group = _group(
-        middle, FieldRepetitionType.REPEATED, tuple(inner), (*path, middle), definition + 1, repeated + 1, start, stop
+        middle, FieldRepetitionType.REPEATED, tuple(inner), (
+            *path, middle
+        ), definition + 1, repeated_level + 1, start, stop
     )
-    return _group(name, repetition, (group,), path, definition, repeated, start, stop, field.logical_type, field_id)
+    return _group(
+        name, repetition, (group,), path, definition, repeated_level, start, stop, field.logical_type, field_id
+    )

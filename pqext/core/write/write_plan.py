@@ -43,10 +43,10 @@ class WritePlan:
     layout: FileLayout | None = None
 
     @cached_property
-    def small(self) -> tuple[SmallLeaf | None, ...]:
+    def small_encoders(self) -> tuple[SmallLeaf | None, ...]:
         """Encoders of small chunks, one per top-level column."""
         return tuple(
-            self.recipes[top.node.leaf_start].small(field.plain.type)
+            self.recipes[top.node.leaf_start].small_encoder(field.plain.type)
             if isinstance(top, LeafShape) and top.annotation is None and field.is_stored_as_given else None
             for field, top in zip(self.plan, self.shapes, strict=True)
         )
@@ -54,7 +54,7 @@ class WritePlan:
     @property
     def own_fields(self) -> tuple[StoredField, ...]:
         """The stored columns of the user, without derived ones."""
-        return self.derived.own(self.plan)
+        return self.derived.select_user_columns(self.plan)
 
     @cached_property
     def elements(self) -> list[SchemaElement]:
@@ -63,10 +63,10 @@ class WritePlan:
             return list(self.layout.elements)
         return to_elements(self.schema.root)
 
-    def arrow_schema_text(self, pairs: Mapping[str, str], unbounded: Collection[str]) -> str | None:
+    def arrow_schema_text(self, pairs: Mapping[str, str], unbounded_paths: Collection[str]) -> str | None:
         """The serialised Arrow schema for a file with ``pairs``: :mod:`pqext.core.write.key_value_metadata`."""
-        if unbounded:
-            return serialise(schema_of(self.plan, self.options, unbounded), pairs)
+        if unbounded_paths:
+            return serialise(schema_of(self.plan, self.options, unbounded_paths), pairs)
         result = self._schema_texts.get(key := tuple(pairs.items()), "")
         if result == "":
             self._schema_texts.clear()
@@ -84,7 +84,7 @@ class WritePlan:
 
 
 def prepare(
-    derived: DerivedColumns, options: WriteOptions, sample: pa.Table | None, layout: FileLayout | None = None
+    derived_columns: DerivedColumns, options: WriteOptions, sample: pa.Table | None, layout: FileLayout | None = None
 ) -> WritePlan:
     """Plan how files with these columns are written; ``sample`` has the first rows, for handlers that inspect data.
 
@@ -93,7 +93,9 @@ def prepare(
     that is too deep.
     """
     try:
-        plan = storage.plan(derived.schema, options, None if sample is None else derived.extend(sample), layout)
+        plan = storage.plan(
+            derived_columns.schema, options, None if sample is None else derived_columns.extend(sample), layout
+        )
         schema = storage.to_schema(plan)
         if layout is not None:
             schema = layout.check_fits(schema)
@@ -106,21 +108,21 @@ def prepare(
                 f"the schema is nested {len(leaf.path) + 1} levels deep, root and leaf included; "
                 f"readers such as pyarrow support at most {DEFAULT_LIMITS.schema_depth}"
             )
-    options.check_leaves(dict.fromkeys(leaf.dotted for leaf in schema.leaves))
+    options.check_leaves(dict.fromkeys(leaf.dotted_path for leaf in schema.leaves))
     keys = sorting.to_columns(options.sort_keys, schema)
-    order = row_order.find(derived.own(plan))
+    order = row_order.find(derived_columns.select_user_columns(plan))
     if keys and order is not None:
         raise ValueError("rows can have only one order; use either option sorting or the order of a column")
     if isinstance(options.bloom_filters, Mapping):
         for leaf in schema.leaves:
-            if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted) is not None:
-                raise ValueError(f"column {leaf.dotted!r}: BOOLEAN columns cannot have Bloom filters")
+            if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted_path) is not None:
+                raise ValueError(f"column {leaf.dotted_path!r}: BOOLEAN columns cannot have Bloom filters")
     for leaf in schema.leaves:
-        encoding_choice.check(options.encoding_of(leaf.dotted), leaf)
+        encoding_choice.check(options.encoding_of(leaf.dotted_path), leaf)
     if options.profile is not None:
         spark_profile.check(schema)
     recipes = tuple(recipe(leaf, options) for top in shapes for leaf in top.leaves())
-    return WritePlan(options, derived, plan, schema, shapes, recipes, keys, order, layout)
+    return WritePlan(options, derived_columns, plan, schema, shapes, recipes, keys, order, layout)
 
 
 _KEPT = 16
@@ -158,13 +160,13 @@ def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
     return None
 
 
-def keep(schema: pa.Schema, options: WriteOptions, prepared: WritePlan) -> None:
+def keep(schema: pa.Schema, options: WriteOptions, plan: WritePlan) -> None:
     """Cache the plan unless a handler stores any column."""
     global _recent
     key = key_of(options)
-    if key is None or len(prepared.recipes) > _KEPT_LEAVES or any(map(storage.holds_annotated, prepared.plan)):
+    if key is None or len(plan.recipes) > _KEPT_LEAVES or any(map(storage.has_annotated_field, plan.plan)):
         return
-    _recent = [(options, key, schema, prepared), *_recent[: _KEPT - 1]]
+    _recent = [(options, key, schema, plan), *_recent[: _KEPT - 1]]
 
 
 def inspects_data(options: WriteOptions, is_appended: bool) -> bool:

@@ -96,7 +96,7 @@ class ParquetWriter(SuggestionMixin):
         every = as_checkpoint(self.options.checkpoint)
         self._checkpoints = None if every is None else Checkpoints(every)
         # An existing file is read before columns are resolved; a new one is created afterwards.
-        sink = self._opened(dest, filesystem, storage_options, append) if append else None
+        sink = self._open_sink(dest, filesystem, storage_options, append) if append else None
         try:
             if sink is not None and sink.offset:
                 from pqext.core.write.append import AppendedFile
@@ -114,9 +114,9 @@ class ParquetWriter(SuggestionMixin):
             if sink is not None:
                 sink.abort()
             raise
-        self._sink = self._opened(dest, filesystem, storage_options, append) if sink is None else sink
+        self._sink = self._open_sink(dest, filesystem, storage_options, append) if sink is None else sink
 
-    def _opened(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
+    def _open_sink(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
         if self._checkpoints is not None and is_in_store(dest, filesystem, storage_options):
             raise ValueError("object stores do not show unfinished files; omit checkpoint")
         check = None if self._ignores_tables else check_new_file
@@ -292,7 +292,7 @@ class ParquetWriter(SuggestionMixin):
         self._prepared = prepared
         if self._appended is not None:
             self._appended.check(self._metadata([]))
-        self._described([], {})
+        self._derive_metadata([], {})
         if self.options.encryption is not None:
             self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
 
@@ -336,24 +336,24 @@ class ParquetWriter(SuggestionMixin):
         begun, self._begun = self._begun, None
         self._finish(begun)
 
-    def _finish(self, begun: BegunRowGroup | None) -> None:
-        if begun is not None:
+    def _finish(self, row_group: BegunRowGroup | None) -> None:
+        if row_group is not None:
             try:
-                with begun.workers:
-                    self._write_row_group(begun)
+                with row_group.workers:
+                    self._write_row_group(row_group)
             except BaseException as error:
                 self._give_up(error)
                 raise
 
-    def _write_row_group(self, begun: BegunRowGroup) -> None:
+    def _write_row_group(self, row_group: BegunRowGroup) -> None:
         self._start()
-        written = row_group_writer.write(begun, self._sink, self.options)
+        written = row_group_writer.write(row_group, self._sink, self.options)
         self._extensions += written.extensions
         number = len(self._row_groups)
         group = RowGroup(
             columns=[],
             total_byte_size=written.size,
-            num_rows=begun.rows,
+            num_rows=row_group.rows,
             sorting_columns=self._plan.sorting or None,
             file_offset=written.start,
             total_compressed_size=self._sink.offset - written.start,
@@ -362,8 +362,8 @@ class ParquetWriter(SuggestionMixin):
         self._indexes.add(written.group, group, self._sink)
         self._row_groups.append(group)
         if self._checkpoints is not None and self._checkpoints.is_due(number + 1, self._sink.offset):
-            footer = with_row_groups(self._metadata([]), self._indexes.so_far())
-            if checkpoint := self._checkpoints.made(footer, number + 1, self._sink.offset):
+            footer = with_row_groups(self._metadata([]), self._indexes.serialise_partial())
+            if checkpoint := self._checkpoints.build_frame(footer, number + 1, self._sink.offset):
                 self._sink.write(checkpoint)
                 self._sink.flush()
                 self._sink.retain()
@@ -373,7 +373,7 @@ class ParquetWriter(SuggestionMixin):
 
     @property
     def _magic(self) -> bytes:
-        return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.footer_is_encrypted else MAGIC
+        return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.has_encrypted_footer else MAGIC
 
     def _tail(self) -> tuple[bytes, str | None]:
         """The end of the file (footer, its length, magic number), and a warning to issue afterwards."""
@@ -381,14 +381,14 @@ class ParquetWriter(SuggestionMixin):
         if self._encryptor is None:
             form = self.options.footer
             if self._appended is not None:
-                footer, form = self._appended.merged(footer), self._appended.form if form == "thrift" else form
+                footer, form = self._appended.merge_footer(footer), self._appended.form if form == "thrift" else form
             return tail(footer, form)
         seal_columns(self._encryptor, [group.columns for group in self._row_groups])
         return serialise_footer(self._encryptor.footer(footer), self._magic), None
 
     def _footer(self) -> FileMetaData:
         footer = self._metadata(self._row_groups)
-        extension_paths.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._plan.schema.leaves})
+        extension_paths.apply(footer, self.options.extensions, {leaf.dotted_path for leaf in self._plan.schema.leaves})
         for about, entries in self._extensions:  # last, so that user values take precedence
             add_entries(about, entries)
         return footer
@@ -402,7 +402,7 @@ class ParquetWriter(SuggestionMixin):
             if key not in excluded
         }
         carried = of_other_rows(carried, self._plan.schema, is_subset=self._is_rewrite)
-        carried |= {**self._described(groups, carried), **self.options.key_value_metadata}
+        carried |= {**self._derive_metadata(groups, carried), **self.options.key_value_metadata}
         if self.options.arrow_schema:
             noted = self._plan.arrow_schema_text(carried, self._dense.unbounded)
             carried = carried if noted is None else {KEY: noted, **carried}
@@ -416,10 +416,12 @@ class ParquetWriter(SuggestionMixin):
             column_orders=self._plan.column_orders,
         )
 
-    def _described(self, groups: list[RowGroup], carried: Mapping[str, str]) -> dict[str, str]:
-        """Key-value metadata that the handlers of the columns derive from ``groups`` and the ``carried`` metadata."""
+    def _derive_metadata(self, groups: list[RowGroup], carried_pairs: Mapping[str, str]) -> dict[str, str]:
+        """Key-value metadata that the handlers of the columns derive from ``groups`` and ``carried_pairs``."""
         plan, names = self._plan, self._plan.derived.names
-        return key_value_metadata.pairs(plan.schema, plan.plan, groups, names, carried, self._encryptor, self.options)
+        return key_value_metadata.pairs(
+            plan.schema, plan.plan, groups, names, carried_pairs, self._encryptor, self.options
+        )
 
 
 def write_table(

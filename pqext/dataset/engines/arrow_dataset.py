@@ -70,7 +70,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
             requested = set(columns) if filter is None else {*columns, *_names(filter, schema)}
             names = [name for name in names if name in requested]
         result = self._scan if names == schema.names else self._scan.select(names)
-        pushed = None if filter is None else translated(filter, schema)
+        pushed = None if filter is None else translate(filter, schema)
         batches = batches_of(result, pushed, batch_size)
         reader = pa.RecordBatchReader.from_batches(result.schema, batches)
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
@@ -98,7 +98,7 @@ def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
     return True
 
 
-def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
+def translate(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
     """Translate a condition to one that is true wherever ``filter`` is; None if no part can be translated."""
     whole = _translate_exactly(filter, schema)
     if whole is not None:
@@ -151,7 +151,7 @@ class _Text:
             return self._is_in()
         self._consume("(")
         if self._rest.startswith(("(", "is_valid(", "is_null(", "if_else(")):
-            return self._joined()
+            return self._parse_operands()
         column, field = self._column()
         sign = re.match(r" (==|!=|<=|>=|<|>) ", self._rest)
         if sign is None:
@@ -160,9 +160,9 @@ class _Text:
         value = self._literal(field.type)
         self._consume(")")
         compare = _COMPARE[sign[1]]
-        return compare(_field(column), pc.scalar(value)), compare(col(list(column)), _plain(value))
+        return compare(_field(column), pc.scalar(value)), compare(col(list(column)), _literal_value(value))
 
-    def _joined(self) -> Both:
+    def _parse_operands(self) -> Both:
         left = self._part()
         is_and = self._skip(" and ")
         if not is_and:
@@ -195,7 +195,7 @@ class _Text:
         scalars = [pa.scalar(line[1:-1], field.type) if is_text else _scalar(line, field.type) for line in lines]
         values = pa.array([item.as_py() for item in scalars], field.type)
         listed = pc.if_else(theirs.is_valid(), theirs.isin(values), pa.scalar(None, pa.bool_()))
-        return listed, col(list(column)).isin([_plain(scalar) for scalar in scalars])
+        return listed, col(list(column)).isin([_literal_value(scalar) for scalar in scalars])
 
     def _column(self) -> tuple[tuple[str, ...], pa.Field]:
         """Parse a column of the schema, preferring the longest name, or a field of a struct."""
@@ -259,7 +259,7 @@ def _field(column: tuple[str, ...]) -> pc.Expression:
     return pc.field(*column) if len(column) > 1 else pc.field(column[0])
 
 
-def _plain(value: pa.Scalar) -> Any:
+def _literal_value(value: pa.Scalar) -> Any:
     """Whether a literal compares alike in pyarrow and pqext; NaN does not."""
     result = value.as_py()
     if isinstance(result, float) and math.isnan(result):
@@ -274,14 +274,14 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
         with pa.ipc.open_file(stored) as file:
             batch = file.get_batch(0)
         items = _items(batch.schema)
-        if items[0] != _AND or not make(_stored(batch, items)).equals(condition):
+        if items[0] != _AND or not make(_replace_calls(batch, items)).equals(condition):
             return [condition]
-        return [make(_stored(batch, items[part.start : part.stop])) for part in _joined(items)]
+        return [make(_replace_calls(batch, items[part.start : part.stop])) for part in _merge_operands(items)]
     except (pa.ArrowException, ValueError, TypeError, IndexError, struct.error):  # of another version of pyarrow
         return [condition]
 
 
-def _joined(items: Items) -> list[range]:
+def _merge_operands(items: Items) -> list[range]:
     """Return the ranges of the joined operands, at any depth."""
     results: list[range] = []
     opened: list[bool] = []
@@ -300,20 +300,20 @@ def _joined(items: Items) -> list[range]:
     return results
 
 
-def _stop(items: Items, at: int) -> int:
-    """Return the end of the argument that starts at ``at``."""
-    type, value = items[at]
+def _stop(items: Items, position: int) -> int:
+    """Return the end of the argument that starts at ``position``."""
+    type, value = items[position]
     if type == "nested_field_ref":
-        return at + 1 + int(value)
+        return position + 1 + int(value)
     depth = 0
     while True:
-        depth += (items[at][0] == "call") - (items[at][0] == "end")
-        at += 1
+        depth += (items[position][0] == "call") - (items[position][0] == "end")
+        position += 1
         if not depth:
-            return at
+            return position
 
 
-def _stored(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> pa.Buffer:
+def _replace_calls(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> pa.Buffer:
     """Return ``batch`` with other calls in its metadata, as pyarrow stores them."""
     changed = batch.replace_schema_metadata(pa.KeyValueMetadata(items))
     sink = pa.BufferOutputStream()
@@ -326,18 +326,18 @@ def _items(schema: pa.Schema) -> Items:
     """Return the metadata of a schema including duplicate keys, which Python's mapping would drop."""
     data = schema.serialize().to_pybytes()[8:]  # after a marker and the length of the message
 
-    def number(at: int, format: str = "<I") -> int:
-        return int(struct.unpack_from(format, data, at)[0])
+    def number(position: int, format: str = "<I") -> int:
+        return int(struct.unpack_from(format, data, position)[0])
 
-    def to(at: int) -> int:
-        return at + number(at)
+    def to(position: int) -> int:
+        return position + number(position)
 
     def field(table: int, slot: int) -> int:
         offsets = table - number(table, "<i")
         return table + number(offsets + 4 + 2 * slot, "<H")
 
-    def text(at: int) -> str:
-        return bytes(data[at + 4 : at + 4 + number(at)]).decode()
+    def text(position: int) -> str:
+        return bytes(data[position + 4 : position + 4 + number(position)]).decode()
 
     pairs = to(field(to(field(to(0), _HEADER)), _METADATA))
     tables = [to(pairs + 4 + 4 * item) for item in range(number(pairs))]

@@ -66,7 +66,7 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
         names: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         result = scan if names is None else scan.select(list(names))
-        pushed = None if predicate is None or n_rows is not None else translated(predicate, comparable())
+        pushed = None if predicate is None or n_rows is not None else translate(predicate, comparable())
         for batch in batches_of(result.limit(n_rows), pushed, batch_size or BATCH_ROWS):
             frame = _frame(formats.batch(batch, result.schema))
             yield frame if predicate is None else frame.filter(predicate)
@@ -82,7 +82,7 @@ def _frame(data: Any) -> pl.DataFrame:
     return arrow
 
 
-def translated(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
+def translate(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
     """Translate a condition to one that is true wherever ``predicate`` is; None if no part can be translated."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the form is not stable: what is not known is not understood
@@ -179,10 +179,10 @@ def _literal(tree: Any, dtype: str) -> Any:
         return (datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)) + step
     if kind != dtype:
         raise UntranslatedCondition
-    return _plain(value, dtype)
+    return _literal_value(value, dtype)
 
 
-def _plain(value: Any, dtype: str) -> Any:
+def _literal_value(value: Any, dtype: str) -> Any:
     if dtype == "Date" and isinstance(value, int):
         return date(1970, 1, 1) + timedelta(days=value)
     if dtype == "Float32":
@@ -206,4 +206,4 @@ def _values(data: bytes, dtype: str) -> list[Any]:
         raise UntranslatedCondition
     if dtype == "Date":
         return values
-    return [_plain(value, dtype) for value in values]
+    return [_literal_value(value, dtype) for value in values]

@@ -43,13 +43,13 @@ def number_type(type: pa.DataType) -> pa.DataType | None:
     return pa.null() if types.is_null(type) else None
 
 
-def constant_type(value: Literal, beside: pa.DataType) -> pa.DataType:
-    """Return the type that a number is computed in next to an operand of type ``beside``, a :func:`number_type`."""
-    if isinstance(value, float) and not (pa.types.is_decimal(beside) and np.isfinite(value)):
+def constant_type(value: Literal, other_type: pa.DataType) -> pa.DataType:
+    """Return the type that a number is computed in next to an operand of type ``other_type``, a :func:`number_type`."""
+    if isinstance(value, float) and not (pa.types.is_decimal(other_type) and np.isfinite(value)):
         return pa.float64()
-    if pa.types.is_floating(beside):
+    if pa.types.is_floating(other_type):
         return pa.float64()
-    if isinstance(value, int) and _INT64[0] <= value <= _INT64[1] and not pa.types.is_decimal(beside):
+    if isinstance(value, int) and _INT64[0] <= value <= _INT64[1] and not pa.types.is_decimal(other_type):
         return pa.int64()
     _, digits, exponent = _to_decimal(value).as_tuple()
     scale = max(0, -int(exponent))
@@ -109,11 +109,11 @@ def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
             low, high = (pa.scalar(Decimal(bound), exact.type) for bound in _INT64)
             fits = pc.and_(pc.greater_equal(exact, low), pc.less_equal(exact, high))
             return pc.if_else(fits, exact, pa.scalar(None, exact.type)).cast(pa.int64())
-    left, right = (side.cast(_widened(side.type, type)) for side in (left, right))
+    left, right = (side.cast(_widen_decimal(side.type, type)) for side in (left, right))
     return _UNCHECKED[operator](left, right).cast(type)
 
 
-def negated(array: pa.Array) -> pa.Array:
+def negate(array: pa.Array) -> pa.Array:
     """Negate each number; null for the 64-bit minimum, which has no opposite."""
     if pa.types.is_integer(array.type):
         return arithmetic("-", pa.scalar(0, pa.int64()), array)
@@ -130,7 +130,7 @@ def _digits(type: pa.DataType) -> tuple[int, int]:
     return (type.precision, type.scale) if pa.types.is_decimal(type) else (19, 0)
 
 
-def _widened(type: pa.DataType, result: pa.DataType) -> pa.DataType:
+def _widen_decimal(type: pa.DataType, result: pa.DataType) -> pa.DataType:
     """Return a decimal with the same digits in the width of the result."""
     precision, scale = _digits(type)
     return pa.decimal256(precision, scale) if pa.types.is_decimal256(result) else pa.decimal128(precision, scale)
@@ -144,9 +144,9 @@ def _to_decimal(value: Any) -> Decimal:
 def _doubles(side: Any) -> Any:
     """Convert numbers to the nearest doubles; Arrow's own cast of decimals can be off by one unit in the last place."""
     if pa.types.is_decimal(side.type):
-        from pqext.variant.access.widening import widened
+        from pqext.variant.access.widening import widen
 
-        near = widened(side, pa.float64()) if isinstance(side, pa.Array) else None
+        near = widen(side, pa.float64()) if isinstance(side, pa.Array) else None
         return pc.cast(pc.cast(side, pa.string()), pa.float64()) if near is None else near
     return side if pa.types.is_float64(side.type) else pc.cast(side, pa.float64(), safe=False)
 
@@ -159,7 +159,7 @@ def _nonzero(side: Any) -> Any:
 
 def _remainder(left: Any, right: Any, rows: int) -> pa.Array:
     dividend = pa.scalar(1, right.type)
-    values = [np.asarray(_filled(side, dividend)) for side in (left, right)]
+    values = [np.asarray(_fill_nulls(side, dividend)) for side in (left, right)]
     with np.errstate(all="ignore"):
         result = np.fmod(*values)
     valid = pc.and_(_valid(left, rows), _valid(right, rows))
@@ -176,7 +176,7 @@ def _decimal_remainder(left: Any, right: Any, rows: int, type: pa.DataType) -> p
     return pa.array([remainder(dividend, divisor) for dividend, divisor in zip(*sides, strict=True)], type)
 
 
-def _filled(side: Any, dividend: pa.Scalar) -> Any:
+def _fill_nulls(side: Any, dividend: pa.Scalar) -> Any:
     if isinstance(side, pa.Scalar):
         return side.as_py() if side.is_valid else dividend.as_py()
     return pc.fill_null(side, dividend).to_numpy(zero_copy_only=False)

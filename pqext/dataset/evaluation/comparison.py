@@ -20,7 +20,7 @@ _NEAR = 1e-9
 """Relative difference below which doubles and decimals are compared exactly."""
 
 
-def check_related(left: ValueType, right: ValueType, text: str) -> None:
+def check_comparable(left: ValueType, right: ValueType, text: str) -> None:
     """Raise ``TypeError`` unless values of both kinds compare; ``text`` is the comparison."""
     same = left == right or "null" in (left.name, right.name)
     numbers = left.name in _NUMBERS and right.name in _NUMBERS
@@ -30,7 +30,7 @@ def check_related(left: ValueType, right: ValueType, text: str) -> None:
         raise TypeError(f"{text}: {left} values cannot be compared with {right} values")
 
 
-def related(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
+def compare_arrays(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
     """Compute ``left operator right`` for arrays that ``evaluate`` made comparable."""
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return pa.nulls(len(left), pa.bool_())

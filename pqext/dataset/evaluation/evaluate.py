@@ -18,10 +18,10 @@ from pqext.core.base.buffers import numbers
 from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.format.predicate import Operator, Value
 from pqext.core.kernels.hash import membership
-from pqext.core.schema.types.arrow_compute import dictionary_decoded, run_ends_decoded
-from pqext.dataset.evaluation.comparison import check_related, kind_of, related
-from pqext.dataset.evaluation.literal_placement import Place, locate, locate_float, placed, range_of
-from pqext.dataset.evaluation.operand_values import cast_uuids, check_matched, computed
+from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
+from pqext.dataset.evaluation.comparison import check_comparable, compare_arrays, kind_of
+from pqext.dataset.evaluation.literal_placement import Place, fit_literal, locate, locate_float, range_of
+from pqext.dataset.evaluation.operand_values import cast_uuids, check_pattern_type, compute
 from pqext.dataset.expressions import (
     NEGATED,
     Cast,
@@ -64,23 +64,25 @@ Prepared = dict[tuple[int, pa.DataType], tuple[IsIn, "_ValueSet"]]
 
 
 def evaluate(
-    expression: Expression, data: pa.RecordBatch | pa.Table, computed: Mapping[tuple[Any, ...], pa.Array] | None = None,
-    prepared: Prepared | None = None,
+    expression: Expression, data: pa.RecordBatch | pa.Table, computed_values: Mapping[
+        tuple[Any, ...], pa.Array
+    ] | None = None,
+    prepared_operands: Prepared | None = None,
 ) -> pa.BooleanArray:
     """Evaluate ``expression`` on each row of ``data``: true, false or null.
 
-    A filter selects the rows that are true. ``computed`` maps keys of operands to computed arrays. A prepared
+    A filter selects the rows that are true. ``computed_values`` maps keys of operands to computed arrays. A prepared
     filter caches the tables built from long IN lists across batches.
 
     Raises:
         ValueError: If ``data`` lacks a column.
         TypeError: If a literal does not compare with its column.
     """
-    prepared = {} if prepared is None else prepared
+    prepared_operands = {} if prepared_operands is None else prepared_operands
     if isinstance(data, pa.Table):
-        masks = [evaluate(expression, batch, None, prepared) for batch in data.to_batches()]
+        masks = [evaluate(expression, batch, None, prepared_operands) for batch in data.to_batches()]
         return pa.concat_arrays(masks) if masks else evaluate(expression, _empty(data.schema))
-    return fold(expression, _Evaluator(data, computed, prepared))
+    return fold(expression, _Evaluator(data, computed_values, prepared_operands))
 
 
 def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
@@ -99,12 +101,12 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 class _Evaluator(Visitor[pa.Array]):
     def __init__(
-        self, batch: pa.RecordBatch, computed: Mapping[tuple[Any, ...], pa.Array] | None = None,
-        prepared: Prepared | None = None,
+        self, batch: pa.RecordBatch, computed_values: Mapping[tuple[Any, ...], pa.Array] | None = None,
+        prepared_operands: Prepared | None = None,
     ) -> None:
         self.batch = batch
-        self.known: dict[tuple[Any, ...], Any] = dict(computed or {})
-        self.prepared: Prepared = {} if prepared is None else prepared
+        self.known: dict[tuple[Any, ...], Any] = dict(computed_values or {})
+        self.prepared: Prepared = {} if prepared_operands is None else prepared_operands
 
     def visit_and(self, operands: list[pa.Array]) -> pa.Array:
         result = operands[0]
@@ -142,13 +144,13 @@ class _Evaluator(Visitor[pa.Array]):
         sides = self.value(node.left), self.value(node.right)
         units = [self._shown_type(*item) for item in zip((node.left, node.right), sides, strict=True)]
         if all(map(pa.types.is_duration, units)):
-            check_related(kind_of(units[0], str(node.left)), kind_of(units[1], str(node.right)), str(node))
-        check_related(kind_of(sides[0].type, str(node.left)), kind_of(sides[1].type, str(node.right)), str(node))
-        return related(comparable(sides[0]), node.operator, comparable(sides[1]))
+            check_comparable(kind_of(units[0], str(node.left)), kind_of(units[1], str(node.right)), str(node))
+        check_comparable(kind_of(sides[0].type, str(node.left)), kind_of(sides[1].type, str(node.right)), str(node))
+        return compare_arrays(comparable(sides[0]), node.operator, comparable(sides[1]))
 
     def visit_matches(self, node: Matches) -> pa.Array:
         array, indices = self._entries(node.operand) or (self.value(node.operand), None)
-        check_matched(value_type_of_arrow(array.type), node)
+        check_pattern_type(value_type_of_arrow(array.type), node)
         result = pa.nulls(len(array), pa.bool_()) if pa.types.is_null(array.type) else matches(
             array, node.how, node.pattern, node.escape
         )
@@ -257,7 +259,7 @@ class _Evaluator(Visitor[pa.Array]):
             self.known[key] = self._read(operand)
         result = self.known[key]
         if isinstance(result, pa.DictionaryArray):
-            result = self.known[key] = dictionary_decoded(result)
+            result = self.known[key] = decode_dictionary(result)
         return result
 
     def _read(self, operand: Operand) -> pa.Array:
@@ -273,15 +275,15 @@ class _Evaluator(Visitor[pa.Array]):
         if isinstance(operand, SpatialValue):
             return self._spatial_value(operand)
         if not isinstance(operand, Column):
-            return computed(operand, self.value, self.batch.num_rows)
+            return compute(operand, self.value, self.batch.num_rows)
         array = self._column(operand)[1]
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         if pa.types.is_dictionary(array.type):
-            return dictionary_decoded(array)
+            return decode_dictionary(array)
         if pa.types.is_duration(array.type):  # as Parquet stores it, and as statistics have it
             return array.view(pa.int64())
-        return run_ends_decoded(array) if pa.types.is_run_end_encoded(array.type) else array
+        return decode_run_ends(array) if pa.types.is_run_end_encoded(array.type) else array
 
     def _column(self, column: StoredOperand) -> tuple[pa.Field, pa.Array]:
         if isinstance(column, Column):
@@ -332,14 +334,14 @@ def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
         return pa.nulls(len(array), pa.bool_())
     if pa.types.is_floating(array.type):
         return _compare_float(array, operator, value)
-    return _compare_placed(array, placed(array.type, operator, value))
+    return _compare_literal(array, fit_literal(array.type, operator, value))
 
 
-def _compare_placed(array: pa.Array, comparison: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
+def _compare_literal(array: pa.Array, comparison: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
     if isinstance(comparison, bool):
         return _where_valid(array, comparison)
     operator, scalar = comparison
-    return _COMPUTE[operator](_stored(array), scalar)
+    return _COMPUTE[operator](_to_integers(array), scalar)
 
 
 def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
@@ -351,7 +353,7 @@ def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Arra
         return _where_valid(array, operator == "<=")
     if operator in (">", ">="):  # Arrow's are false on NaN, as are all its comparisons but !=
         return pc.invert(_compare_float(array, NEGATED[operator], value))
-    return _compare_placed(array, placed(array.type, operator, value))
+    return _compare_literal(array, fit_literal(array.type, operator, value))
 
 
 _MANY = 8
@@ -392,14 +394,14 @@ class _ValueSet:
         results = [scalar for place, scalar in places if place is Place.EXACT]
         if floating and any(scalar.as_py() == 0 for scalar in results):
             results += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
-        stored = type if floating else _stored(pa.nulls(0, type)).type
+        stored = type if floating else _to_integers(pa.nulls(0, type)).type
         return cls(pa.array(results, stored), len(kept) < len(values))
 
     def holds(self, array: pa.Array) -> pa.Array:
         """Test whether each value is one of these. Null on null."""
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.bool_())
-        stored = array if pa.types.is_floating(array.type) else _stored(array)
+        stored = array if pa.types.is_floating(array.type) else _to_integers(array)
         if self.table is not None and stored.type in (pa.int32(), pa.int64()) and len(stored):
             result = self.table.holds(stored)
         else:
@@ -409,7 +411,7 @@ class _ValueSet:
         return pc.if_else(pc.is_valid(array), result, None) if array.null_count else result
 
 
-def _stored(array: pa.Array) -> pa.Array:
+def _to_integers(array: pa.Array) -> pa.Array:
     """Cast times and dates to their stored integers."""
     if pa.types.is_temporal(array.type):
         return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.format.predicate import Value
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.expressions.literals import NANOSECONDS
 
 _COMPARED = {
@@ -33,7 +33,7 @@ def sortable(array: pa.Array) -> pa.Array:
         array = array.storage
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return sortable(dictionary_decoded(array))
+        return sortable(decode_dictionary(array))
     compared = _COMPARED.get(kind)
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         compared = pa.decimal128(kind.precision, kind.scale)

@@ -23,7 +23,7 @@ class Place(Enum):
     ABOVE = 3
 
 
-def placed(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
+def fit_literal(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
     """Rewrite ``operator value`` with a scalar that ``type`` can store, or as its constant result for non-null rows.
 
     ``type`` is the type of a :func:`comparable` array. Times and dates compare as their stored integers, NaN like any

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.text import escape_text
-from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negated, number_type, result_type
+from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negate, number_type, result_type
 from pqext.dataset.expressions import (
     Arithmetic,
     Base,
@@ -66,7 +66,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
     raise TypeError(f"{operand} has no type")
 
 
-def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
+def compute(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
     """Compute an operand from the values of its inputs; null if an input is null or the result is undefined."""
     match operand:
         case Arithmetic():
@@ -76,7 +76,7 @@ def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) 
                 constant(item.value, type) if isinstance(item, Constant) else _to_number(known[id(item)], type)
                 for item, type in zip(operand.operands, types, strict=True)
             ]
-            return negated(sides[0]) if len(sides) == 1 else arithmetic(operand.operator, *sides)
+            return negate(sides[0]) if len(sides) == 1 else arithmetic(operand.operator, *sides)
         case Cast():
             return cast(value(operand.operand), operand)
         case ListLength():
@@ -94,7 +94,7 @@ def lengths(array: pa.Array) -> pa.Array:
     return pc.list_value_length(array).cast(pa.int64())
 
 
-def check_matched(value_type: ValueType | None, node: Matches) -> None:
+def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
     """Raise ``TypeError`` unless values of a kind are texts, or bytes where the pattern is bytes."""
     name = None if value_type is None else value_type.name
     is_bytes = isinstance(node.pattern, bytes)
@@ -114,21 +114,21 @@ def check_matched(value_type: ValueType | None, node: Matches) -> None:
 def cast(array: pa.Array, to: Cast) -> pa.Array:
     """Cast ``array`` to another type, by the rules of :func:`pqext.variant.get`."""
     from pqext.variant.access.cast import extract
-    from pqext.variant.access.widening import widened
+    from pqext.variant.access.widening import widen
 
     target = target_type(to.type)
     if array.type == target:
         return array
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
-    array = _narrowed(array, _castable(to, array.type))
+    array = _narrow(array, _castable(to, array.type))
     if pa.types.is_decimal(array.type) and _is_text(target):
         return plain_text(array).cast(target)
     if pa.types.is_time(array.type) and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
         array = _seconds(array)
-    whole = array if array.type == target else widened(array, target)
+    whole = array if array.type == target else widen(array, target)
     zone = to.timezone or DEFAULT
-    return whole if whole is not None else extract(as_shredded(array), (), to.type, strict=False, timezone=zone)
+    return whole if whole is not None else extract(to_shredded(array), (), to.type, strict=False, timezone=zone)
 
 
 def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
@@ -137,7 +137,7 @@ def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
 
     if not _is_text(target_type(to.type)):
         return cast(array, to)
-    return extract(as_shredded(array), (), to.type, strict=False)
+    return extract(to_shredded(array), (), to.type, strict=False)
 
 
 def plain_text(decimals: pa.Array) -> pa.StringArray:
@@ -150,7 +150,7 @@ def plain_text(decimals: pa.Array) -> pa.StringArray:
     return pc.if_else(is_negative, pc.binary_join_element_wise("-", digits, ""), digits)
 
 
-def as_shredded(array: pa.Array) -> pa.StructArray:
+def to_shredded(array: pa.Array) -> pa.StructArray:
     """Wrap values as the typed values of a shredded variant."""
     rows = len(array)
     buffers = [None, pa.py_buffer(np.arange(rows + 1) * len(_EMPTY_METADATA)), pa.py_buffer(_EMPTY_METADATA * rows)]
@@ -240,7 +240,7 @@ def _rescale(decimals: pa.Array, scale: int) -> pa.Array:
     return pa.Array.from_buffers(type, len(decimals), decimals.buffers(), decimals.null_count, decimals.offset)
 
 
-def _narrowed(array: pa.Array, type: pa.DataType) -> pa.Array:
+def _narrow(array: pa.Array, type: pa.DataType) -> pa.Array:
     """Cast ``array`` to a type that holds its values; timestamps out of range become null."""
     if array.type == type:
         return array

@@ -101,21 +101,21 @@ class Run:
             filter_seconds=counts["filter_seconds"], seconds=self._seconds,
         )
 
-    def opened(self, file: ParquetFile, before: Counts) -> _FileTracker:
-        """Count what is read of a file, ``before`` having been read of its source."""
-        return _FileTracker(self, file.source, before)
+    def track_file(self, file: ParquetFile, previous_counts: Counts) -> _FileTracker:
+        """Count what is read of a file, ``previous_counts`` having been read of its source."""
+        return _FileTracker(self, file.source, previous_counts)
 
-    def opens(self, source: Source, before: Counts) -> bool:
+    def opens(self, source: Source, previous_counts: Counts) -> bool:
         """Start to count the usage of a source; returns whether the source is open."""
-        self._open[id(source)] = source.usage, before
+        self._open[id(source)] = source.usage, previous_counts
         self._files += source.is_opened
         return source.is_opened
 
-    def closes(self, source: Source, before: Counts, opened: bool) -> None:
+    def closes(self, source: Source, previous_counts: Counts, is_open: bool) -> None:
         """Stop counting a source; ends :meth:`opens`."""
-        self._files += source.is_opened - opened
+        self._files += source.is_opened - is_open
         del self._open[id(source)]
-        self._done = _sum(self._done, source.usage, before)
+        self._done = _sum(self._done, source.usage, previous_counts)
 
     def read(self, usages: Iterable[Usage]) -> None:
         """Count usage outside the scanned files."""
@@ -127,7 +127,7 @@ class Run:
         """Count the time within as planning, but for what is fetched."""
         return _Planning(self)
 
-    def planned(self, seconds: float) -> None:
+    def count_planning(self, seconds: float) -> None:
         """Count planning."""
         self._planning += seconds
 
@@ -142,7 +142,7 @@ class Run:
             self._row_groups += plan.prune_reason is None and plan.rows != []
             yield plan
 
-    def timed(self, batches: Generator[T, None, None]) -> Generator[T, None, None]:
+    def time_batches(self, batches: Generator[T, None, None]) -> Generator[T, None, None]:
         """Iterate ``batches`` and measure the time that producing the values takes, without the consumer's time."""
         try:
             while True:
@@ -185,7 +185,7 @@ class _Planning:
 
     def __exit__(self, *_: object) -> None:
         fetched = self._run.fetch_seconds() - self._fetched
-        self._run.planned(perf_counter() - self._started - fetched)
+        self._run.count_planning(perf_counter() - self._started - fetched)
 
 
 class _FileTracker:
@@ -193,8 +193,8 @@ class _FileTracker:
 
     __slots__ = ("_before", "_opened", "_run", "_source")
 
-    def __init__(self, run: Run, source: Source, before: Counts) -> None:
-        self._run, self._source, self._before = run, source, before
+    def __init__(self, run: Run, source: Source, previous_counts: Counts) -> None:
+        self._run, self._source, self._before = run, source, previous_counts
 
     def __enter__(self) -> None:
         self._opened = self._run.opens(self._source, self._before)
@@ -203,11 +203,12 @@ class _FileTracker:
         self._run.closes(self._source, self._before, self._opened)
 
 
-def _sum(counts: Counts, usage: Usage, before: Counts) -> Counts:
-    """Add the usage since ``before`` to ``counts``."""
+def _sum(counts: Counts, usage: Usage, previous_counts: Counts) -> Counts:
+    """Add the usage since ``previous_counts`` to ``counts``."""
     a, b, c, d, e, f = _of(usage)
-    if before is not _NOTHING:
-        a, b, c, d, e, f = a - before[0], b - before[1], c - before[2], d - before[3], e - before[4], f - before[5]
+    if previous_counts is not _NOTHING:
+        p = previous_counts
+        a, b, c, d, e, f = a - p[0], b - p[1], c - p[2], d - p[3], e - p[4], f - p[5]
     return counts[0] + a, counts[1] + b, counts[2] + c, counts[3] + d, counts[4] + e, counts[5] + f
 
 

@@ -68,11 +68,11 @@ class _Steps:
         return result, False
 
     @property
-    def needs_more(self) -> bool:
+    def needs_memory(self) -> bool:
         """Whether the memory share was insufficient."""
         return not self._shares
 
-    def alone(self) -> Iterator[Part]:
+    def finish(self) -> Iterator[Part]:
         """Return the remaining parts, with all of the memory."""
         passed = self._rows
         for batch, arrays in self._run(1):
@@ -105,15 +105,15 @@ def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part
                     active.appendleft((steps, workers.start(steps.step)))
                 while result:
                     yield result.popleft()
-                if steps.needs_more:
+                if steps.needs_memory:
                     workers.wait()
-                    yield from steps.alone()
+                    yield from steps.finish()
         finally:
             for steps, _ in active:
                 steps.is_stopped = True
 
 
-def divided(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> Iterator[RowGroupPlan]:
+def divide_plans(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> Iterator[RowGroupPlan]:
     """Yield the ``plans`` in order; split the last one if there are too few for all ``threads``."""
     waiting = iter(plans)
     begun = 0

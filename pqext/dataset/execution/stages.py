@@ -21,16 +21,16 @@ from pqext.core.base.usage import Usage
 from pqext.core.base.workers import thread_count
 from pqext.core.kernels.decode import selected_values
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.arrays import filtered
-from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
+from pqext.core.schema.arrow_schema.arrays import filter_batch
+from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flag_rows, row_numbers
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
-from pqext.dataset.execution.parallel_decoding import Part, Run, divided
+from pqext.dataset.execution.parallel_decoding import Part, Run, divide_plans
 from pqext.dataset.execution.parallel_decoding import side_by_side as run_side_by_side
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import check_batches
-from pqext.dataset.planning.conjuncts import PassRates, estimated
+from pqext.dataset.planning.conjuncts import PassRates, estimate_selectivity
 from pqext.dataset.planning.plan import RowGroupPlan, Stage, merged_stage
 from pqext.dataset.planning.projection import ComputedColumn, Fields, computed_of, read_leaves
 
@@ -52,31 +52,31 @@ _NEARLY_ALL = 0.5
 
 
 def matching(
-    file: ParquetFile, plans: Iterable[RowGroupPlan], computed: Sequence[ComputedColumn], batch_rows: int, *,
-    ahead: bool = True,
+    file: ParquetFile, plans: Iterable[RowGroupPlan], computed_columns: Sequence[ComputedColumn], batch_rows: int, *,
+    with_prefetch: bool = True,
 ) -> Generator[Part, None, None]:
     """Yield the matching rows in the order of the ``plans``: at most ``batch_rows`` at a time, no batch empty.
 
-    Row groups are decoded in parallel if that is worthwhile; ``ahead`` allows to read before rows are requested.
+    Row groups are decoded in parallel if that is worthwhile; ``with_prefetch`` allows reads before rows are requested.
     """
     statistics = AdaptiveStatistics()
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
     options = file.options
     threads = thread_count(options.threads)
-    ahead = ahead and file.source.size >= AHEAD_BYTES and threads > 1 and not options.skips_corrupt
-    result = check_batches(plans, file, computed)
+    with_prefetch = with_prefetch and file.source.size >= AHEAD_BYTES and threads > 1 and not options.skips_corrupt
+    result = check_batches(plans, file, computed_columns)
 
     def runs() -> Iterator[Run]:
-        for plan in divided(result, file, threads) if ahead else result:
+        for plan in divide_plans(result, file, threads) if with_prefetch else result:
             if plan.prune_reason is None and plan.rows != []:
-                if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed:
+                if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed_columns:
                     unfiltered.setdefault(plan.stages[0], {})[plan.index] = plan.rows
                     continue
-                yield partial(_run, file, plan, computed, batch_rows, statistics)
+                yield partial(_run, file, plan, computed_columns, batch_rows, statistics)
         for stage, rows in unfiltered.items():  # without a filter all row groups are read the same way, at once
-            yield partial(_unfiltered, file, stage, rows, batch_rows)
+            yield partial(_read_unfiltered, file, stage, rows, batch_rows)
 
-    if ahead:
+    if with_prefetch:
         yield from run_side_by_side(runs(), options.threads, max(len(file.row_groups), threads))
     else:
         for run in runs():
@@ -94,12 +94,12 @@ class AdaptiveStatistics:
 
 
 def _run(
-    file: ParquetFile, plan: RowGroupPlan, computed: Sequence[ComputedColumn], batch_rows: int,
+    file: ParquetFile, plan: RowGroupPlan, computed_columns: Sequence[ComputedColumn], batch_rows: int,
     statistics: AdaptiveStatistics, shares: int,
 ) -> Iterator[Part]:
     returned = 0
     try:
-        for part in _GroupRun(file, plan, computed, batch_rows, statistics, shares).parts():
+        for part in _GroupRun(file, plan, computed_columns, batch_rows, statistics, shares).parts():
             returned += part[0].num_rows
             yield part
     except OffsetIndexError as error:
@@ -107,20 +107,20 @@ def _run(
         if returned or plan.rows is None or indexes is None:
             raise
         indexes.ignore_pages(error)
-        yield from _GroupRun(file, replace(plan, rows=None), computed, batch_rows, statistics, shares).parts()
+        yield from _GroupRun(file, replace(plan, rows=None), computed_columns, batch_rows, statistics, shares).parts()
     except InvalidValueError:
         # The filter may exclude the row, if the other columns are read after it.
-        stages = _filter_first(plan, file)
+        stages = _split_filter(plan, file)
         if stages is None or file.options.skips_corrupt:
             raise
-        run = _GroupRun(file, plan, computed, batch_rows, statistics, shares, is_apart=True)
-        yield from _after(run.in_stages(*stages), returned)
+        run = _GroupRun(file, plan, computed_columns, batch_rows, statistics, shares, is_apart=True)
+        yield from _drop_rows(run.in_stages(*stages), returned)
     except ParquetError as error:
         error.locate(path=file.path, row_group=plan.index)
         raise
 
 
-def _filter_first(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | None:
+def _split_filter(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | None:
     """Separate the stages of a plan from the columns of its filter; None if that is not possible."""
     if len(plan.stages) > 1:
         return plan.stages
@@ -136,7 +136,7 @@ def _filter_first(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | 
     return replace(stage, columns=names, compared=(), kept=()), last
 
 
-def _after(parts: Iterable[Part], rows: int) -> Iterator[Part]:
+def _drop_rows(parts: Iterable[Part], rows: int) -> Iterator[Part]:
     """Drop the first ``rows`` rows of the parts."""
     for batch, arrays in parts:
         if rows < batch.num_rows:
@@ -144,7 +144,7 @@ def _after(parts: Iterable[Part], rows: int) -> Iterator[Part]:
         rows = max(rows - batch.num_rows, 0)
 
 
-def _unfiltered(
+def _read_unfiltered(
     file: ParquetFile, stage: Stage, rows: Mapping[int, RowRanges | None], batch_rows: int, shares: int
 ) -> Iterator[Part]:
     batches = file.iter_batches(batch_rows, stage.columns, rows=rows)
@@ -185,7 +185,7 @@ class _Window:
                 numbers = rows if isinstance(rows, np.ndarray) else row_numbers(rows)
                 self.rows.append((numbers if flags is None else numbers[flags])[_matching_positions(mask, result)])
             if stage.kept:
-                self.kept.append(self.restore_types(filtered(batch.select(list(stage.kept)), mask)))
+                self.kept.append(self.restore_types(filter_batch(batch.select(list(stage.kept)), mask)))
                 self.kept_bytes += self.kept[-1].nbytes
         return mask
 
@@ -193,7 +193,7 @@ class _Window:
         """Restore result types of columns that were dictionary-encoded to compare their entries."""
         for place, (result, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
             if pa.types.is_dictionary(result.type) and (field := self.schema.field(result.name)).type != result.type:
-                batch = batch.set_column(place, field, dictionary_decoded(column).cast(field.type))
+                batch = batch.set_column(place, field, decode_dictionary(column).cast(field.type))
         return batch
 
     def row_numbers(self) -> NDArray[np.int64]:
@@ -209,14 +209,14 @@ class _GroupRun:
     """Reads one row group with one of ``shares`` shares of the call's memory."""
 
     def __init__(
-        self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[ComputedColumn], batch_rows: int,
+        self, file: ParquetFile, plan: RowGroupPlan, computed_columns: Sequence[ComputedColumn], batch_rows: int,
         statistics: AdaptiveStatistics,
         shares: int = 1, *, is_apart: bool = False,
     ) -> None:
         self._file = file
         self._is_apart = is_apart
         self._plan = plan
-        self._computed = computed
+        self._computed = computed_columns
         self._batch_rows = batch_rows
         self._statistics = statistics
         self._shares = shares
@@ -227,7 +227,7 @@ class _GroupRun:
         """Yield the matching rows."""
         stages = self._plan.stages
         # If corrupt rows are skipped, rows cannot be numbered.
-        if len(stages) < 2 or not self._stages_pay_off(stages) or self._file.options.skips_corrupt:
+        if len(stages) < 2 or not self._is_staging_worthwhile(stages) or self._file.options.skips_corrupt:
             return self._in_one_stage(stages, self._plan.rows)
         result = self._file.row_groups[self._plan.index].num_rows
         if result != self._plan.num_rows:
@@ -235,20 +235,20 @@ class _GroupRun:
                 f"the plan belongs to another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
                 f"the file {result}"
             )
-        return self.in_stages(*self._statistics.passed.ordered(stages, self._file, self._plan.index))
+        return self.in_stages(*self._statistics.passed.order_stages(stages, self._file, self._plan.index))
 
-    def _stages_pay_off(self, stages: Sequence[Stage]) -> bool:
+    def _is_staging_worthwhile(self, stages: Sequence[Stage]) -> bool:
         """Whether stages are worth their overhead, by adaptive statistics, at first by column statistics."""
         if self._statistics.pays is not None:
             return self._statistics.pays
         condition = merged_stage(stages).filter
-        return condition is None or estimated(condition, self._file.row_groups[self._plan.index]) <= _PAYS
+        return condition is None or estimate_selectivity(condition, self._file.row_groups[self._plan.index]) <= _PAYS
 
     def _in_one_stage(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
         self._is_measured = False
         yield from self._run_last_stage(merged_stage(stages), ranges)
 
-    def in_stages(self, first: Stage, *more: Stage) -> Iterator[Part]:
+    def in_stages(self, first: Stage, *next_stages: Stage) -> Iterator[Part]:
         """Yield the matching rows, in stages while these are worthwhile, or if columns must stay separate."""
         at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
@@ -259,7 +259,7 @@ class _GroupRun:
                 batch, fields = next(batches)
                 rows = queue.take(batch.num_rows)
                 window.evaluate(first, batch, fields, rows, self._usage, self._statistics)
-            left, retained, last = self._filtered(window.row_numbers(), window.columns(), more)
+            left, retained, last = self._apply_stages(window.row_numbers(), window.columns(), next_stages)
             pays = window.kept_bytes <= _KEPT_BYTES and len(left) <= _PAYS * window.looked_at
             if len(left):
                 yield from self._yield_columns(last, left, retained)
@@ -267,12 +267,12 @@ class _GroupRun:
             self._statistics.pays = pays
             if not pays and queue and not self._is_apart:
                 del batches
-                yield from self._in_one_stage([first, *more], queue.take(1 << 62))
+                yield from self._in_one_stage([first, *next_stages], queue.take(1 << 62))
                 return
         for _ in batches:  # to the end, where the reader rejects a chunk with more rows than the row group
             pass
 
-    def _filtered(
+    def _apply_stages(
         self, left: NDArray[np.int64], read: pa.RecordBatch | None, stages: Sequence[Stage]
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None, Stage]:
         """Apply the further stages to the rows ``left`` by the first stage, which has read the columns ``read``.
@@ -290,7 +290,7 @@ class _GroupRun:
                 part = queue.take(batch.num_rows)
                 remaining = _in_part(left, part)
                 if remaining.any():
-                    batch, fields = _only(batch, fields, remaining)
+                    batch, fields = _select_flagged(batch, fields, remaining)
                     flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
                 if window.kept_bytes > _KEPT_BYTES:
                     # They are read again, with the columns of the last stage.
@@ -299,7 +299,7 @@ class _GroupRun:
                     window.kept, window.kept_bytes = [], 0
             left = window.row_numbers()
             if read is not None:
-                read = filtered(read, pa.concat_arrays(flags))
+                read = filter_batch(read, pa.concat_arrays(flags))
             read = side_by_side(read, window.columns())
         return left, read, last
 
@@ -321,7 +321,7 @@ class _GroupRun:
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
             if left is not None:
-                batch, leaves = _only(batch, leaves, _in_part(left, queue.take(batch.num_rows)))
+                batch, leaves = _select_flagged(batch, leaves, _in_part(left, queue.take(batch.num_rows)))
                 if read is not None:
                     batch = side_by_side(read.slice(at, batch.num_rows), batch)
                 at += batch.num_rows
@@ -350,7 +350,7 @@ class _GroupRun:
         """Yield a stage's columns, each batch with the VARIANT fields that are read from leaves."""
         index, leaves = self._plan.index, self._file.schema.leaves
         budget = self._file.budget(self._shares)
-        batches = self._file.iter_compared(batch_rows, stage.columns, index, rows, stage.compared, budget)
+        batches = self._file.iter_dictionary_batches(batch_rows, stage.columns, index, rows, stage.compared, budget)
         by_name = dict(stage.leaves)
         computed = [(item.field, by_name[item.name]) for item in self._computed if item.name in by_name]
         nodes = {
@@ -377,7 +377,7 @@ Rows = RowRanges | NDArray[np.int64] | None
 
 def _in_part(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
     """Flag the rows in ``part`` that are ``left``."""
-    return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flags_within(left, part)
+    return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(left, part)
 
 
 def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
@@ -406,7 +406,7 @@ def _fields(stage: Stage) -> Iterator[tuple[Operand, int]]:
 
 
 def _mask(
-    stage: Stage, batch: pa.RecordBatch, fields: Fields, usage: Usage, prepared: Prepared, *,
+    stage: Stage, batch: pa.RecordBatch, fields: Fields, usage: Usage, prepared_operands: Prepared, *,
     is_first: bool,
 ) -> pa.BooleanArray:
     """Evaluate a stage's filter; ``is_first`` if no other filter was evaluated on these rows."""
@@ -414,10 +414,10 @@ def _mask(
         return pa.repeat(True, batch.num_rows)
     known = fields if stage.asked else None
     with usage.time_filter(batch.num_rows if is_first else 0):
-        return evaluate(stage.filter, batch, known, prepared)
+        return evaluate(stage.filter, batch, known, prepared_operands)
 
 
-def _only(
+def _select_flagged(
     batch: pa.RecordBatch, fields: Fields, flags: NDArray[np.bool_]
 ) -> tuple[pa.RecordBatch, Fields]:
     """Return the flagged rows of a batch, which may have no columns, and of the arrays alongside it."""
@@ -425,15 +425,15 @@ def _only(
         return batch, fields
     mask = pa.array(flags)
     fields = {key: array.filter(mask) for key, array in fields.items()}
-    return (filtered(batch, mask) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))), fields
+    return (filter_batch(batch, mask) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))), fields
 
 
-def _matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped: Collection[str]) -> pa.RecordBatch:
-    """Select the rows of a batch where ``mask`` is true, without the columns ``dropped``."""
-    names = [name for name in batch.schema.names if name not in dropped]
+def _matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_columns: Collection[str]) -> pa.RecordBatch:
+    """Select the rows of a batch where ``mask`` is true, without the columns ``dropped_columns``."""
+    names = [name for name in batch.schema.names if name not in dropped_columns]
     if not names:
         return _without_columns(mask.true_count)
-    return filtered(batch if len(names) == batch.num_columns else batch.select(names), mask)
+    return filter_batch(batch if len(names) == batch.num_columns else batch.select(names), mask)
 
 
 def _without_columns(rows: int) -> pa.RecordBatch:

@@ -120,16 +120,16 @@ class TopRows:
             self._admitted[is_tie_admitted] = self._keys[0].admits(limit, is_tie_admitted)
         return self._admitted[is_tie_admitted]
 
-    def ordered(self) -> Iterator[pa.RecordBatch]:
+    def iter_sorted(self) -> Iterator[pa.RecordBatch]:
         """Return the rows in their order. Raises ``LimitError`` if Arrow cannot hold a column of them in one array."""
         if self._batches:
             self._select()
         yield from self._batches
 
     def _select(self) -> None:
-        keys = _joined(self._key_batches)
+        keys = _concatenate(self._key_batches)
         order = self._order(keys)[: self._rows]
-        rows = _joined(self._batches)
+        rows = _concatenate(self._batches)
         self._batches, self._key_batches = [_take_rows(rows, order)], [_take_rows(keys, order)]
         del rows, keys
         (batch,), (selected,) = self._batches, self._key_batches
@@ -163,7 +163,7 @@ class TopRows:
         return pc.sort_indices(batch, sort_keys=[*zip(names, directions, strict=True)]).to_numpy().astype(np.int64)
 
 
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Concatenate batches into one."""
     if len(batches) == 1:
         return batches[0]

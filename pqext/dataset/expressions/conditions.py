@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NoReturn
 import pyarrow as pa
 
 from pqext.core.format.predicate import COMPARE, Operator
-from pqext.dataset.expressions.literals import Literal, canonical, is_null, key, packed, scalar_text, unpacked
+from pqext.dataset.expressions.literals import Literal, canonical, is_null, key, pack, scalar_text, unpack
 from pqext.dataset.expressions.patterns import ESCAPE, How, check_pattern
 from pqext.dataset.expressions.spatial import Geometry, canonical_distance, canonical_geometry, geometry_text
 from pqext.geo.predicates.boxes import Operation
@@ -136,7 +136,7 @@ class Comparison(OneOperand):
         return (self.operator, self.operand._key(), key(self.value))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _comparison, (self.operand, self.operator, packed(self.value))
+        return _comparison, (self.operand, self.operator, pack(self.value))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -174,7 +174,7 @@ class IsIn(OneOperand):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _is_in, (self.operand, self.has_null, *map(packed, self.values))  # hashes differ between processes
+        return _is_in, (self.operand, self.has_null, *map(pack, self.values))  # hashes differ between processes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -351,11 +351,11 @@ def literal_text(literal: Literal) -> str:
 
 
 def _comparison(operand: Operand, operator: Operator, value: Any) -> Comparison:
-    return Comparison(operand, operator, unpacked(value))
+    return Comparison(operand, operator, unpack(value))
 
 
 def _is_in(operand: Operand, has_null: bool, *values: Any) -> IsIn:
-    return IsIn(operand, tuple(map(unpacked, values)), has_null)
+    return IsIn(operand, tuple(map(unpack, values)), has_null)
 
 
 def _check_operand(operand: Operand) -> None:

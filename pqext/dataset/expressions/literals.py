@@ -159,17 +159,17 @@ def time_literal(nanoseconds: int) -> time | pa.Scalar:
     return _time_of_day(nanoseconds)
 
 
-def packed(literal: Literal) -> Any:
-    """Return a picklable representation of a literal, to be restored by :func:`unpacked`.
+def pack(literal: Literal) -> Any:
+    """Return a picklable representation of a literal, to be restored by :func:`unpack`.
 
     Arrow pickles scalars as Python values, which do not exist for the scalars used as literals.
     """
     return (literal.value, literal.type) if isinstance(literal, pa.Scalar) else literal
 
 
-def unpacked(packed: Any) -> Literal:
-    """Restore a literal from :func:`packed`."""
-    return pa.scalar(*packed) if isinstance(packed, tuple) else packed
+def unpack(representation: Any) -> Literal:
+    """Restore a literal from :func:`pack`."""
+    return pa.scalar(*representation) if isinstance(representation, tuple) else representation
 
 
 def scalar_text(literal: pa.Scalar) -> str:
@@ -375,7 +375,7 @@ def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
             why = ": a UUID is written as '123e4567-e89b-12d3-a456-426614174000'"
     elif isinstance(literal, str):
         try:
-            return _parsed(literal, value_type)
+            return _parse_temporal(literal, value_type)
         except ValueError as error:
             why = f": {error}"
     elif name == "date":
@@ -394,7 +394,7 @@ def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
     raise TypeError(f"column {column} holds {value_type} values, which cannot be compared with {literal_text}")
 
 
-def _parsed(text: str, value_type: ValueType) -> int:
+def _parse_temporal(text: str, value_type: ValueType) -> int:
     """Parse text as a value of a temporal kind; the ``ValueError`` shows the expected format."""
     match value_type.name:
         case "date":

@@ -56,8 +56,8 @@ def position_text(operand: Operand) -> str:
     return next((result for base in bases(operand) if (result := operand_column(base).place)), "")
 
 
-def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) -> str:
-    """Format the error that ``node`` lacks field ``name`` of a condition; the root also has the columns ``also``."""
+def no_column(column: Column, node: SchemaNode, name: str, extra_names: Iterable[str]) -> str:
+    """Format the error that ``node`` lacks field ``name`` of a condition; the root also has ``extra_names``."""
     whole = ".".join(column.path)
     if not node.path and len(column.path) > 1 and node.child(whole) is not None:
         shown, written = escape_text(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
@@ -65,7 +65,7 @@ def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) 
         return f"{message} {shown!r}{column.place or ''}"
     if not column.place and (message := in_place_of(whole)):
         return f"no column {escape_text(whole)!r}: {message}"
-    return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
+    return _missing(str(column), node, name, extra_names, notation(column)) + (column.place or "")
 
 
 def in_place_of(text: str) -> str:
@@ -76,11 +76,11 @@ def in_place_of(text: str) -> str:
         is_descending = order["minus"] is not None or order["direction"].lower().startswith("desc")
         flag = ", descending=True" if is_descending else ""
         return escape_text(f"to sort rows, write order_by({order['minus'] or order['column']!r}{flag})")
-    computed = _computed(text)
+    computed = _suggest_computed(text)
     return computed and f"SQL text is for filters and the command line; here write {escape_text(computed)}"
 
 
-def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
+def missing_column_message(root: SchemaNode, column: str, extra_names: Iterable[str]) -> str:
     """Format the error that a result column's dotted path does not exist."""
     if message := in_place_of(column):
         return f"no column {escape_text(column)!r}: {message}"
@@ -92,7 +92,7 @@ def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
         if child.logical_name == "VARIANT" and names[depth + 1 :]:
             return f"no column {escape_text(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
         node = child
-    return _missing(escape_text(column), node, name, also, Notation.NAME)
+    return _missing(escape_text(column), node, name, extra_names, Notation.NAME)
 
 
 _NAMED = re.compile(r"(?P<value>.+?)(?:\s+as\s+(?P<name>\w+))?", re.S | re.I)
@@ -102,10 +102,10 @@ _OPERATOR = re.compile(r"[\w)]\s+[-+*/%]\s+[\w(]")
 _OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
 
-def _computed(text: str) -> str:
+def _suggest_computed(text: str) -> str:
     """Translate the SQL text of a column to Python, or give an example; empty if it looks like a plain name.
 
-    >>> _computed("ev:$.n::int as n")
+    >>> _suggest_computed("ev:$.n::int as n")
     "col('ev').variant('$.n', 'int').alias('n')"
     """
     match = _NAMED.fullmatch(text) if len(text) <= _TEXT else None
@@ -151,12 +151,12 @@ def in_python(value: Operand) -> str:
     return str(value)
 
 
-def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], written: Notation) -> str:
+def _missing(column: str, node: SchemaNode, name: str, extra_names: Iterable[str], notation: Notation) -> str:
     if node.is_leaf:
-        return f"no column {column!r}: {escape_text(node.dotted)!r} is a plain column without fields"
+        return f"no column {column!r}: {escape_text(node.dotted_path)!r} is a plain column without fields"
     names = [child.name for child in node.children]
     if not node.path:
-        names += [item for item in also if item not in names]
+        names += [item for item in extra_names if item not in names]
     near = closest_name(name, names)
     shown = [escape_text(".".join((*node.path, element))) for element in ([near] if near else names)]
     if near:
@@ -164,23 +164,23 @@ def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], writ
     hint = f"the columns are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
     variants = [child for child in node.children if child.logical_name == "VARIANT"]
     if len(variants) == 1 and not node.path:
-        hint += ask_for(variants[0], written, [name])
+        hint += ask_for(variants[0], notation, [name])
     return f"no column {column!r}; {hint}"
 
 
-def ask_for(node: SchemaNode, written: Notation, path: Sequence[str] = ("name",)) -> str:
+def ask_for(node: SchemaNode, notation: Notation, path: Sequence[str] = ("name",)) -> str:
     """Suggest how to address values inside ``node``; empty if they cannot be addressed."""
-    name = escape_text(node.dotted)
+    name = escape_text(node.dotted_path)
     if node.logical_name == "VARIANT":
         inside = escape_text(".".join(path))
         sql, python = f"{name}:$.{inside}", f"col({name!r}).variant('$.{inside}', 'string')"
-        form = {Notation.SQL: sql, Notation.PYTHON: python}.get(written, f"{python}, on the command line {sql}")
+        form = {Notation.SQL: sql, Notation.PYTHON: python}.get(notation, f"{python}, on the command line {sql}")
         return f"; a value inside a VARIANT is {form}"
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
-        return f"; ask with {_SPATIAL[written is Notation.SQL]} or another spatial condition"
+        return f"; ask with {_SPATIAL[notation is Notation.SQL]} or another spatial condition"
     if not node.is_leaf and not node.logical_name and node.children:
-        child = escape_text(node.children[0].dotted)
-        return f"; compare a field of it, {child if written is Notation.SQL else f'col({child!r})'}"
+        child = escape_text(node.children[0].dotted_path)
+        return f"; compare a field of it, {child if notation is Notation.SQL else f'col({child!r})'}"
     return ""
 
 
@@ -196,7 +196,7 @@ def compared_value(literal: Literal, value_type: ValueType, operand: Operand) ->
         raise TypeError(f"{error}{instead}{position_text(operand)}") from None
 
 
-def write_instead(literal: Literal, value_type: ValueType, written: Notation) -> str:
+def write_instead(literal: Literal, value_type: ValueType, notation: Notation) -> str:
     """Suggest a literal to compare with values of ``value_type`` if the user may have meant it; else nothing.
 
     >>> write_instead("2026-05-01", ValueType("date"), Notation.SQL)
@@ -204,7 +204,7 @@ def write_instead(literal: Literal, value_type: ValueType, written: Notation) ->
     >>> write_instead("2026-05-01", ValueType("date"), Notation.PYTHON)
     '; write datetime.date(2026, 5, 1)'
     """
-    is_sql = written is Notation.SQL
+    is_sql = notation is Notation.SQL
     form = ""
     if isinstance(literal, str):
         form = _of_text(literal, value_type, is_sql)

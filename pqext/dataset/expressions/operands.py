@@ -33,7 +33,7 @@ from pqext.dataset.expressions.conditions import (
 from pqext.dataset.expressions.operators import ArithmeticOperators, Predicates
 from pqext.dataset.expressions.spatial import SpatialPredicates
 from pqext.dataset.expressions.spatial_functions import SpatialFunctions
-from pqext.dataset.expressions.type_inference import UNTYPED, check_number, type_beside, type_beside_all, type_to_write
+from pqext.dataset.expressions.type_inference import UNTYPED, check_number, infer_type, type_beside_all, type_to_write
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
 
@@ -211,7 +211,7 @@ class VariantField(Value):
 
     def _compare(self, operator: Operator, value: object) -> Expression:
         is_typed = self.type != UNTYPED or isinstance(value, Operand | Expression)
-        return Value._compare(self if is_typed else self._of_type(type_beside(value), value), operator, value)
+        return Value._compare(self if is_typed else self._of_type(infer_type(value), value), operator, value)
 
     def _as_text(self) -> Operand:
         return self._of_type("string", "") if self.type == UNTYPED else self
@@ -245,7 +245,7 @@ class Constant(Value):
         return ("constant", literals.key(self.value))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _constant, (literals.packed(self.value),)
+        return _constant, (literals.pack(self.value),)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -441,7 +441,7 @@ def operand_column(operand: Operand) -> Column:
 
 
 def _constant(value: Any) -> Constant:
-    return Constant(literals.unpacked(value))
+    return Constant(literals.unpack(value))
 
 
 def _check_depth(operand: Operand) -> None:

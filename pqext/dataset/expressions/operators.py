@@ -105,16 +105,16 @@ class Predicates(Operand):
         return ~as_condition(self)
 
     def __and__(self, other: object) -> Expression:
-        return as_condition(self) & _joined(other)
+        return as_condition(self) & _to_condition(other)
 
     def __rand__(self, other: object) -> Expression:
-        return _joined(other) & as_condition(self)
+        return _to_condition(other) & as_condition(self)
 
     def __or__(self, other: object) -> Expression:
-        return as_condition(self) | _joined(other)
+        return as_condition(self) | _to_condition(other)
 
     def __ror__(self, other: object) -> Expression:
-        return _joined(other) | as_condition(self)
+        return _to_condition(other) | as_condition(self)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
         """Test whether the value is one of ``values``. Null if the value is null; false for an empty list.
@@ -196,7 +196,7 @@ def as_condition(value: object) -> Expression:
     raise TypeError(f"expected a condition like col('a') > 5, or a column of booleans, not {type(value).__name__}")
 
 
-def _joined(other: object) -> Expression:
+def _to_condition(other: object) -> Expression:
     """Return the other operand of ``&`` or ``|`` as a condition."""
     if not isinstance(other, Expression | Predicates):
         raise TypeError(

@@ -75,7 +75,7 @@ def like_parts(pattern: str, escape: str) -> Parts:
 
 def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -> pa.BooleanArray:
     """Match the values of an array of strings or bytes; null on null."""
-    array = _plain(array)
+    array = _to_plain_layout(array)
     if isinstance(pattern, str) and operator in ("like", "ilike"):
         parts = like_parts(pattern, escape)
         if operator == "ilike":
@@ -134,7 +134,7 @@ def _is_text(type: pa.DataType) -> bool:
     return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def _to_plain_layout(array: pa.Array) -> pa.Array:
     """Cast ``array`` to a layout that Arrow's functions accept."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())

@@ -19,10 +19,10 @@ _EXACT_INTEGERS = 1 << 53
 """Integers below this value are exact as doubles."""
 
 
-def type_beside(literal: Any) -> str | None:
+def infer_type(literal: Any) -> str | None:
     """The type of a literal's values within VARIANT columns, ``double`` for all numbers; None if it does not decide.
 
-    >>> type_beside("x"), type_beside(5), type_beside(True)
+    >>> infer_type("x"), infer_type(5), infer_type(True)
     ('string', 'double', 'boolean')
     """
     match canonical(literal):
@@ -42,8 +42,8 @@ def type_beside(literal: Any) -> str | None:
 
 
 def type_beside_all(values: Iterable[Any]) -> str | None:
-    """Infer the type as :func:`type_beside`, for a list. Raises ``ValueError`` for literals of several types."""
-    types = {type_beside(value) for value in values if not is_null(value)}
+    """Infer the type as :func:`infer_type`, for a list. Raises ``ValueError`` for literals of several types."""
+    types = {infer_type(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
         raise ValueError("the list holds literals of several types; write the type of the value within the VARIANT")
     return types.pop() if len(types) == 1 else "string" if not types else None

@@ -61,7 +61,7 @@ class FileSet(PickledByFields):
         self._has_shared = False
         self._reported: frozenset[int] = frozenset()
 
-    def opened(
+    def iter_open(
         self, rows: Sequence[int], is_learning: bool = False
     ) -> Generator[tuple[int, ParquetFile], None, None]:
         """Open the files at positions ``rows`` in order; each is closed when the next one is requested.
@@ -76,7 +76,7 @@ class FileSet(PickledByFields):
         if self.summaries is not None:
             self.summaries.prepare([self.sources[row] for row in rows], self.options)
         try:
-            for row, file in self._open_ahead(rows):
+            for row, file in self._prefetch(rows):
                 if isinstance(file, CorruptFileError):
                     if self.on_invalid == "raise":
                         raise self._of_all(row, file, rows)
@@ -94,25 +94,25 @@ class FileSet(PickledByFields):
             if skipped:
                 several = f"{len(skipped)} files are not Parquet and were skipped"
                 reason = "1 file is not Parquet and was skipped" if len(skipped) == 1 else several
-                warn(f"{reason}: {self._named(skipped)}", CorruptDataWarning)
+                warn(f"{reason}: {self._format_names(skipped)}", CorruptDataWarning)
 
     @cached_property
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         """The distinct Arrow schemas of all files, each with the first file that has it."""
         result: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
         before: Schema | None = None
-        for row, file in self.opened(range(len(self.sources)), is_learning=True):
+        for row, file in self.iter_open(range(len(self.sources)), is_learning=True):
             if file.schema is before:  # files of one schema share the object
                 continue
             before = file.schema
-            with located(file):
+            with ErrorLocation(file):
                 schema = file.arrow_schema
                 key = (schema, tuple((schema.metadata or {}).items()), *map(_metadata_key, schema))
                 result.setdefault(key, (source_name(self.sources[row]), schema))
         return list(result.values())
 
-    def _open_ahead(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
-        if self._are_read_together(rows):
+    def _prefetch(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
+        if self._can_read_together(rows):
             opened = 0
             with closing(self._open_local(rows)) as local:
                 for item in local:
@@ -124,7 +124,7 @@ class FileSet(PickledByFields):
             files = workers.map_ahead(self._try_open, rows, _AT_ONCE - 1)
             yield from zip(rows, files, strict=True)
 
-    def _are_read_together(self, rows: Sequence[int]) -> bool:
+    def _can_read_together(self, rows: Sequence[int]) -> bool:
         """Whether the files are several local files without summary metadata."""
         with_reasons = self.summaries is not None and self.summaries.tell
         return len(rows) > 1 and not with_reasons and all(_is_plain_path(self.sources[row]) for row in rows)
@@ -151,11 +151,11 @@ class FileSet(PickledByFields):
     def _read_ends(self, rows: Sequence[int]) -> list[PathSource | None]:
         return PathSource.open_several([self.sources[row] for row in rows])
 
-    def _try_open(self, row: int, opened: PathSource | None = None) -> ParquetFile | CorruptFileError:
+    def _try_open(self, row: int, file: PathSource | None = None) -> ParquetFile | CorruptFileError:
         source = self.sources[row]
         try:
-            if opened is not None:
-                return ParquetFile(opened, options=self.options, limits=self.limits)
+            if file is not None:
+                return ParquetFile(file, options=self.options, limits=self.limits)
             if self.summaries is not None:
                 source = self.summaries.source(source) or source
             return ParquetFile(source, options=self.options, limits=self.limits)
@@ -179,7 +179,7 @@ class FileSet(PickledByFields):
                 error.message += f'; on_invalid="skip" skips it{self._pattern([row])}'
             return error
         message = (
-            f"{1 + len(later)} files cannot be opened as Parquet: {self._named([row, *later])}; the first one: "
+            f"{1 + len(later)} files cannot be opened as Parquet: {self._format_names([row, *later])}; the first one: "
             f'{error.message}. on_invalid="skip" skips them'
             + self._pattern([row, *later])
         )
@@ -199,7 +199,7 @@ class FileSet(PickledByFields):
             file.close()
         return not isinstance(file, ParquetFile)
 
-    def _named(self, rows: Sequence[int]) -> str:
+    def _format_names(self, rows: Sequence[int]) -> str:
         names = ", ".join(escape_text(source_name(self.sources[row])) for row in rows[:_NAMED])
         return names + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
 
@@ -216,7 +216,7 @@ def _metadata_key(field: pa.Field) -> tuple[Any, ...]:
     return (field.nullable, tuple((field.metadata or {}).items()))
 
 
-class located:
+class ErrorLocation:
     """Errors name the file."""
 
     __slots__ = ("_file",)

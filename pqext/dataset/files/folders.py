@@ -32,7 +32,7 @@ from typing import Any
 from pqext.core.base import local_paths
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.io.table_formats import TableFormatError, TableGuard, format_of_entry, is_metadata_folder
-from pqext.dataset.files.manifests import parsed, read_note
+from pqext.dataset.files.manifests import parse_json, read_note
 from pqext.dataset.files.spark_metadata import SinkLog
 
 _MOST = 10_000
@@ -111,7 +111,7 @@ _FRESH = 2 * 10**9
 
 
 @dataclass(frozen=True)
-class Old:
+class ReplacedFile:
     """A file that a save replaces: its path relative to the folder, and its identity."""
 
     name: str
@@ -119,10 +119,10 @@ class Old:
     mtime_ns: int
 
     @staticmethod
-    def from_path(name: str, path: str) -> Old:
+    def from_path(name: str, path: str) -> ReplacedFile:
         """Record the file at ``path``; raises ``OSError`` if it does not exist."""
         stat = os.lstat(path)
-        return Old(name, stat.st_size, stat.st_mtime_ns)
+        return ReplacedFile(name, stat.st_size, stat.st_mtime_ns)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Journal:
     """Files that a committed save adds to its folder, by name, and files that it removes."""
 
     new: tuple[str, ...]
-    old: tuple[Old, ...]
+    old: tuple[ReplacedFile, ...]
 
     def dump(self) -> bytes:
         """Serialise ``journal.json``."""
@@ -149,11 +149,11 @@ class Journal:
         except FileNotFoundError:
             return None
         try:
-            content = parsed(data)
+            content = parse_json(data)
             if content["version"] != 1:
                 raise ValueError("unknown version")
             new = tuple(map(_inside, content["new"]))
-            old = tuple(Old(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
+            old = tuple(ReplacedFile(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
                 f"the journal of an interrupted save is damaged ({error}), so it is unknown which files belong to the "
@@ -162,15 +162,15 @@ class Journal:
             ) from None
         return Journal(new, old)
 
-    def replaced(self, target: str) -> list[str]:
+    def replaced_paths(self, target: str) -> list[str]:
         """The paths of the old files below ``target``, there or not.
 
         Raises ``CorruptFileError`` for one that somebody has written anew since: whether it counts is not known.
         """
-        paths = [below(target, item.name) for item in self.old]
+        paths = [join_path(target, item.name) for item in self.old]
         for element, path in zip(self.old, paths, strict=True):
             with suppress(FileNotFoundError, NotADirectoryError):
-                if Old.from_path(element.name, path) != element:
+                if ReplacedFile.from_path(element.name, path) != element:
                     raise CorruptFileError(
                         "the file was to be replaced by an interrupted save and has changed since: remove it, or "
                         "rename it to keep its rows alongside the new ones, then run "
@@ -190,7 +190,7 @@ def _inside(name: Any) -> str:
     return str(name)
 
 
-def below(folder: str, name: str) -> str:
+def join_path(folder: str, name: str) -> str:
     """Return the path of ``name``, relative and with slashes, below ``folder``."""
     return os.path.join(folder, *name.split("/"))
 
@@ -200,7 +200,7 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def files_below(
+def list_files(
     directory: str, pattern: Sequence[str] = (), *, ignore_table_format: bool = False
 ) -> dict[str, str]:
     """The visible files of ``directory`` and the folders in it, in order, and for each the path where it is now.
@@ -215,7 +215,7 @@ def files_below(
     before: _Walk | None = None
     for _ in range(_WALKS):
         walk = _Walk(directory, tuple(pattern), ignore_table_format)
-        if walk.settled or (before is not None and walk.agrees(before)):
+        if walk.is_settled or (before is not None and walk.agrees(before)):
             return walk.found
         before = walk
     raise OSError(errno.EBUSY, f"The folder changed in all of {_WALKS} attempts to list it", directory)
@@ -265,7 +265,7 @@ class _Folder:
             without_journal |= ended
         for commit, journal in journals.items():
             if journal is not None:
-                self.old.update(journal.replaced(path))
+                self.old.update(journal.replaced_paths(path))
                 for name in journal.new:
                     if not any(map(is_hidden, name.split("/"))):
                         self._add(commit, name)
@@ -299,8 +299,8 @@ class _Folder:
     def _add(self, commit: str, name: str) -> None:
         """Add a new file from the commit's folder or its final path; if neither exists, it was removed."""
         files = self.deeper if "/" in name else self.files
-        place = below(self.path, name)
-        if os.path.exists(here := below(commit, name)):
+        place = join_path(self.path, name)
+        if os.path.exists(here := join_path(commit, name)):
             files[place] = here
         elif os.path.exists(place):
             files[place] = place
@@ -360,7 +360,7 @@ class _Walk:
         """Restrict the files below ``folder`` to those listed in its log."""
         start = os.path.join(folder, "")
         files = {path: tuple(path[len(start) :].split(os.sep)) for path in self.found if path.startswith(start)}
-        retained = log.committed([*files.values()], is_complete)
+        retained = log.committed_files([*files.values()], is_complete)
         for path, parts in files.items():
             if parts not in retained:
                 del self.found[path]
@@ -382,7 +382,7 @@ class _Walk:
         return [(path, pattern[1:]) for path in sorted(folders + links)]
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether nothing can have changed since the walk began."""
         known = time.time_ns() - _FRESH
         try:
@@ -392,11 +392,11 @@ class _Walk:
         except FileNotFoundError:
             return False
 
-    def agrees(self, before: _Walk) -> bool:
+    def agrees(self, previous_walk: _Walk) -> bool:
         """Whether no save or removal happened between two walks; other writers may add files at any time."""
-        added = self.found.keys() - before.found.keys()
+        added = self.found.keys() - previous_walk.found.keys()
         return (
-            self.commits == before.commits
-            and before.found.items() <= self.found.items()
+            self.commits == previous_walk.commits
+            and previous_walk.found.items() <= self.found.items()
             and not any(_OURS.fullmatch(os.path.basename(path)) for path in added)
         )

@@ -21,7 +21,7 @@ def read_note(path: str) -> bytes:
     Raises ``CorruptFileError`` for anything else, ``LimitError`` for a large one, and ``OSError`` where nothing can be
     opened.
     """
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         check_manifest_size(os.fstat(file.fileno()).st_size, path)
         return file.read()
 
@@ -31,14 +31,14 @@ def lines_of(path: str) -> Iterator[bytes]:
 
     Raises as :func:`read_note` does, ``LimitError`` for a long line.
     """
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         while line := file.readline(LINE_BYTES):
             if len(line) == LINE_BYTES:
                 raise LimitError(f"a line of the manifest has {LINE_BYTES:,} bytes or more", path=path)
             yield line
 
 
-def _opened(path: str) -> BinaryIO:
+def _open_regular(path: str) -> BinaryIO:
     """Open the regular file at ``path``; a pipe or a device could block or never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -47,7 +47,7 @@ def _opened(path: str) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def parsed(text: bytes | str) -> Any:
+def parse_json(text: bytes | str) -> Any:
     """Parse the JSON object in ``text``. Raises ``ValueError`` if it is not an object."""
     try:
         return json.loads(text)

@@ -15,8 +15,8 @@ from typing import Any
 from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents, without_metadata
-from pqext.dataset.files.folders import alternatives, enters, files_below, is_hidden, matches
-from pqext.dataset.files.store_journal import settled
+from pqext.dataset.files.folders import alternatives, enters, is_hidden, list_files, matches
+from pqext.dataset.files.store_journal import list_settled
 
 
 def find_sources(
@@ -38,7 +38,7 @@ def find_sources(
         TableFormatError: If a folder or pattern is at, within or above a Delta, Iceberg or Hudi table, unless
             ``ignore_table_format``.
     """
-    several = located(sources, filesystem, storage_options)
+    several = locate_sources(sources, filesystem, storage_options)
     if not several:
         raise ValueError("the list of sources is empty")
     is_one, guard = len(several) == 1, None if ignore_table_format else TableGuard()
@@ -46,14 +46,14 @@ def find_sources(
 
 
 def common_root(sources: Sequence[Any]) -> str | None:
-    """Return the folder that partition folders are relative to: the common root of all :func:`located` ``sources``.
+    """Return the common root of all ``sources`` from :func:`locate_sources`, to which partition folders are relative.
 
     The root of a folder is the folder itself, of a pattern the part before the first wildcard, of a file its folder.
     None if no source is a path, or if they are on several drives or in several stores.
     """
     places = [source for source in sources if isinstance(source, Location)]
     roots = {root for source in sources if isinstance(source, str) for root in _roots(source)}
-    roots |= {_remote_root(place.at(key)) for place in places for key in alternatives(place.key)}
+    roots |= {_remote_root(place.with_key(key)) for place in places for key in alternatives(place.key)}
     if len({one.store for one in places}) + any(isinstance(source, str) for source in sources) > 1:
         return None
     try:
@@ -77,7 +77,7 @@ def source_name(source: Any) -> str:
     return name if isinstance(name, str) else f"<{type(source).__name__}>"
 
 
-def located(
+def locate_sources(
     sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Any]:
     """Resolve the location of each source, once; the other functions accept the result."""
@@ -99,7 +99,7 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
     if mode is not None and stat.S_ISDIR(mode):
         if guard is not None:
             guard.check(path)
-        results = [*files_below(path, ignore_table_format=guard is None).values()]
+        results = [*list_files(path, ignore_table_format=guard is None).values()]
         reason = "No file in this folder but hidden ones" if os.listdir(path) else "The folder is empty"
     elif mode is not None:
         return [path]
@@ -108,7 +108,9 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
         reason = "No file matches this pattern"
     else:
         results = _matching(path, guard)
-        reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT) + _near(path)
+        reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(
+            errno.ENOENT
+        ) + _suggest_path(path)
     if not results:
         raise FileNotFoundError(errno.ENOENT, reason, path)
     return results
@@ -122,7 +124,7 @@ def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[An
         return ()
 
 
-def _near(path: str) -> str:
+def _suggest_path(path: str) -> str:
     """Suggest a similar name next to a path that does not exist."""
     folder, name = os.path.split(path)
     try:
@@ -144,7 +146,9 @@ def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> 
     Of one source the store is asked which it is; in a list what has an extension is a file.
     """
     if (several := alternatives(location.key)) != [location.key] and not (is_one and location.is_file()):
-        named = {element.key: element for key in several for element in _find_alternative(location.at(key), guard)}
+        named = {
+            element.key: element for key in several for element in _find_alternative(location.with_key(key), guard)
+        }
         if not named:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", location.path)
         return [named[key] for key in sorted(named)]
@@ -152,7 +156,7 @@ def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> 
     if glob.has_magic(location.key) and not (is_one and location.is_file()):
         parts = location.key.split("/")
         fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
-        root, pattern = location.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
+        root, pattern = location.with_key("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
         start = len(_parts(root))
         every = _list_files(root, guard, pattern)
         results = [item for item in every if matches(_parts(item)[start:], pattern)]
@@ -175,7 +179,7 @@ def _list_files(folder: Location, guard: TableGuard | None, pattern: Sequence[st
 
     Raises ``ValueError`` if a table below it can contain files that match the pattern, unless ``guard`` is None.
     """
-    every = settled(folder)
+    every = list_settled(folder)
     if guard is None:
         return without_metadata(folder, every)
     start = len(folder.key.rstrip("/"))
@@ -205,7 +209,7 @@ def _matching(pattern: str, guard: TableGuard | None) -> list[str]:
     if guard is not None:
         guard.check(root)
     try:
-        below = files_below(root, [*parts[fixed:], *only_folders], ignore_table_format=guard is None)
+        below = list_files(root, [*parts[fixed:], *only_folders], ignore_table_format=guard is None)
         return [*below.values()]
     except (FileNotFoundError, NotADirectoryError):
         return []

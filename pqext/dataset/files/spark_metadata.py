@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.dataset.files.manifests import lines_of, parsed
+from pqext.dataset.files.manifests import lines_of, parse_json
 
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
@@ -44,13 +44,13 @@ class SinkLog:
             except (FileNotFoundError, NotADirectoryError):
                 return None
             try:
-                return SinkLog(path, tuple(_committed([os.path.join(path, name) for name in _batches(path, names)])))
+                return SinkLog(path, tuple(_replay_log([os.path.join(path, name) for name in _batches(path, names)])))
             except FileNotFoundError:
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError
 
-    def committed(self, files: Sequence[Parts], is_complete: bool) -> set[Parts]:
+    def committed_files(self, files: Sequence[Parts], is_complete: bool) -> set[Parts]:
         """Return the committed ``files``, by the components of their paths below the folder.
 
         The folder may have been moved since its log was written, so the ends of paths are compared. Raises
@@ -90,7 +90,7 @@ def _batches(folder: str, names: Sequence[str]) -> list[str]:
     return retained + [after[number] for number in sorted(after)]
 
 
-def _committed(paths: Sequence[str]) -> Iterator[Parts]:
+def _replay_log(paths: Sequence[str]) -> Iterator[Parts]:
     added: dict[Parts, None] = {}
     deleted = set()
     for path in paths:
@@ -116,7 +116,7 @@ def _entries(path: str) -> Iterator[tuple[Parts, str]]:
         for line in lines:
             if not line.strip():
                 continue
-            entry = parsed(line)
+            entry = parse_json(line)
             if entry["action"] not in ("add", "delete"):
                 raise ValueError(f"unknown action {entry['action']!r}")
             parts = tuple(part for part in unquote(urlsplit(entry["path"]).path).split("/") if part)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.store import Location
-from pqext.dataset.files.manifests import parse_integer, parsed
+from pqext.dataset.files.manifests import parse_integer, parse_json
 
 NOTE = "_pqext_commit.json"
 _LONGEST = 1 << 30
@@ -49,7 +49,7 @@ class StoreJournal:
     def load(data: bytes, path: str) -> StoreJournal:
         """Parse a journal. Raises ``CorruptFileError`` if it is corrupt."""
         try:
-            value: Any = parsed(data)
+            value: Any = parse_json(data)
             if value["version"] != 1:
                 raise ValueError("unknown version")
             uploads = {_name(name): (str(item[0]), tuple(map(str, item[1]))) for name, item in value["uploads"].items()}
@@ -80,7 +80,7 @@ def _name(name: Any) -> str:
     return name
 
 
-def settled(folder: Location) -> Sequence[Location]:
+def list_settled(folder: Location) -> Sequence[Location]:
     """List the files below a folder of a store: without a job's new files until all exist, then without its old files.
 
     Notes are read before and after a listing that counts, because a job may end, and another begin, between the two.
@@ -97,7 +97,7 @@ def settled(folder: Location) -> Sequence[Location]:
         except FileNotFoundError:
             continue  # a job has ended
         there = {item.key for item in every}
-        hidden = {key for note in notes for key in _hidden(note, contents[note.key], there)}
+        hidden = {key for note in notes for key in _hidden_names(note, contents[note.key], there)}
         if not contents or contents == known:
             break
         known = contents
@@ -111,7 +111,7 @@ def _read(note: Location) -> bytes:
         return bytes(source.read(0, source.size))
 
 
-def _hidden(note: Location, data: bytes, names: Collection[str]) -> Collection[str]:
+def _hidden_names(note: Location, data: bytes, names: Collection[str]) -> Collection[str]:
     """Return the names next to a journal that readers skip."""
     if not data:  # as the end of a job leaves it in stores that do not delete under a condition
         return ()

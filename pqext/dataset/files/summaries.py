@@ -22,7 +22,7 @@ from pqext.core.base.usage import Usage
 from pqext.core.files.summary import METADATA
 from pqext.core.files.summary_files import NotByFileError, SummarisedSource, Summary
 from pqext.core.options.read_write import ReadOptions
-from pqext.dataset.files.folders import below
+from pqext.dataset.files.folders import join_path
 
 _WORTH_BYTES = 16 << 10
 """Size of a summary file that costs less than reading one footer."""
@@ -38,7 +38,7 @@ class Summaries(PickledByFields):
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        self.usages: list[Usage] = [item.usage for item in self._all_named()]
+        self.usages: list[Usage] = [item.usage for item in self._iter_summaries()]
         """Usage of summary files that is not yet reported."""
         self._found: dict[str, tuple[Summary, str]] = {}
         self._refused: dict[str, str] = {}
@@ -53,7 +53,7 @@ class Summaries(PickledByFields):
         """
         self._used = {}
         if self.named and not self._is_checked:
-            for summary in self._all_named():
+            for summary in self._iter_summaries():
                 error = summary.contradiction()
                 if error is not None:
                     options.report_corrupt(error)
@@ -79,10 +79,10 @@ class Summaries(PickledByFields):
             return None
         if path in self.named:
             summary, name = self.named[path]
-            source: SummarisedSource | None = summary.trusted(name, path)
+            source: SummarisedSource | None = summary.trusted_source(name, path)
         elif path in self._found:
             summary, name = self._found[path]
-            source = summary.unchanged(name, path)
+            source = summary.unchanged_source(name, path)
         else:
             return None
         counts = self._used.setdefault(summary.path, [0, 0])
@@ -118,9 +118,9 @@ class Summaries(PickledByFields):
         if summary.records is None:
             self._refused[path] = _NOT_NOTED
             return
-        self._found.update((below(folder, name), (summary, name)) for name in summary.records)
+        self._found.update((join_path(folder, name), (summary, name)) for name in summary.records)
 
-    def _all_named(self) -> Iterable[Summary]:
+    def _iter_summaries(self) -> Iterable[Summary]:
         return {id(summary): summary for summary, _ in self.named.values()}.values()
 
 
@@ -128,7 +128,7 @@ def _files(number: int) -> str:
     return f"{number:,} file" if number == 1 else f"{number:,} files"
 
 
-def expanded(
+def expand_summaries(
     sources: Sequence[Any], files: tuple[Any, ...], options: ReadOptions, limits: Limits
 ) -> tuple[tuple[Any, ...], Summaries | None]:
     """Replace summary files in ``files`` by the files that they list; return these with the summaries' metadata.
@@ -139,13 +139,13 @@ def expanded(
     named: dict[str, tuple[Summary, str]] = {}
     several: list[Any] = []
     for file in files:
-        summary = _named(file, limits) if options.external_files == "folder" else None
+        summary = _open_summary(file, limits) if options.external_files == "folder" else None
         if summary is None:
             several.append(file)
             continue
         folder = os.path.dirname(file)
         for name in summary.groups:
-            place = below(folder, name)
+            place = join_path(folder, name)
             named[place] = summary, name
             several.append(place)
     paths = [source for source in sources if isinstance(source, str)]
@@ -155,7 +155,7 @@ def expanded(
     return tuple(several), Summaries(named, folders, limits)
 
 
-def _named(file: Any, limits: Limits) -> Summary | None:
+def _open_summary(file: Any, limits: Limits) -> Summary | None:
     """Return the summary of ``file`` if it is a summary file that lists complete files."""
     if not isinstance(file, str) or not file.endswith(METADATA) or os.path.basename(file) != METADATA:
         return None

@@ -280,7 +280,7 @@ def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
         raise ValueError(f"computed values nest more than {MAX_DEPTH} levels deep")
     name = next((name for name in ("arithmetic", "cast", "list_length", "spatial") if name in tree), None)
     if name is not None:
-        return _computed(name, tree.pop(name), depth + 1)
+        return _parse_computed(name, tree.pop(name), depth + 1)
     if "constant" in tree and depth:
         return Constant(_literal(tree.pop("constant")))
     if "variant" in tree:
@@ -296,7 +296,7 @@ def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
     return _column(tree)
 
 
-def _computed(name: str, tree: Any, depth: int) -> Value:
+def _parse_computed(name: str, tree: Any, depth: int) -> Value:
     if name == "list_length":
         return ListLength(cast(Base, _whole_operand(tree, depth)))
     if not isinstance(tree, dict):

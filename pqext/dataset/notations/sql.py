@@ -39,7 +39,7 @@ from pqext.dataset.expressions import (
     relation,
 )
 from pqext.dataset.expressions.patterns import ESCAPE
-from pqext.dataset.expressions.type_inference import type_beside, type_beside_all, type_to_write
+from pqext.dataset.expressions.type_inference import infer_type, type_beside_all, type_to_write
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_dialect import Filter
 from pqext.dataset.notations.sql_functions import (
@@ -52,19 +52,19 @@ from pqext.dataset.notations.sql_functions import (
     VARIANT,
     Shape,
     fold_constants,
-    null_safe,
+    null_safe_equality,
     spatial_value,
     wkt,
 )
 from pqext.dataset.notations.sql_literals import duration
 from pqext.dataset.notations.sql_mistakes import (
     NULL_COMPARED,
-    expected,
+    expected_syntax,
     no_function,
-    not_understood,
+    unsupported_node,
     unsupported_syntax,
 )
-from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, with_paths
+from pqext.dataset.notations.sql_paths import PathError, mask_paths, path_spans, with_paths
 from pqext.geo.functions.table import FUNCTIONS as MEASURES
 from pqext.variant.access.path import as_path, format_path
 
@@ -110,7 +110,7 @@ def value_from_sql(text: str) -> Value:
     return _Reader(text).value()
 
 
-def parsed(text: str) -> Node:
+def parse_tree(text: str) -> Node:
     """Parse SQL text with sqlglot, before the tree is mapped. Raises ``ValueError`` on syntax errors."""
     return _Reader(text)._read(lambda node: node)
 
@@ -133,7 +133,7 @@ class _Reader:
         if len(self.text) > MAX_LENGTH:
             raise ValueError(f"the text has more than {MAX_LENGTH:,} characters")
         try:
-            return make(self._parsed())
+            return make(self._parse())
         except _PlacedError as error:
             raise ValueError(str(error)) from None
         except RecursionError:
@@ -146,7 +146,7 @@ class _Reader:
         token = getattr(self._parser, "_curr", None)
         return 0 if token is None else int(token.start)
 
-    def _parsed(self) -> Node:
+    def _parse(self) -> Node:
         dialect = Filter()
         try:
             tokens = self._tokens(dialect)
@@ -155,7 +155,7 @@ class _Reader:
         except TokenError:
             raise self._failure(len(self.text), "the text cannot be parsed: a quote is not closed") from None
         except ParseError as error:
-            raise self._failure(*expected(self.text, error, self._parser)) from None
+            raise self._failure(*expected_syntax(self.text, error, self._parser)) from None
         if len(result) != 1 or result[0] is None:
             raise self._failure(0, "a filter must be one condition, as in mag >= 5")
         return result[0]
@@ -166,7 +166,7 @@ class _Reader:
             spans = path_spans(self.text)
         except PathError as error:
             raise self._failure(error.offset, str(error)) from None
-        tokens = dialect.tokenize(masked(self.text, spans))
+        tokens = dialect.tokenize(mask_paths(self.text, spans))
         depth = 0
         for token in tokens:
             depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
@@ -202,7 +202,7 @@ class _Reader:
         self._deepest = node
         try:
             self._check(node)
-            result = self._mapped(node)
+            result = self._map_node(node)
             return ~result if node.args.get("negate") else result
         except _PlacedError:
             raise
@@ -214,7 +214,7 @@ class _Reader:
         if any(value for name, value in node.args.items() if name not in _KNOWN):
             raise self._failure(*unsupported_syntax(node))
 
-    def _mapped(self, node: Node) -> Any:
+    def _map_node(self, node: Node) -> Any:
         match node:
             case exp.Paren():
                 return self._any(node.this)
@@ -248,7 +248,7 @@ class _Reader:
                 return self._in(node)
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
-                return self._compared(">=", node, node.this, low) & self._compared("<=", node, node.this, high)
+                return self._comparison(">=", node, node.this, low) & self._comparison("<=", node, node.this, high)
             case exp.Escape(this=exp.Like() | exp.ILike() as inner):
                 self._check(inner)
                 result = self._like(inner, self._text(node.expression))
@@ -256,15 +256,15 @@ class _Reader:
             case exp.Like() | exp.ILike():
                 return self._like(node, ESCAPE)
             case exp.NullSafeEQ() | exp.NullSafeNEQ():
-                result = self._null_safe(node)
+                result = self._null_safe_equality(node)
                 return result if isinstance(node, exp.NullSafeEQ) else ~result
             case exp.Anonymous():
                 return self._call(node)
         if type(node) in literals.COMPARE:
-            return self._compared(literals.COMPARE[type(node)], node, node.this, node.expression)
+            return self._comparison(literals.COMPARE[type(node)], node, node.this, node.expression)
         if type(node) in literals.ARITHMETIC:
             return self._arithmetic(literals.ARITHMETIC[type(node)], node)
-        raise self._failure(*not_understood(node, self._parser))
+        raise self._failure(*unsupported_node(node, self._parser))
 
     def _column(self, node: Node) -> Column:
         parts = (
@@ -309,7 +309,7 @@ class _Reader:
             raise self._syntax_error(node, "expected a column or a literal")
         return result
 
-    def _compared(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
+    def _comparison(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
         sides = self._operand(left), self._operand(right)
         item, other = (
             self._with_type(node, side, beside) if isinstance(side, _Path) else side
@@ -321,19 +321,19 @@ class _Reader:
             return other._compare(literals.SWAPPED[operator], item)
         raise self._syntax_error(node, "a condition must compare a column, not two literals")
 
-    def _null_safe(self, node: Node) -> Expression:
+    def _null_safe_equality(self, node: Node) -> Expression:
         for side, other in ((node.this, node.expression), (node.expression, node.this)):
             if isinstance(side, exp.Null):
                 return self._value(other).is_null()
-        return null_safe(self._compared("==", node, node.this, node.expression))
+        return null_safe_equality(self._comparison("==", node, node.this, node.expression))
 
-    def _with_type(self, node: Node, path: _Path, beside: Any) -> VariantField:
+    def _with_type(self, node: Node, path: _Path, other_operand: Any) -> VariantField:
         """Map a VARIANT value, with the type of the literal that it is compared with."""
-        is_literal = not isinstance(beside, Value | _Path)
-        type = type_beside(beside) if is_literal else None
+        is_literal = not isinstance(other_operand, Value | _Path)
+        type = infer_type(other_operand) if is_literal else None
         if type is None:
-            hint = (beside.place or "").partition("\n")[0] if isinstance(beside, Column) else ""
-            written = type_to_write(beside if is_literal else None)
+            hint = (other_operand.place or "").partition("\n")[0] if isinstance(other_operand, Column) else ""
+            written = type_to_write(other_operand if is_literal else None)
             typed = f"{path.column}:{path.path}::{written}{hint}"
             raise self._syntax_error(node, f"write the type of {path.path}, as in {typed}")
         return path.column.variant(path.path, type)
@@ -367,7 +367,7 @@ class _Reader:
         if isinstance(result, _Path):
             literals_listed = [value for value in values if value is not None]
             is_decided = type_beside_all(literals_listed) is not None
-            beside = literals_listed if is_decided else [item for item in literals_listed if type_beside(item) is None]
+            beside = literals_listed if is_decided else [item for item in literals_listed if infer_type(item) is None]
             result = self._with_type(node, result, next(iter(beside), ""))
         if not isinstance(result, Value):
             raise self._syntax_error(node, "in compares a column with a list; expected a column before in")
@@ -431,12 +431,12 @@ class _Reader:
         distance = [float(self._operand(argument)) for argument in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
 
-    def _syntax_error(self, node: Node, why: str) -> _PlacedError:
-        return self._failure(literals.start_of(node) or 0, why)
+    def _syntax_error(self, node: Node, reason: str) -> _PlacedError:
+        return self._failure(literals.start_of(node) or 0, reason)
 
-    def _failure(self, offset: int, why: str) -> _PlacedError:
-        comma = "" if why.endswith("?") else ","
-        return _PlacedError(f"{excerpt(why)}{comma} at character {offset + 1}{literals.excerpt(self.text, offset)}")
+    def _failure(self, offset: int, reason: str) -> _PlacedError:
+        comma = "" if reason.endswith("?") else ","
+        return _PlacedError(f"{excerpt(reason)}{comma} at character {offset + 1}{literals.excerpt(self.text, offset)}")
 
 
 _KNOWN = {

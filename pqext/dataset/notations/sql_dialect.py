@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import TokenType
 
 from pqext.dataset.notations import sql_literals as literals
-from pqext.dataset.notations.sql_literals import as_written
+from pqext.dataset.notations.sql_literals import restore_interval
 
 
 class Filter(sqlglot.Dialect):
@@ -40,7 +40,7 @@ class Filter(sqlglot.Dialect):
         def _parse_interval(self, *arguments: Any, **keywords: Any) -> Any:
             start = self._index
             interval = super()._parse_interval(*arguments, **keywords)
-            return as_written(interval, self._tokens[start : self._index])
+            return restore_interval(interval, self._tokens[start : self._index])
 
         def _warn_unsupported(self) -> None:
             self.raise_error("a statement")  # sqlglot would log the text and continue

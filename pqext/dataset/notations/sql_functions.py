@@ -82,7 +82,7 @@ def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
     return SpatialValue(name, tuple(values))
 
 
-def null_safe(equality: Expression) -> Expression:
+def null_safe_equality(equality: Expression) -> Expression:
     """Build an equality that is never null: true if both sides are null, false if one of them is."""
     sides = leaf_operands(equality)
     same = all_of([equality, *(IsNotNull(side) for side in sides)])

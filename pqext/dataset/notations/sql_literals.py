@@ -115,10 +115,10 @@ def type_of_cast(type: exp.DataType) -> str:
     if name in _TYPES and not type.expressions:
         return str(type_name(_TYPES[name]))
     with sql_types():
-        return str(type_name(_nested(type) if type.args.get("nested") else escape_text(type.sql()).lower()))
+        return str(type_name(_format_nested_type(type) if type.args.get("nested") else escape_text(type.sql()).lower()))
 
 
-def _nested(type: exp.DataType) -> str:
+def _format_nested_type(type: exp.DataType) -> str:
     """Format a list, map or struct as DDL; field names keep their case."""
     parts = []
     for part in type.expressions:
@@ -260,7 +260,7 @@ def duration(node: exp.Interval) -> timedelta | pa.Scalar:
     return parse_duration(text if unit is None else f"{text} {unit.this}")
 
 
-def as_written(node: Any, tokens: Sequence[Token]) -> Any:
+def restore_interval(node: Any, tokens: Sequence[Token]) -> Any:
     """Return sqlglot's node of an interval with the complete text of its ``tokens``, whose end sqlglot may drop."""
     texts = [token for token in tokens if token.token_type == TokenType.STRING]
     if not isinstance(node, exp.Interval) or len(texts) != 1:

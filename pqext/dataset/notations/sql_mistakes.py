@@ -36,7 +36,7 @@ _MOST = 40
 """Maximum length of a word that errors repeat."""
 
 
-def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
+def expected_syntax(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
     """Return the position at which sqlglot's ``parser`` stopped, and the expected syntax."""
     message = error.errors[0] if error.errors else {}
     description, word = str(message.get("description")), str(message.get("highlight") or "")
@@ -54,7 +54,7 @@ def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
         return at, _CONDITION
     else:
         what = "a comparison, and, or or the end"
-    where = "at the end of the text" if is_end else f"instead of {_quoted(word)}"
+    where = "at the end of the text" if is_end else f"instead of {_quote(word)}"
     return at, f"the text cannot be parsed: expected {what} {where}"
 
 
@@ -64,7 +64,7 @@ def unsupported_syntax(node: Any) -> tuple[int, str]:
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):
         alias = node.args["alias"]
         where = start_of(alias)
-        return at if where is None else where, f"expected and, or or the end instead of {_quoted(str(alias.this))}"
+        return at if where is None else where, f"expected and, or or the end instead of {_quote(str(alias.this))}"
     if isinstance(node, exp.Query):
         return 0, f"{_CONDITION}, without select, from and where"
     if isinstance(node, exp.In):
@@ -72,7 +72,7 @@ def unsupported_syntax(node: Any) -> tuple[int, str]:
     return at, "this syntax is not supported here"
 
 
-def not_understood(node: Any, parser: Any) -> tuple[int, str]:
+def unsupported_node(node: Any, parser: Any) -> tuple[int, str]:
     """Return the position of an unsupported form or operator; ``parser`` has the tokens."""
     at = start_of(node) or 0
     if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
@@ -97,5 +97,5 @@ def no_function(name: str) -> str:
     return f"{message}; {_INSTEAD[name]}" if name in _INSTEAD else message + did_you_mean(name, FUNCTIONS)
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return repr(escape_text(excerpt(word, 0, _MOST)))

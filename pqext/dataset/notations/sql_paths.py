@@ -62,7 +62,7 @@ def path_spans(text: str) -> list[PathSpan]:
     return results
 
 
-def masked(text: str, spans: Sequence[PathSpan]) -> str:
+def mask_paths(text: str, spans: Sequence[PathSpan]) -> str:
     """Replace paths in the text by spaces, so that all other positions are unchanged."""
     for span in spans:
         text = text[: span.start] + " " * (span.stop - span.start) + text[span.stop :]
@@ -86,13 +86,13 @@ def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token
     return joined
 
 
-def _type_end(text: str, at: int) -> int:
-    """Return the position after the bracket that closes a type opened before ``at``."""
+def _type_end(text: str, position: int) -> int:
+    """Return the position after the bracket that closes a type opened before ``position``."""
     depth = 1
-    while at < len(text) and depth:
-        depth += (text[at] == "<") - (text[at] == ">")
-        at += 1
-    return at
+    while position < len(text) and depth:
+        depth += (text[position] == "<") - (text[position] == ">")
+        position += 1
+    return position
 
 
 def _span(text: str, start: int) -> PathSpan:
@@ -118,28 +118,30 @@ def _span(text: str, start: int) -> PathSpan:
     return PathSpan(start, at, tuple(steps))
 
 
-def _name(text: str, at: int) -> tuple[str, int]:
-    quoted = _QUOTED_NAME.match(text, at)
+def _name(text: str, position: int) -> tuple[str, int]:
+    quoted = _QUOTED_NAME.match(text, position)
     if quoted is not None:
         name = quoted[2].replace("``", "`") if quoted[1] is None else quoted[1].replace('""', '"')
         return name, quoted.end()
-    match = _NAME.match(text, at)
+    match = _NAME.match(text, position)
     if match is None:
-        if text[at : at + 1] == "*":
-            raise PathError(at, "a wildcard matches several values, but a condition needs one")
-        raise PathError(at, "expected the name of a field, quoted unless it is a plain word")
+        if text[position : position + 1] == "*":
+            raise PathError(position, "a wildcard matches several values, but a condition needs one")
+        raise PathError(position, "expected the name of a field, quoted unless it is a plain word")
     return match[0], match.end()
 
 
-def _bracket(text: str, at: int) -> tuple[str | int, int]:
-    index = _INDEX.match(text, at)
+def _bracket(text: str, position: int) -> tuple[str | int, int]:
+    index = _INDEX.match(text, position)
     if index is not None:
         if index[1].startswith("-"):
-            raise PathError(at + 1, "element indexes must be 0 or more here, as in Spark")
+            raise PathError(position + 1, "element indexes must be 0 or more here, as in Spark")
         return int(index[1]), index.end()
-    key = _QUOTED_KEY.match(text, at)
+    key = _QUOTED_KEY.match(text, position)
     if key is None:
-        raise PathError(at, "brackets of a path contain an element index or a quoted name, as in event:['a b'][0]")
+        raise PathError(
+            position, "brackets of a path contain an element index or a quoted name, as in event:['a b'][0]"
+        )
     if key[3] is not None:
         return key[3].replace("``", "`"), key.end()
     quote, inside = ("'", key[1]) if key[2] is None else ('"', key[2])

@@ -22,38 +22,38 @@ from pqext.dataset.pruning.row_groups import rows_that_may_match
 
 def certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
     """Return the rows of ``group`` for which ``condition`` is proved to be true."""
-    return [] if group.num_rows <= 0 else _certain(normal(condition), group)
+    return [] if group.num_rows <= 0 else _certain_rows(normal(condition), group)
 
 
-def _certain(condition: Expression, group: RowGroup) -> RowRanges:
+def _certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
     whole = [range(group.num_rows)]
     match condition:
         case And():
-            return reduce(intersection, (_certain(item, group) for item in condition.operands), whole)
+            return reduce(intersection, (_certain_rows(item, group) for item in condition.operands), whole)
         case Or():
-            return reduce(union, (_certain(operand, group) for operand in condition.operands), [])
+            return reduce(union, (_certain_rows(operand, group) for operand in condition.operands), [])
     leaf = condition.operand if isinstance(condition, Not) else condition
     if not isinstance(leaf, Comparison | IsIn | IsNull | IsNotNull) or not isinstance(leaf.operand, Column):
         return []
     if isinstance(leaf, IsIn) and leaf.has_null:  # null for values that are not in the list, so true of those that are
-        return [] if isinstance(condition, Not) else _certain(IsIn(leaf.operand, leaf.values), group)
-    left = difference(whole, _possible(normal(condition, negate=True), group))
+        return [] if isinstance(condition, Not) else _certain_rows(IsIn(leaf.operand, leaf.values), group)
+    left = difference(whole, _possible_rows(normal(condition, negate=True), group))
     if left and isinstance(leaf, Comparison | IsIn):
-        left = difference(left, _possible(IsNull(leaf.operand), group))
+        left = difference(left, _possible_rows(IsNull(leaf.operand), group))
     return left
 
 
-def _possible(condition: Expression, group: RowGroup) -> RowRanges:
+def _possible_rows(condition: Expression, group: RowGroup) -> RowRanges:
     return rows_that_may_match(bind(condition, group.schema), group)
 
 
-def may_be_certain(file: ParquetFile) -> bool:
+def can_be_certain(file: ParquetFile) -> bool:
     """Whether values may remain unread: the options request neither strict reading nor reports of corruption."""
     options = file.options
     return options.may_leave_unread and options.trust_statistics
 
 
-def split_certain(
+def split_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
 ) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
     """Split plans into those whose rows all match for certain and those to read.
@@ -67,7 +67,7 @@ def split_certain(
             continue
         group = file.row_groups[plan.index]
         whole = [range(group.num_rows)]
-        is_certain = is_exact and may_be_certain(file) and plan.rows in (None, whole) and (
+        is_certain = is_exact and can_be_certain(file) and plan.rows in (None, whole) and (
             condition is None or certain_rows(condition, group) == whole
         )
         (certain if is_certain else others).append(plan)
@@ -79,7 +79,7 @@ def uncertain_plans(
 ) -> Iterator[RowGroupPlan]:
     """Yield the ``plans`` without the rows that certainly match, and pass the number of those to ``on_certain``."""
     for plan in plans:
-        if plan.prune_reason is None and may_be_certain(file):
+        if plan.prune_reason is None and can_be_certain(file):
             rows = [range(plan.num_rows)] if plan.rows is None else plan.rows
             sure = intersection(rows, certain_rows(condition, file.row_groups[plan.index]))
             if sure:

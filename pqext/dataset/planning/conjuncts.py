@@ -83,18 +83,18 @@ _EQUAL = 0.1
 _LEAST = 0.01
 
 
-def estimated(condition: Expression, group: RowGroupFacts) -> float:
+def estimate_selectivity(condition: Expression, group: RowGroupFacts) -> float:
     """Estimate the share of a row group's rows that match, assuming values are uniform between their bounds."""
     match condition:
         case And():
             share = 1.0
             for operand in condition.operands:
-                share *= estimated(operand, group)
+                share *= estimate_selectivity(operand, group)
             return share
         case Or():
-            return min(1.0, sum(estimated(operand, group) for operand in condition.operands))
+            return min(1.0, sum(estimate_selectivity(operand, group) for operand in condition.operands))
         case Not():
-            return 1 - estimated(condition.operand, group)
+            return 1 - estimate_selectivity(condition.operand, group)
         case Comparison() | IsIn() | IsNull() | IsNotNull() if isinstance(condition.operand, Column):
             node = find(group.schema, condition.operand)
             if node.is_leaf and not node.max_repetition_level:
@@ -150,7 +150,7 @@ class PassRates:
         before = self.counts.get(condition, (0, 0))
         self.counts[condition] = before[0] + rows, before[1] + matches
 
-    def ordered(self, stages: Sequence[Stage], file: ParquetFile, row_group: int) -> Sequence[Stage]:
+    def order_stages(self, stages: Sequence[Stage], file: ParquetFile, row_group: int) -> Sequence[Stage]:
         """Order the filter stages by observed cost; unchanged if nothing was observed."""
         *filters, last = stages
         if len(filters) < 2 or any(one.filter is None or not self.counts.get(one.filter, (0, 0))[0] for one in filters):

@@ -34,7 +34,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
+def count_skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
     """Count skipped files, row groups, rows, pages and bytes by the evidence for skipping them."""
     result: dict[str, dict[str, int]] = {}
 
@@ -59,10 +59,10 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
     return result
 
 
-def format_skipped(tasks: Sequence[Task]) -> list[str]:
+def format_skipping(tasks: Sequence[Task]) -> list[str]:
     """Format the amount of data that each type of evidence skips, one line each."""
     lines = []
-    for evidence, numbers in skipped(tasks).items():
+    for evidence, numbers in count_skipped(tasks).items():
         parts = [count(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]
         lines.append(f"  skips by {evidence}: {', '.join(parts)}")
     return lines
@@ -101,7 +101,7 @@ def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], max_entries: int | 
     return {
         **facts,
         "reads": {name: {"kept": retained, "of": total} for name, (retained, total) in totals.items()},
-        "skips": skipped(tasks),
+        "skips": count_skipped(tasks),
         "files": [_task_data(task, max_entries) for task in tasks[:max_entries]],
         "files_not_shown": len(tasks[max_entries:]) if max_entries is not None else 0,
     }

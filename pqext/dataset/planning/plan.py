@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.schema.row_ranges import RowRanges, merged
+from pqext.core.schema.row_ranges import RowRanges, merge_ranges
 from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.notations.json_text import from_json, to_json
@@ -85,7 +85,9 @@ class RowGroupPlan:
             return 0
         if self.rows is None or not self.stages:
             return self.num_bytes
-        return sum(length for _, length in joined(place for stage in self.stages for place in stage.byte_ranges))
+        return sum(
+            length for _, length in merge_byte_ranges(place for stage in self.stages for place in stage.byte_ranges)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +187,9 @@ def merged_stage(stages: Sequence[Stage]) -> Stage:
     return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(requested), compared)
 
 
-def joined(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
+def merge_byte_ranges(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
     """Sort byte ranges, and merge those that touch or overlap."""
-    result = merged(range(offset, offset + length) for offset, length in ranges)
+    result = merge_ranges(range(offset, offset + length) for offset, length in ranges)
     return tuple((item.start, len(item)) for item in result)
 
 

@@ -21,8 +21,8 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
-from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of, estimated, rank
-from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, merged_stage
+from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of, estimate_selectivity, rank
+from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, merge_byte_ranges, merged_stage
 from pqext.dataset.planning.projection import ComputedColumn, leaves_of
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
 from pqext.dataset.pruning.row_groups import Proof, chosen_rows, proof, prune_reason, row_group_may_match
@@ -39,13 +39,15 @@ class FilePlanner:
     """
 
     def __init__(
-        self, facts: FileFacts, options: ReadOptions, columns: Sequence[str] | None, computed: Sequence[ComputedColumn],
+        self, facts: FileFacts, options: ReadOptions, columns: Sequence[str] | None, computed_columns: Sequence[
+            ComputedColumn
+        ],
         filter: Expression | None,
     ) -> None:
         self.facts = facts
         self.options = options
         self.columns = columns
-        self.computed = computed
+        self.computed = computed_columns
         self.filter = filter
         self._bound: Bound | None = None
         self._open: frozenset[int] = frozenset()
@@ -53,20 +55,21 @@ class FilePlanner:
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
     def row_groups(
-        self, pages: bool, ranges: bool, row_target: RowTarget | None = None, *, chosen: Collection[int] | None = None
+        self, pages: bool, ranges: bool, row_target: RowTarget | None = None, *,
+        row_groups: Collection[int] | None = None,
     ) -> Iterator[RowGroupPlan]:
         """Yield a plan for each row group on demand, until the ``row_target`` rows are certain.
 
         ``pages`` also prunes by page indexes. ``ranges`` adds byte ranges and complete reasons, which a plan that is
-        only run does not need. ``chosen`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if the
-        footer counts rows that do not exist.
+        only run does not need. ``row_groups`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if
+        the footer counts rows that do not exist.
         """
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
-            self.facts.fetch_ahead(partial(self._request_all, bound, pages, chosen))
+            self.facts.fetch_ahead(partial(self._request_all, bound, pages, row_groups))
         if self.options.skips_corrupt:
             row_target = None  # rows may be lost
-        return (self._group_plan(group, bound, pages, ranges, row_target) for group in self._groups(chosen))
+        return (self._group_plan(group, bound, pages, ranges, row_target) for group in self._groups(row_groups))
 
     def outlines(self, with_reasons: bool) -> Iterator[RowGroupPlan]:
         """Yield the row groups that may contain matching rows, with their byte counts, without stages.
@@ -92,14 +95,14 @@ class FilePlanner:
 
     def _stored_bytes(self, group: RowGroupFacts) -> int:
         """Return the stored bytes of all columns read of a row group, including pruned pages."""
-        if self._read_alike is not None:
-            return group.stored_bytes(self._read_alike)
+        if self._common_leaves is not None:
+            return group.stored_bytes(self._common_leaves)
         known = [self._leaves_read(stage) for stage in self._stages(group, None)]
         return sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
 
-    def _groups(self, chosen: Collection[int] | None) -> Iterator[RowGroupFacts]:
+    def _groups(self, row_groups: Collection[int] | None) -> Iterator[RowGroupFacts]:
         groups = self.facts.row_groups
-        return iter(groups) if chosen is None else (groups[index] for index in sorted(chosen))
+        return iter(groups) if row_groups is None else (groups[index] for index in sorted(row_groups))
 
     def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
         """Whether everything derived from the schema applies to a file with these options."""
@@ -131,10 +134,10 @@ class FilePlanner:
             return False
         return True
 
-    def _request_all(self, bound: Bound, pages: bool, chosen: Collection[int] | None) -> None:
+    def _request_all(self, bound: Bound, pages: bool, row_groups: Collection[int] | None) -> None:
         """Prefetch the indexes of the row groups that planning and reading need."""
         with suppress(CorruptFileError):
-            for group in self._groups(chosen):
+            for group in self._groups(row_groups):
                 if prune_reason(bound, group) is None and pages and not self.options.skips_corrupt:
                     chosen_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
@@ -189,7 +192,7 @@ class FilePlanner:
         names, last = self._result(own)
         requested = [conjunct.of_group(group) for conjunct in self._conjuncts]
         first = requested if len(requested) < 2 else sorted(
-            requested, key=lambda one: rank(_bytes(group, one.leaves), estimated(one.filter, group))
+            requested, key=lambda one: rank(_bytes(group, one.leaves), estimate_selectivity(one.filter, group))
         )
         kept = {top for one in first for top, value in one.tops.items() if last.get(top) == value}
         later = [result for top, result in last.items() if top not in kept] + [element.leaves for element in first[1:]]
@@ -197,7 +200,7 @@ class FilePlanner:
         least = max(WORTH_BYTES, self.facts.round_trip_bytes)
         worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= least
         in_leaves = any(item.asked for item in first)
-        if not (worth or in_leaves) or not self._may_be_apart(last):
+        if not (worth or in_leaves) or not self._can_read_separately(last):
             return (self._one_stage(self._own_leaves(group, self._tops)),)
         plain = {top for top in kept if self._node(top).is_leaf}
         columns = tuple(name for name in names if self._node(name).path[0] not in kept)
@@ -211,11 +214,11 @@ class FilePlanner:
         stages.append(Stage(columns, leaves=tuple(own.items())))
         return tuple(stages) if worth else (merged_stage(stages),)
 
-    def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
-        """Return the computed columns that a row group stores in a leaf of their own, outside the columns ``held``."""
+    def _own_leaves(self, group: RowGroupFacts, filter_leaves: frozenset[str]) -> dict[str, int]:
+        """Return the computed columns that a row group stores in a leaf of their own, outside ``filter_leaves``."""
         if not self.computed or not self.options.may_leave_unread:
             return {}  # corrupt rows must be dropped in all columns; strict reading checks complete variants
-        result = leaves_of(group, self.computed, held)
+        result = leaves_of(group, self.computed, filter_leaves)
         return {column.name: leaf.leaf_start for column, leaf in result.items()}
 
     def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
@@ -223,7 +226,7 @@ class FilePlanner:
         key = tuple(leaves.items())
         if key not in self._known_stages:
             within = [column for column in self.computed if column.name not in leaves]
-            columns = None if self.columns is None else self._names(self._needed(within))
+            columns = None if self.columns is None else self._names(self._required_nodes(within))
             only = compared_columns(self.filter) if self._conjuncts and self.filter is not None else frozenset()
             compared = tuple(sorted(only - self._result_tops))
             self._known_stages[key] = Stage(columns, self.filter, leaves=key, compared=compared)
@@ -234,23 +237,23 @@ class FilePlanner:
         key = tuple(leaves.items())
         if key not in self._known_results:
             within = [column for column in self.computed if column.name not in leaves]
-            names = self._names(self._unfiltered._needed(within))
+            names = self._names(self._without_filter._required_nodes(within))
             self._known_results[key] = names, _by_top(self.facts.schema, names)
         return self._known_results[key]
 
     @cached_property
-    def _unfiltered(self) -> FilePlanner:
+    def _without_filter(self) -> FilePlanner:
         return FilePlanner(self.facts, self.options, self.columns, self.computed, None)
 
     @cached_property
     def _tops(self) -> frozenset[str]:
         """The top-level columns that are read, without computed columns."""
-        return frozenset(node.path[0] for node in self._needed(()))
+        return frozenset(node.path[0] for node in self._required_nodes(()))
 
     @cached_property
     def _result_tops(self) -> frozenset[str]:
         """The top-level columns of the result, without computed columns."""
-        return self._unfiltered._tops
+        return self._without_filter._tops
 
     @cached_property
     def _conjuncts(self) -> list[Conjunct]:
@@ -281,7 +284,7 @@ class FilePlanner:
             results.append(Conjunct(filter, names, by_top, self.facts.schema))
         return results
 
-    def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
+    def _can_read_separately(self, last: Mapping[str, frozenset[int]]) -> bool:
         """Whether the columns have distinct names and can be read apart from the filter's columns."""
         root = self.facts.schema.root
         for top, leaves in last.items():
@@ -294,14 +297,14 @@ class FilePlanner:
                 return False  # a part of it in the result keeps it whole
         return True
 
-    def _needed(self, computed: Sequence[ComputedColumn]) -> list[SchemaNode]:
+    def _required_nodes(self, computed_columns: Sequence[ComputedColumn]) -> list[SchemaNode]:
         """Return the nodes to read: columns, and the nodes of fields and filter that they do not contain."""
         if self.columns is None:
             return list(self.facts.schema.root.children)
         nodes = [lookup(self.facts.schema, column) for column in self.columns]
         held = [node.path for node in nodes]
         filtered = operands(self.filter) if self.filter is not None else ()
-        row_target = [base for column in computed for base in bases(column.field)]
+        row_target = [base for column in computed_columns for base in bases(column.field)]
         whole = [find(self.facts.schema, base) for base in row_target if isinstance(base, Column)]
         nodes += [node for node in whole if not any(node.path[: len(h)] == h for h in held)]
         within = [base for base in row_target if isinstance(base, VariantField)]
@@ -325,7 +328,9 @@ class FilePlanner:
 
     def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
         """Return the reader's names of ``nodes``: dotted paths, or the top-level column if names contain dots."""
-        result = (node.dotted if self.facts.schema.find(node.dotted) is node else node.path[0] for node in nodes)
+        result = (
+            node.dotted_path if self.facts.schema.find(node.dotted_path) is node else node.path[0] for node in nodes
+        )
         return tuple(dict.fromkeys(result))
 
     def _node(self, name: str) -> SchemaNode:
@@ -334,7 +339,7 @@ class FilePlanner:
         return node
 
     @cached_property
-    def _read_alike(self) -> list[SchemaNode] | None:
+    def _common_leaves(self) -> list[SchemaNode] | None:
         """The leaves read of any row group, in whatever stages; None if row groups differ."""
         if self.computed or any(conjunct.is_within_variants for conjunct in self._conjuncts):
             return None
@@ -400,7 +405,7 @@ def _variant_parts(node: SchemaNode, operands: Sequence[Operand]) -> list[Schema
 
 def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
     """Return the byte ranges of the pages of ``chunks`` that contain ``rows``, all if None, and their dictionaries."""
-    return joined(place for chunk in chunks for place in _byte_ranges(chunk, rows))
+    return merge_byte_ranges(place for chunk in chunks for place in _byte_ranges(chunk, rows))
 
 
 def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:

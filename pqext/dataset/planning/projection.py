@@ -22,9 +22,9 @@ from pqext.core.schema import shape
 from pqext.core.schema.facts import RowGroupFacts
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
-from pqext.dataset.evaluation.operand_values import as_shredded
+from pqext.dataset.evaluation.operand_values import to_shredded
 from pqext.dataset.expressions import Column, NamedValue, SpatialValue, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import in_python
 from pqext.dataset.pruning.binding import find, type_in
@@ -133,26 +133,26 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
             )
     names = [column if isinstance(column, str) else column.name for column in parsed]
     if len(set(names)) != len(names):
-        raise ValueError(twice(next(name for name in names if names.count(name) > 1)))
+        raise ValueError(duplicate_column_message(next(name for name in names if names.count(name) > 1)))
     return tuple(parsed)
 
 
-def twice(name: str) -> str:
+def duplicate_column_message(name: str) -> str:
     """Format the error that the result would have two columns of one name."""
     shown = escape_text(name)
     return f"column {shown!r} is asked for twice: name one of them, as in \"{shown} as other\" or .alias('other')"
 
 
 def leaves_of(
-    group: RowGroupFacts, computed: Sequence[ComputedColumn], held: Collection[str]
+    group: RowGroupFacts, computed_columns: Sequence[ComputedColumn], filter_leaves: Collection[str]
 ) -> dict[ComputedColumn, SchemaNode]:
     """Return the columns that a row group stores in a leaf of their own, with the leaf.
 
-    Fields inside the top-level columns ``held`` are read with them and not a second time.
+    Fields inside the top-level columns ``filter_leaves`` are read with them and not a second time.
     """
     leaves = {}
-    for column in computed:
-        if not isinstance(column.field, VariantField) or column.field.column.path[0] in held:
+    for column in computed_columns:
+        if not isinstance(column.field, VariantField) or column.field.column.path[0] in filter_leaves:
             continue
         leaf = leaf_of(column.field, group)
         if leaf is not None:
@@ -163,19 +163,21 @@ def leaves_of(
 def read_leaves(
     file: ParquetFile, group: RowGroup, leaves: Mapping[Key, tuple[VariantField, SchemaNode]],
     batches: Iterator[pa.RecordBatch], batch_rows: int, rows: RowRanges | NDArray[np.int64] | None,
-    compared: Collection[int], budget: Budget,
+    compared_leaves: Collection[int], budget: Budget,
 ) -> Iterator[tuple[pa.RecordBatch, dict[Key, pa.Array]]]:
     """Read VARIANT fields from their leaves, in step with the ``batches`` of a row group or of ``rows`` in it.
 
-    Strings of the leaves ``compared`` are returned as dictionaries if they are stored so.
+    Strings of the leaves ``compared_leaves`` are returned as dictionaries if they are stored so.
     """
     from pqext.variant.access.cast import extract
     from pqext.variant.access.targets import target_type
-    from pqext.variant.access.widening import widened
+    from pqext.variant.access.widening import widen
 
     nodes = {leaf.leaf_start: leaf for _, leaf in leaves.values()}
     streams = [
-        file.iter_stored(shape.from_node(leaf), group.index, batch_rows, rows, budget, encoded=place in compared)
+        file.iter_storage_arrays(
+            shape.from_node(leaf), group.index, batch_rows, rows, budget, as_dictionaries=place in compared_leaves
+        )
         for place, leaf in nodes.items()
     ]
     for batch, *arrays in align_batches([batches, *streams]):
@@ -184,21 +186,21 @@ def read_leaves(
         for key, (field, leaf) in leaves.items():
             typed, target = result[leaf.leaf_start], target_type(field.type)
             if pa.types.is_dictionary(typed.type) and typed.type.value_type != target:
-                typed = dictionary_decoded(typed)
+                typed = decode_dictionary(typed)
             is_whole = typed.type == target or pa.types.is_dictionary(typed.type)
-            whole = typed if is_whole else widened(typed, target)
+            whole = typed if is_whole else widen(typed, target)
             zone = field.timezone or DEFAULT
-            values[key] = extract(as_shredded(typed), (), field.type, timezone=zone) if whole is None else whole
+            values[key] = extract(to_shredded(typed), (), field.type, timezone=zone) if whole is None else whole
         yield batch, values
 
 
 def computed_of(
-    computed: Sequence[ComputedColumn], leaves: Fields, batch: pa.RecordBatch
+    computed_columns: Sequence[ComputedColumn], leaves: Fields, batch: pa.RecordBatch
 ) -> list[pa.Array]:
     """Compute the computed columns of a batch: from their leaves, or from the columns in the batch."""
     return [
         leaves[column.key] if column.key in leaves
         else stored_of(column.field, batch) if isinstance(column.field, Column)
         else value_of(column.field, batch)
-        for column in computed
+        for column in computed_columns
     ]

@@ -36,7 +36,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
     """
     require_package("pandas")
     made = _objects(table, formats)
-    shown = formats.arrow().table(_without(table, made))
+    shown = formats.arrow().table(_clear_columns(table, made))
     frame = convert_table(shown, "pandas", lambda part: part.to_pandas(**options), *PANDAS_FAULTS)
     remember(frame, shown.schema)
     seen: dict[str, int] = {}
@@ -62,7 +62,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"a polars frame has no duplicate columns: {join_names(duplicates)}; use to_table()")
     made = _objects(table, formats)
-    shown = formats.arrow().table(_without(table, made))
+    shown = formats.arrow().table(_clear_columns(table, made))
     faults = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
     frame = convert_table(shown, "polars", polars.DataFrame, *faults)
     for place, values in made.items():
@@ -79,7 +79,7 @@ def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
     }
 
 
-def _without(table: pa.Table, positions: Mapping[int, object]) -> pa.Table:
+def _clear_columns(table: pa.Table, positions: Mapping[int, object]) -> pa.Table:
     """Replace these columns of the table by nulls."""
     for place in positions:
         table = table.set_column(place, table.schema.field(place).name, pa.nulls(table.num_rows))

@@ -109,7 +109,7 @@ class _Columns:
         if pa.types.is_run_end_encoded(text_type):
             return self._node(pc.run_end_decode(array), pa.field(field.name, text_type.value_type))
         if pa.types.is_nested(text_type):
-            return self._nested(array)
+            return self._nested_node(array)
         if pa.types.is_null(text_type):
             return _node(kinds.KIND_NULL, array, 1, values=None)
         if pa.types.is_fixed_size_binary(text_type):
@@ -126,35 +126,37 @@ class _Columns:
             array = array.cast(pa.float32())
         return _fixed_node(array)
 
-    def _nested(self, array: pa.Array) -> tuple[Any, ...]:
+    def _nested_node(self, array: pa.Array) -> tuple[Any, ...]:
         kinds, kind = TextKind, array.type
         if pa.types.is_struct(kind):
             fields = list(kind)
             children = [array.field(i) for i in range(len(fields))]
-            return _node(kinds.KIND_STRUCT, array, 0, values=None, children=self._below(children, fields, named=True))
+            return _node(
+                kinds.KIND_STRUCT, array, 0, values=None, children=self._add_children(children, fields, is_named=True)
+            )
         if pa.types.is_fixed_size_list(kind):
             size = kind.list_size
             values = array.values.slice(array.offset * size, len(array) * size)
-            below = self._below([values], [kind.value_field])
+            below = self._add_children([values], [kind.value_field])
             return _node(kinds.KIND_FIXED_LIST, array, size, values=None, children=below)
         wide = pa.types.is_large_list(kind)
         base, stop = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
         if pa.types.is_map(kind):
             children = [part.slice(base, stop - base) for part in (array.keys, array.items)]
-            below = self._below(children, [kind.key_field, kind.item_field])
+            below = self._add_children(children, [kind.key_field, kind.item_field])
             is_named = not pa.types.is_nested(kind.key_type) and not is_variant(kind.key_field)
             chosen = kinds.KIND_MAP if is_named else kinds.KIND_PAIRS
         else:
-            below = self._below([array.values.slice(base, stop - base)], [kind.value_field])
+            below = self._add_children([array.values.slice(base, stop - base)], [kind.value_field])
             chosen = kinds.KIND_LIST
         offsets = array.buffers()[1] if len(array) else None
         return _node(chosen, array, 8 if wide else 4, values=None, offsets=offsets, base=base, children=below)
 
-    def _below(self, arrays: list[pa.Array], fields: list[pa.Field], named: bool = False) -> tuple[int, int]:
+    def _add_children(self, arrays: list[pa.Array], fields: list[pa.Field], is_named: bool = False) -> tuple[int, int]:
         """Add the nodes of children; return the position of the first and their number."""
         first = len(self._nodes)
         self._nodes += [()] * len(arrays)
-        self._names += [_key(field.name) if named else b"" for field in fields]
+        self._names += [_key(field.name) if is_named else b"" for field in fields]
         for place, (array, field) in enumerate(zip(arrays, fields, strict=True), first):
             self._nodes[place] = self._node(array, field)
         return first, len(arrays)

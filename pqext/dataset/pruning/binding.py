@@ -20,7 +20,7 @@ from pqext.core.format.metadata import Type
 from pqext.core.schema import shape
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import Schema, SchemaNode
-from pqext.dataset.evaluation.comparison import COMPARABLE, check_related
+from pqext.dataset.evaluation.comparison import COMPARABLE, check_comparable
 from pqext.dataset.evaluation.operand_values import type_of
 from pqext.dataset.expressions import (
     NEGATED,
@@ -71,7 +71,7 @@ class Leaf:
     questions: tuple[Question, ...]
 
     @cached_property
-    def compared(self) -> tuple[core.Comparison | core.IsIn, ...]:
+    def comparisons(self) -> tuple[core.Comparison | core.IsIn, ...]:
         """The predicates that minimum and maximum can disprove."""
         return tuple(question for question in self.questions if isinstance(question, core.Comparison | core.IsIn))
 
@@ -114,12 +114,12 @@ class ComputedLeaf:
     """The flat columns that it is computed from, by key; None for other columns, whose bounds are unknown."""
     types: Mapping[tuple[Any, ...], pa.DataType]
 
-    def may_match(self, bounds_of: Callable[[SchemaNode], core.Bounds]) -> bool:
+    def may_match(self, get_bounds: Callable[[SchemaNode], core.Bounds]) -> bool:
         """Test whether a row may match, given bounds of columns. ``False`` is definitive."""
 
         def bounds(base: Base) -> core.Bounds:
             node = self.nodes[base._key()]
-            return UNKNOWN if node is None else bounds_of(node)
+            return UNKNOWN if node is None else get_bounds(node)
 
         def type(base: Base) -> pa.DataType:
             return self.types[base._key()]
@@ -193,9 +193,9 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             either = [_bind_predicates(expression, leaf.operand, schema, predicate) for predicate in predicates]
             return either[0] if len(either) == 1 else AnyOf(tuple(either))
         case Relation():
-            check_related(_compared_type(leaf.left, schema), _compared_type(leaf.right, schema), str(leaf))
+            check_comparable(_compared_type(leaf.left, schema), _compared_type(leaf.right, schema), str(leaf))
             operator = NEGATED[leaf.operator] if negated else leaf.operator
-            return _derived(expression, leaf.left, schema, (operator, leaf.right))
+            return _bind_computed(expression, leaf.left, schema, (operator, leaf.right))
         case IsNull() | IsNotNull():
             if not isinstance(leaf.operand, Column | VariantField):
                 type_in(leaf.operand, schema)
@@ -217,11 +217,11 @@ def _bind_predicates(
     if isinstance(operand, Column | VariantField):
         node = find(schema, operand_column(operand))
         return Leaf(expression, node, _column_predicates(operand, node, questions))
-    parts = tuple(_derived(expression, operand, schema, question) for question in questions)
+    parts = tuple(_bind_computed(expression, operand, schema, question) for question in questions)
     return parts[0] if len(parts) == 1 else AllOf(parts)
 
 
-def _derived(
+def _bind_computed(
     expression: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
 ) -> ComputedLeaf:
     read = bases(operand) + (bases(question[1]) if isinstance(question, tuple) else [])
@@ -261,22 +261,22 @@ def _check_geometries(column: Column, node: SchemaNode) -> None:
         raise TypeError(f"column {column} contains no geometries{column.place or ''}")
 
 
-def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
+def _spatial(leaf: Spatial, node: SchemaNode, is_negated: bool) -> tuple[Question, ...]:
     _check_geometries(operand_column(leaf.column), node)
     requested = predicate(leaf.operation, leaf.geometry, leaf.distance)
     if node.logical_name == "GEOGRAPHY":
         requested.warn_of_mismatch(str(leaf.column))
     if node.max_repetition_level:
         return ()
-    if negated or not node.logical_name:
+    if is_negated or not node.logical_name:
         return (core.IsNotNull(),)
     return (requested,)
 
 
-def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode:
+def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> SchemaNode:
     """Return the node of ``column``.
 
-    ``also`` are columns outside the file that an error can suggest.
+    ``extra_names`` are columns outside the file that an error can suggest.
 
     Raises:
         ValueError: If the column does not exist.
@@ -287,27 +287,27 @@ def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode
         column = column.exact(node)
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
-            inside = f"column {column} lies inside {escape_text(node.dotted)}, a {node.logical_name}"
+            inside = f"column {column} lies inside {escape_text(node.dotted_path)}, a {node.logical_name}"
             message = mistakes.ask_for(node, mistakes.notation(column), column.path[depth:])
             raise TypeError(inside + message + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
             raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
         child = node.child(name)
         if child is None:
-            raise ValueError(mistakes.no_column(column, node, name, also))
+            raise ValueError(mistakes.no_column(column, node, name, extra_names))
         _check_unique(node, child)
         node = child
     return node
 
 
-def lookup(schema: Schema, column: str, also: Iterable[str] = ()) -> SchemaNode:
+def lookup(schema: Schema, column: str, extra_names: Iterable[str] = ()) -> SchemaNode:
     """Return the node of a column by name or dotted path; ``ValueError`` if it does not exist.
 
-    ``also`` are columns outside the file that an error can suggest.
+    ``extra_names`` are columns outside the file that an error can suggest.
     """
     node = schema.find(column)
     if node is None:
-        raise ValueError(mistakes.no_column_named(schema.root, column, also))
+        raise ValueError(mistakes.missing_column_message(schema.root, column, extra_names))
     parent = schema.root
     for name in node.path:
         child = parent.child(name)
@@ -319,7 +319,7 @@ def lookup(schema: Schema, column: str, also: Iterable[str] = ()) -> SchemaNode:
 
 def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
     if not parent.is_unique(child.name):
-        raise ValueError(f"column {escape_text(child.dotted)} is ambiguous: the file has several of this name")
+        raise ValueError(f"column {escape_text(child.dotted_path)} is ambiguous: the file has several of this name")
 
 
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:

@@ -30,11 +30,11 @@ _Types = Callable[[Base], pa.DataType]
 _Known = Callable[[Base], Bounds]
 
 
-def interval(operand: Operand, types: _Types, bounds_of: _Known) -> Bounds:
+def interval(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
     """Return the bounds of an operand's values; values are not counted, but ``all_null`` may be set."""
     match operand:
         case Column() | VariantField():
-            result = bounds_of(operand)
+            result = get_bounds(operand)
             return _NULL if result.all_null else _free_of_counts(result)
         case Constant():
             kind = value_type_of_arrow(type_of_constant(operand))
@@ -43,12 +43,14 @@ def interval(operand: Operand, types: _Types, bounds_of: _Known) -> Bounds:
             value = to_value(operand.value, kind, str(operand))
             return Bounds(value, value)
         case Arithmetic():
-            return _arithmetic(operand, types, bounds_of)
+            return _arithmetic(operand, types, get_bounds)
         case Cast():
-            inner = interval(operand.operand, types, bounds_of)
+            inner = interval(operand.operand, types, get_bounds)
             if inner.all_null:
                 return _NULL
-            cast = monotone_cast(_signed(type_of(operand.operand, types)), target_type(operand.type), operand.timezone)
+            cast = monotone_cast(
+                _signed_type(type_of(operand.operand, types)), target_type(operand.type), operand.timezone
+            )
             if cast is None or inner.minimum is None or inner.maximum is None:
                 return UNKNOWN
             return _free_of_counts(cast.bounds(inner))
@@ -75,18 +77,18 @@ def _free_of_counts(bounds: Bounds) -> Bounds:
     return Bounds(bounds.minimum, bounds.maximum, has_nan=bounds.has_nan)
 
 
-def _signed(type: pa.DataType) -> pa.DataType:
+def _signed_type(type: pa.DataType) -> pa.DataType:
     """Return the type that casts use: unsigned integers become wider signed ones."""
     return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
 
 
-def _arithmetic(operand: Arithmetic, types: _Types, bounds_of: _Known) -> Bounds:
-    sides = [interval(item, types, bounds_of) for item in operand.operands]
+def _arithmetic(operand: Arithmetic, types: _Types, get_bounds: _Known) -> Bounds:
+    sides = [interval(item, types, get_bounds) for item in operand.operands]
     if any(side.all_null for side in sides):
         return _NULL
     in_doubles = pa.types.is_floating(type_of(operand, types))
     ends = [both for side in sides if (both := _endpoints(side, in_doubles)) is not None]
-    result = _combined(operand.operator, ends, in_doubles) if len(ends) == len(sides) else None
+    result = _combine_endpoints(operand.operator, ends, in_doubles) if len(ends) == len(sides) else None
     if result is None or not all(isfinite(end) for end in result):
         return UNKNOWN if in_doubles else Bounds()
     return Bounds(min(result), max(result), has_nan=None if any(side.has_nan is not False for side in sides) else False)
@@ -105,7 +107,7 @@ def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
     return Decimal(low), Decimal(high)
 
 
-def _combined(operator: str, endpoints: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
+def _combine_endpoints(operator: str, endpoints: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
     """Combine endpoints; None if the result is unbounded."""
     if len(endpoints) == 1:
         return [-end for end in endpoints[0]]

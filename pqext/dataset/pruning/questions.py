@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, Predicate, Value
 from pqext.dataset import expressions as e
-from pqext.dataset.evaluation.operand_values import check_matched
+from pqext.dataset.evaluation.operand_values import check_pattern_type
 from pqext.dataset.expressions import NEGATED
 from pqext.dataset.expressions.literals import ValueType
 from pqext.dataset.expressions.mistakes import compared_value
@@ -12,40 +12,40 @@ from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 
 
 def questions(
-    leaf: e.Comparison | e.IsIn | e.Matches, value_type: ValueType, negated: bool = False
+    leaf: e.Comparison | e.IsIn | e.Matches, value_type: ValueType, is_negated: bool = False
 ) -> tuple[tuple[Predicate, ...], ...]:
     """Sets of questions about a value of ``value_type``: if ``leaf`` is true, all of at least one set are.
 
-    ``negated`` asks for what ``not leaf`` is true of. Raises ``TypeError`` for a literal that does not compare with the
-    values.
+    ``is_negated`` asks for what ``not leaf`` is true of. Raises ``TypeError`` for a literal that does not compare with
+    the values.
     """
     match leaf:
         case e.Comparison():
-            operator = NEGATED[leaf.operator] if negated else leaf.operator
+            operator = NEGATED[leaf.operator] if is_negated else leaf.operator
             return ((Comparison(operator, compared_value(leaf.value, value_type, leaf.operand)),),)
         case e.IsIn():
             values = tuple(compared_value(value, value_type, leaf.operand) for value in leaf.values)
-            return (_membership(values, leaf.has_null, negated),)
-    check_matched(value_type, leaf)
-    return _matched(leaf, negated)
+            return (_membership(values, leaf.has_null, is_negated),)
+    check_pattern_type(value_type, leaf)
+    return _prefix_predicates(leaf, is_negated)
 
 
-def _membership(values: tuple[Value, ...], has_null: bool, negated: bool) -> tuple[Predicate, ...]:
-    if negated and has_null:
+def _membership(values: tuple[Value, ...], has_null: bool, is_negated: bool) -> tuple[Predicate, ...]:
+    if is_negated and has_null:
         return (IsIn(()),)  # true of no value: each may be equal to the null
-    if negated:
+    if is_negated:
         return tuple(Comparison("!=", value) for value in values) or (IsNotNull(),)
     return (IsIn(tuple(sorted(values, key=lambda value: (value != value, value))), ascending=True),)  # NaN last
 
 
-def _matched(leaf: e.Matches, negated: bool) -> tuple[tuple[Predicate, ...], ...]:
+def _prefix_predicates(leaf: e.Matches, is_negated: bool) -> tuple[tuple[Predicate, ...], ...]:
     """Build predicates for texts with a prefix: from the prefix up to its successor, or outside of these."""
     prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
     above = successor(prefix)
     if is_exact(leaf.how, leaf.pattern, leaf.escape):
-        return ((Comparison("!=" if negated else "==", prefix),),)
-    if not negated and prefix:
+        return ((Comparison("!=" if is_negated else "==", prefix),),)
+    if not is_negated and prefix:
         return ((Comparison(">=", prefix), *(() if above is None else (Comparison("<", above),))),)
-    if negated and is_all and prefix and above is not None:
+    if is_negated and is_all and prefix and above is not None:
         return (Comparison("<", prefix),), (Comparison(">=", above),)
     return ((IsNotNull(),),)

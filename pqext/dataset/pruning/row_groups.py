@@ -12,10 +12,19 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from pqext.core.format.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, is_equality, may_match, within
+from pqext.core.format.predicate import (
+    Bounds,
+    Comparison,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    is_equality,
+    may_match,
+    restrict_to_bounds,
+)
 from pqext.core.indexes.page_index import matching_rows
 from pqext.core.schema.annotations import for_logical
-from pqext.core.schema.row_ranges import RowRanges, intersection, merged, union
+from pqext.core.schema.row_ranges import RowRanges, intersection, merge_ranges, union
 from pqext.dataset.expressions.literals import value_text
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, ComputedLeaf, Leaf, Question
 
@@ -75,7 +84,7 @@ def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
         return Proof(f"{bound.text} is true for no row{_bounds_text(bound, row_group)}", (evidence,))
     if not node.is_leaf:
         return Proof(f"{bound.text} is true for no row", _STATISTICS)
-    is_by_filter = bound.compared and _may_match_all(bound, row_group.bounds(node))
+    is_by_filter = bound.comparisons and _may_match_all(bound, row_group.bounds(node))
     return Proof(
         f"{bound.text} is true for no row{_bounds_text(bound, row_group)}",
         ("Bloom filter",) if is_by_filter else _STATISTICS,
@@ -86,7 +95,7 @@ _STATISTICS = ("statistics",)
 
 
 def _may_match_all(leaf: Leaf, bounds: Bounds) -> bool:
-    return all(may_match(question, bounds) for question in leaf.compared)
+    return all(may_match(question, bounds) for question in leaf.comparisons)
 
 
 def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
@@ -100,7 +109,7 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
     bounds = row_group.bounds(node)
     if not may_match(question, bounds):
         return False
-    return not is_equality(question) or row_group.chunk(node).may_contain(within(question, bounds))
+    return not is_equality(question) or row_group.chunk(node).may_contain(restrict_to_bounds(question, bounds))
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
@@ -121,7 +130,7 @@ def _bounds_text(leaf: Leaf, row_group: RowGroupFacts) -> str:
     bounds = row_group.bounds(leaf.node)
     if bounds.all_null:
         return ": all values are null"
-    requested = leaf.compared
+    requested = leaf.comparisons
     if requested and _may_match_all(leaf, bounds):
         return ": its Bloom filter does not hold the value"
     if bounds.has_nan is False and any(map(_asks_for_nan, requested)):
@@ -168,7 +177,7 @@ def _derived_rows(bound: ComputedLeaf, row_group: RowGroupFacts) -> RowRanges:
         known = {leaf: found.bounds[at[leaf]] for leaf, found in pages.items()} | whole
         if bound.may_match(partial(_of_leaf, known)):
             kept.append(range(start, stop))
-    return merged(kept)
+    return merge_ranges(kept)
 
 
 def _of_leaf(bounds: Mapping[int, Bounds], node: SchemaNode) -> Bounds:

@@ -44,10 +44,12 @@ class Agreement(SchemaStrategy):
         """The scan's own columns and filter."""
         alike, own = self._alike, (file.schema, file.stored_schema)
         # Files of one schema share the object.
-        if alike is not None and alike[0] is own[0] and alike[1].notes_the_same(own[1]):
+        if alike is not None and alike[0] is own[0] and alike[1].has_same_text(own[1]):
             return alike[2] if alike[2].filter is filter else replace(alike[2], filter=filter)
         schema = self._agree_schema(row, file)
-        file_request = FileRequest(self.table_request.columns_of(file), self.table_request.computed, filter, schema)
+        file_request = FileRequest(
+            self.table_request.columns_of(file), self.table_request.computed_columns, filter, schema
+        )
         if file.stored_schema is own[1]:
             self._alike = (*own, file_request)
         return file_request
@@ -66,10 +68,10 @@ class Agreement(SchemaStrategy):
         self._suited = file.schema
 
     def _agree_schema(self, row: int, file: ParquetFile) -> pa.Schema:
-        if self._schema is None and len(self.table_request.sources) > 1 and file.stored_schema.counts_few:
-            file.take_types(file.stored_schema.shared())
+        if self._schema is None and len(self.table_request.sources) > 1 and file.stored_schema.has_narrow_indices:
+            file.take_types(file.stored_schema.widen_indices())
         schema = plain = self._schema_of(row, file)
-        if self._schema is not None and self._is_known(schema) and file.stored_schema.notes_the_same(self._types):
+        if self._schema is not None and self._is_known(schema) and file.stored_schema.has_same_text(self._types):
             return self._schema
         sources = self.table_request.sources
         if len(sources) > 1 and not file.stored_schema.is_empty:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from pqext.core.base.text import escape_text
-from pqext.core.schema.types.arrow_compute import cast_exactly, dictionary_decoded
+from pqext.core.schema.types.arrow_compute import cast_exactly, decode_dictionary
 from pqext.geo.crs import DEFAULT, equal
 from pqext.geo.types import GeospatialType, type_of
 
@@ -40,7 +40,7 @@ def conform(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
     if types.is_dictionary(type):
         return _dictionary(array, type, name)
     if types.is_dictionary(array.type):
-        return conform(dictionary_decoded(array), type, name)
+        return conform(decode_dictionary(array), type, name)
     if types.is_struct(array.type) and types.is_struct(type):
         return _struct(array, type, name)
     if types.is_map(array.type) and types.is_map(type):
@@ -104,16 +104,18 @@ def _cast(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
         raise ValueError(f"column {name!r} of {array.type} cannot be read as {type}: {error}") from None
 
 
-def check_geometry_types(schema: pa.Schema, stored: pa.Schema, path: str | None) -> None:
+def check_geometry_types(schema: pa.Schema, declared_schema: pa.Schema, path: str | None) -> None:
     """Raise ``ValueError`` if a geometry column of a file has another CRS or other edges in ``schema``.
 
     Columns without a geometry type on either side, nested fields included, are not compared. ``path`` names the file.
     """
-    _check(schema, stored, path, ())
+    _check(schema, declared_schema, path, ())
 
 
-def _check(schema: Iterable[pa.Field], stored: Iterable[pa.Field], path: str | None, parents: tuple[str, ...]) -> None:
-    held = {field.name: field for field in stored}
+def _check(
+    schema: Iterable[pa.Field], declared_fields: Iterable[pa.Field], path: str | None, parents: tuple[str, ...]
+) -> None:
+    held = {field.name: field for field in declared_fields}
     for field in schema:
         own = held.get(field.name)
         if own is None or own.equals(field, check_metadata=True):
@@ -122,8 +124,8 @@ def _check(schema: Iterable[pa.Field], stored: Iterable[pa.Field], path: str | N
         first, second = type_of(own), type_of(field)
         if first is not None and second is not None and not _is_same(first, second):
             raise ValueError(
-                f"column {escape_text('.'.join(names))!r} has {_described(first)} in {path}, but "
-                f"{_described(second)} in "
+                f"column {escape_text('.'.join(names))!r} has {_describe_type(first)} in {path}, but "
+                f"{_describe_type(second)} in "
                 "schema=; read it as stored, then reproject it with pqext.geo.transform"
             )
         if pa.types.is_nested(own.type) and pa.types.is_nested(field.type):
@@ -134,7 +136,7 @@ def _is_same(first: GeospatialType, second: GeospatialType) -> bool:
     return first.edges == second.edges and (first.crs == second.crs or equal(first.crs, second.crs))
 
 
-def _described(type: GeospatialType) -> str:
+def _describe_type(type: GeospatialType) -> str:
     return f"CRS {escape_text(type.crs or DEFAULT)} and {type.edges} edges"
 
 

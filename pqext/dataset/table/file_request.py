@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from pqext.core.base.text import escape_text
 from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.evaluation.comparison import check_related
-from pqext.dataset.evaluation.operand_values import check_matched
+from pqext.dataset.evaluation.comparison import check_comparable
+from pqext.dataset.evaluation.operand_values import check_pattern_type
 from pqext.dataset.expressions import (
     Column,
     Comparison,
@@ -31,7 +31,7 @@ from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import ValueType, value_type_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.visitors import operands, paths
-from pqext.dataset.planning.projection import ComputedColumn, twice
+from pqext.dataset.planning.projection import ComputedColumn, duplicate_column_message
 from pqext.dataset.pruning.binding import bind, find, lookup
 from pqext.dataset.table.partitions import Partitions
 
@@ -55,7 +55,7 @@ class TableRequest:
         return None if self.result is None else tuple(name for name in self.result if isinstance(name, str))
 
     @property
-    def computed(self) -> tuple[ComputedColumn, ...]:
+    def computed_columns(self) -> tuple[ComputedColumn, ...]:
         """The computed columns."""
         return tuple(column for column in self.result or () if isinstance(column, ComputedColumn))
 
@@ -66,7 +66,7 @@ class TableRequest:
             return None
         requested = paths(self.filter) if self.filter is not None else ()
         result = {path[0] for path in requested} | {
-            operand_column(base).path[0] for column in self.computed for base in bases(column.field)
+            operand_column(base).path[0] for column in self.computed_columns for base in bases(column.field)
         }
         for name in self.columns:  # any dot may be part of a column name
             parts = name.split(".")
@@ -86,7 +86,7 @@ class TableRequest:
 
     def check_filter(self, file: ParquetFile) -> None:
         """Raise the errors of ``find``, ``bind`` and evaluation if the filter does not suit a file."""
-        for leaf in self.partitions.others(self.filter):
+        for leaf in self.partitions.file_conditions(self.filter):
             for base in operands(leaf):
                 find(file.schema, operand_column(base), self.partitions.schema.names)
             _check_durations(leaf.operand if isinstance(leaf, Not) else leaf, file)
@@ -94,14 +94,14 @@ class TableRequest:
 
     def schema_of(self, file: ParquetFile) -> pa.Schema:
         """Return the Arrow schema of the result for a file on its own."""
-        self.partitions.check_included(file.schema.root)
+        self.partitions.check_name_conflicts(file.schema.root)
         if self.result is None:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
         else:
             held, folders = self._held_schema(file), set(self.partitions.schema.names)
             fields = {field.name: field for field in (*held, *self.partitions.schema)}
             names = [column.name if isinstance(column, ComputedColumn) else column for column in self.result]
-            known = folders | {column.name for column in self.computed}
+            known = folders | {column.name for column in self.computed_columns}
             order = [name if name in known else lookup(file.schema, name, folders).path[0] for name in names]
             schema = pa.schema([fields[name] for name in dict.fromkeys(order)], held.metadata)
         if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
@@ -115,9 +115,9 @@ class TableRequest:
             lookup(file.schema, name, self.partitions.schema.names)
         schema: pa.Schema = file.read(columns, row_groups=[]).schema
         held, made = set(schema.names), []
-        for column in self.computed:
+        for column in self.computed_columns:
             if column.name in held:
-                raise ValueError(twice(column.name))
+                raise ValueError(duplicate_column_message(column.name))
             held.add(column.name)
             made.append(column.arrow_field(file))
         return pa.schema([*schema, *made], schema.metadata) if made else schema
@@ -141,10 +141,12 @@ class FileRequest:
     """Whether all rows for which ``filter`` is true are in the result; otherwise :meth:`result_batch` drops some."""
 
     def result_batch(
-        self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
+        self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
         """Build rows of the result from a batch of the file, the computed columns and its partition values."""
-        named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
+        named = {
+            column.name: array for column, array in zip(self.computed, computed_values, strict=True)
+        } | {**constants}
         return _project(batch, named, self.schema)
 
     @cached_property
@@ -206,10 +208,10 @@ def _check_durations(leaf: Expression, file: ParquetFile) -> None:
         case Relation():
             left, right = (_duration(side, file) for side in (leaf.left, leaf.right))
             if left is not None and right is not None:
-                check_related(left, right, str(leaf))
+                check_comparable(left, right, str(leaf))
         case Comparison() | IsIn() | Matches() if (kind := _duration(leaf.operand, file)) is not None:
             if isinstance(leaf, Matches):
-                check_matched(kind, leaf)
+                check_pattern_type(kind, leaf)
             else:
                 for literal in leaf.values if isinstance(leaf, IsIn) else (leaf.value,):
                     compared_value(literal, kind, leaf.operand)
@@ -228,9 +230,9 @@ def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:
     return value_type_of_arrow(type) if type is not None and pa.types.is_duration(type) else None
 
 
-def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Select the columns of the result, including ``named``, without fields needed only by the filter."""
-    if not named and batch.schema.equals(schema, check_metadata=True):
+def _project(batch: pa.RecordBatch, named_arrays: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Select the columns of the result, including ``named_arrays``, without fields needed only by the filter."""
+    if not named_arrays and batch.schema.equals(schema, check_metadata=True):
         return batch
     if not schema.names:
         return batch.select([])
@@ -239,6 +241,6 @@ def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Sc
         positions.setdefault(name, []).append(index)
     columns = []
     for field in schema:
-        column = named[field.name] if field.name in named else batch.column(positions[field.name].pop())
+        column = named_arrays[field.name] if field.name in named_arrays else batch.column(positions[field.name].pop())
         columns.append(column if column.type == field.type else pc.cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -89,7 +89,7 @@ class Partitions:
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
         """Return the partition values of the sources, one row per source; null if its folders lack the column."""
-        results = [_named(source, self.root) for source in sources]
+        results = [_parse_folders(source, self.root) for source in sources]
         columns = []
         for field in self.schema:
             if field.name == self.rows:
@@ -98,7 +98,7 @@ class Partitions:
             texts = [values.get(field.name) for values in results]
             if field.name == self.paths:
                 texts = [*map(source_name, sources)]
-            columns.append(_typed(texts, field))
+            columns.append(_convert_values(texts, field))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def evaluate(self, filter: Expression | None, values: pa.RecordBatch) -> list[RemainingFilter]:
@@ -152,16 +152,16 @@ class Partitions:
                 schema = schema.append(pa.field(name, type))
         return Partitions(self.root, schema, paths, rows)
 
-    def unnamed(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
+    def missing_columns(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
         """Return, by source, the partition columns that its folders lack and the folders of other sources have."""
         names = {name for name, column in zip(self.schema.names, values.columns, strict=True) if column.null_count}
         names -= {self.paths, self.rows}
         if not names:
             return {}
-        lacking = {row: names - _named(source, self.root).keys() for row, source in enumerate(sources)}
+        lacking = {row: names - _parse_folders(source, self.root).keys() for row, source in enumerate(sources)}
         return {row: result for row, result in lacking.items() if result}
 
-    def check_included(self, root: SchemaNode) -> None:
+    def check_name_conflicts(self, root: SchemaNode) -> None:
         """Raise ``ValueError`` if a file, by the root of its schema, already has a column with an included name."""
         for name in (self.paths, self.rows):
             if name is not None and root.position(name) is not None:
@@ -176,12 +176,12 @@ class Partitions:
         if isinstance(operand, VariantField) and operand.column.path[0] in self.schema.names:
             raise TypeError(f"column {operand.column} is not a VARIANT but a partition column")
 
-    def others(self, filter: Expression | None) -> list[Expression]:
+    def file_conditions(self, filter: Expression | None) -> list[Expression]:
         """Return the leaves of ``filter`` on columns of the files."""
         leaves = [] if filter is None else _leaves(normal(filter))
         return [leaf for leaf in leaves if _tops(leaf).isdisjoint(self.schema.names)]
 
-    def typed(self, schema: pa.Schema) -> Partitions:
+    def cast(self, schema: pa.Schema) -> Partitions:
         """Cast these columns to the types that ``schema`` declares for them."""
         fields = [schema.field(item.name) if item.name in schema.names else item for item in self.schema]
         return replace(self, schema=pa.schema(fields))
@@ -217,7 +217,7 @@ def partitions_of(
 ) -> Partitions:
     """Infer the partition columns from the folders between the root of ``sources`` and their ``files``; maybe none.
 
-    The sources are located (:func:`pqext.dataset.files.sources.located`).
+    The sources are located (:func:`pqext.dataset.files.sources.locate_sources`).
 
     The root is the folder that is read, for a pattern the path before its first folder with ``*``, for a list the
     common root; the root of a file is its folder. A column is int32, or int64, if all its values are integers of that
@@ -235,8 +235,8 @@ def partitions_of(
         return NO_PARTITIONS
     if partitioning != "hive":
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
-    partitions = partitions_below(common_root(sources), files)
-    return partitions.typed(_schema_of(types, partitions.schema)) if types else partitions
+    partitions = infer_partitions(common_root(sources), files)
+    return partitions.cast(_schema_of(types, partitions.schema)) if types else partitions
 
 
 def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
@@ -264,19 +264,19 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def partitions_below(root: str | None, files: Sequence[Any]) -> Partitions:
+def infer_partitions(root: str | None, files: Sequence[Any]) -> Partitions:
     """Infer the partition columns between ``root`` and ``files``; raises as :func:`partitions_of`."""
     texts: dict[str, dict[str | None, None]] = {}
     folders = {file.rpartition(os.sep)[0] if isinstance(file, str) else folder_of(file): file for file in files}
     for file in folders.values():
-        for name, text in _named(file, root).items():
+        for name, text in _parse_folders(file, root).items():
             texts.setdefault(name, {})[text] = None
     if not texts and root is None:
         return NO_PARTITIONS
     return Partitions(root, pa.schema([(name, _type_of([*result])) for name, result in texts.items()]))
 
 
-def _named(source: Any, root: str | None) -> dict[str, str | None]:
+def _parse_folders(source: Any, root: str | None) -> dict[str, str | None]:
     """Parse the partition values in the folders between ``root`` and the file."""
     folder = folder_of(source)
     if root is None or folder is None:
@@ -289,17 +289,17 @@ def _named(source: Any, root: str | None) -> dict[str, str | None]:
         key, equals, value = part.partition("=")
         if not key or not equals:
             continue
-        name = _decoded(key, source)
+        name = _decode_value(key, source)
         if name in result:
             raise UnsupportedError(
                 f"the folders of {source_name(source)} name column {name!r} twice: pass partitioning=None",
                 feature="partition columns named twice",
             )
-        result[name] = None if value == NULL else _decoded(value, source)
+        result[name] = None if value == NULL else _decode_value(value, source)
     return result
 
 
-def _decoded(text: str, source: Any) -> str:
+def _decode_value(text: str, source: Any) -> str:
     try:
         return unquote_to_bytes(os.fsencode(text)).decode()
     except UnicodeError:
@@ -335,7 +335,7 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _typed(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
+def _convert_values(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
     """Convert the values of a partition column to its type. Raises ``ValueError`` if a text is not a value of it."""
     if pa.types.is_integer(field.type):  # of any number of digits
         with suppress(ValueError, OverflowError):
@@ -372,7 +372,7 @@ def _remaining(
         return RemainingFilter(any_of(left) if len(left) + len(refused) == len(parts) else None)
     if expression not in results and _tops(expression).isdisjoint(values.schema.names):
         return RemainingFilter(expression)
-    result = results[expression][row] if expression in results else substituted(expression, values.slice(row, 1))
+    result = results[expression][row] if expression in results else substitute(expression, values.slice(row, 1))
     if isinstance(result, Expression):
         return RemainingFilter(result)
     if result:
@@ -383,15 +383,15 @@ def _remaining(
     return RemainingFilter(None, f"{expression} is true for no row: by its folders {escape_text(name)} is {shown}")
 
 
-def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
+def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
     """Substitute the partition values of ``row`` in a leaf; return its truth if they decide it."""
     if isinstance(leaf, Not):
-        inner = substituted(leaf.operand, row)
+        inner = substitute(leaf.operand, row)
         return Not(inner) if isinstance(inner, Expression) else None if inner is None else not inner
     if isinstance(leaf, Relation):
-        left, right = _replaced(leaf.left, row), _replaced(leaf.right, row)
+        left, right = _fold_constants(leaf.left, row), _fold_constants(leaf.right, row)
         return None if left is None or right is None else relation(left, leaf.operator, right)
-    made = _replaced(leaf.operand, row) if isinstance(leaf, OneOperand) else None
+    made = _fold_constants(leaf.operand, row) if isinstance(leaf, OneOperand) else None
     if not isinstance(leaf, OneOperand) or made is None:
         return True if isinstance(leaf, IsNull) else False if isinstance(leaf, IsNotNull) else None
     return leaf if made is leaf.operand else replace(leaf, operand=made)
@@ -403,16 +403,16 @@ def reads(operand: Operand, names: Collection[str]) -> bool:
     return bool(result) and all(operand_column(base).path[0] in names for base in result)
 
 
-def _replaced(operand: Any, row: pa.RecordBatch) -> Any:
+def _fold_constants(operand: Any, row: pa.RecordBatch) -> Any:
     """Substitute constants for values computed from ``row`` alone; None if the value is null."""
     if reads(operand, row.schema.names):
         (result,) = value_of(operand, row)
         return Constant(result) if result.is_valid else None
     match operand:
         case Arithmetic():
-            sides = tuple(_replaced(item, row) for item in operand.operands)
+            sides = tuple(_fold_constants(item, row) for item in operand.operands)
             return None if any(side is None for side in sides) else Arithmetic(operand.operator, sides)
         case Cast():
-            inner = _replaced(operand.operand, row)
+            inner = _fold_constants(operand.operand, row)
             return None if inner is None else Cast(inner, operand.type, operand.timezone)
     return operand

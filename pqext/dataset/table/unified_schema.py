@@ -55,8 +55,8 @@ class Unifier:
     Types of columns that are not ``needed`` (all are by default) may conflict.
     """
 
-    def __init__(self, needed: Collection[str] | None = None) -> None:
-        self._needed = needed
+    def __init__(self, required_columns: Collection[str] | None = None) -> None:
+        self._needed = required_columns
         self._fields: dict[str, pa.Field] = {}
         self._named: dict[str, str] = {}
         self._metadata: dict[bytes, bytes] | None = None
@@ -124,8 +124,10 @@ def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     if types.is_struct(first) and types.is_struct(other):
         return _struct(first, other)
     if types.is_map(first) and types.is_map(other):
-        item = _below("value", first.item_field, other.item_field)
-        return pa.map_(_below("key", first.key_field, other.key_field), item, first.keys_sorted and other.keys_sorted)
+        item = _unify_child("value", first.item_field, other.item_field)
+        return pa.map_(
+            _unify_child("key", first.key_field, other.key_field), item, first.keys_sorted and other.keys_sorted
+        )
     if _is_list(first) and _is_list(other):
         return _list(first, other)
     if _is_binary(first) and _is_binary(other):
@@ -157,7 +159,7 @@ def _struct(first: pa.StructType, other: pa.StructType) -> pa.DataType:
     if len(set(names)) < len(names) or len(others) < other.num_fields:
         raise Conflict(first, other)
     fields = [
-        _below(field.name, field, others[field.name]) if field.name in others else field.with_nullable(True)
+        _unify_child(field.name, field, others[field.name]) if field.name in others else field.with_nullable(True)
         for field in first
     ]
     return pa.struct([*fields, *(field.with_nullable(True) for field in other if field.name not in names)])
@@ -165,7 +167,7 @@ def _struct(first: pa.StructType, other: pa.StructType) -> pa.DataType:
 
 def _list(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     types = pa.types
-    value = _below("element", first.value_field, other.value_field)
+    value = _unify_child("element", first.value_field, other.value_field)
     both = (first, other)
     if all(map(types.is_fixed_size_list, both)) and first.list_size == other.list_size:
         return pa.list_(value, first.list_size)
@@ -175,7 +177,7 @@ def _list(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.large_list(value) if is_large else pa.list_(value)
 
 
-def _below(name: str, first: pa.Field, other: pa.Field) -> pa.Field:
+def _unify_child(name: str, first: pa.Field, other: pa.Field) -> pa.Field:
     try:
         return unify_fields(first, other)
     except Conflict as found:
@@ -265,7 +267,7 @@ def _describe_field(field: pa.Field) -> str:
     return f"{field.type} marked {result}" if result else str(field.type)
 
 
-def widened(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> pa.Schema:
+def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> pa.Schema:
     """The schema for rows of both. Columns and struct fields that only one has are nullable.
 
     Raises ``SchemaMismatchError``, which names column and types, if no type holds all values of a column, or two names
@@ -304,41 +306,41 @@ def check_case(fields: Iterable[pa.Field], failure: str, advice: str = "", paren
             check_case(children, failure, advice, f"{parent}{field.name}.")
 
 
-def holds_all(type: pa.DataType, own: pa.DataType) -> bool:
-    """Whether ``type``, which a unified schema has for a column of type ``own``, holds every value of it."""
+def holds_all(type: pa.DataType, file_type: pa.DataType) -> bool:
+    """Whether ``type``, which a unified schema has for a column of type ``file_type``, holds every value of it."""
     types = pa.types
-    if type == own or types.is_null(own):
+    if type == file_type or types.is_null(file_type):
         return True
-    if types.is_nested(own):
-        return _are_nested(type, own)
+    if types.is_nested(file_type):
+        return _have_nested(type, file_type)
     if types.is_decimal(type) and type.precision > 38:
         return False  # most readers have no such type, Spark among them
-    if types.is_integer(own):
+    if types.is_integer(file_type):
         if types.is_decimal(type):
             return True  # a unified decimal has all digits of the integer
         if types.is_floating(type):
-            return bool(own.bit_width <= {16: 8, 32: 16, 64: 32}[type.bit_width])
-        is_wider = type.bit_width > own.bit_width
-        return bool(is_wider and (types.is_signed_integer(type) or types.is_unsigned_integer(own)))
-    if types.is_floating(own):
-        return bool(types.is_floating(type) and type.bit_width > own.bit_width)
-    if types.is_timestamp(own):
-        return {type.unit, own.unit} <= {*_UNITS}
+            return bool(file_type.bit_width <= {16: 8, 32: 16, 64: 32}[type.bit_width])
+        is_wider = type.bit_width > file_type.bit_width
+        return bool(is_wider and (types.is_signed_integer(type) or types.is_unsigned_integer(file_type)))
+    if types.is_floating(file_type):
+        return bool(types.is_floating(type) and type.bit_width > file_type.bit_width)
+    if types.is_timestamp(file_type):
+        return {type.unit, file_type.unit} <= {*_UNITS}
     same = (types.is_decimal, _is_text, _is_bytes, types.is_time)
-    return any(test(own) and test(type) for test in same)
+    return any(test(file_type) and test(type) for test in same)
 
 
-def _are_nested(type: pa.DataType, own: pa.DataType) -> bool:
+def _have_nested(type: pa.DataType, file_type: pa.DataType) -> bool:
     types = pa.types
-    if types.is_struct(own):
-        return types.is_struct(type) and all(holds_all(type.field(item.name).type, item.type) for item in own)
-    if types.is_map(own):
+    if types.is_struct(file_type):
+        return types.is_struct(type) and all(holds_all(type.field(item.name).type, item.type) for item in file_type)
+    if types.is_map(file_type):
         return (
             types.is_map(type)
-            and holds_all(type.key_type, own.key_type)
-            and holds_all(type.item_type, own.item_type)
+            and holds_all(type.key_type, file_type.key_type)
+            and holds_all(type.item_type, file_type.item_type)
         )
-    return types.is_nested(type) and holds_all(type.value_type, own.value_type)
+    return types.is_nested(type) and holds_all(type.value_type, file_type.value_type)
 
 
 def _is_bytes(type: pa.DataType) -> bool:

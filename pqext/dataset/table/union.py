@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.arrays import filtered
+from pqext.core.schema.arrow_schema.arrays import filter_batch
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (
@@ -101,15 +101,15 @@ class Union(SchemaStrategy):
             names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has(file, name))]))
         else:
             exact = None
-        computed = tuple(element for element in self.table_request.computed if self._is_own(element, file))
-        later = tuple(item for item in self.table_request.computed if item not in computed)
+        computed = tuple(element for element in self.table_request.computed_columns if self._is_own(element, file))
+        later = tuple(item for item in self.table_request.computed_columns if item not in computed)
         tops = (operand_column(base).path[0] for entry in later for base in bases(entry.field))
         names = list(dict.fromkeys([*names, *(name for name in tops if _has(file, name))]))
         return ConformedRequest(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
 
-    def _is_own(self, computed: ComputedColumn, file: ParquetFile) -> bool:
+    def _is_own(self, computed_columns: ComputedColumn, file: ParquetFile) -> bool:
         """Whether a file has all columns that a computed column needs, in the unified types."""
-        results = [operand_column(base).path for base in bases(computed.field)]
+        results = [operand_column(base).path for base in bases(computed_columns.field)]
         return all(
             (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in results
         )
@@ -124,7 +124,7 @@ class Union(SchemaStrategy):
         for path in self._paths:
             nearest = _nearest(file, path)
             if nearest is not None:
-                name = nearest.dotted if file.schema.find(nearest.dotted) is nearest else nearest.path[0]
+                name = nearest.dotted_path if file.schema.find(nearest.dotted_path) is nearest else nearest.path[0]
                 result[name] = None
         return list(result)
 
@@ -196,13 +196,15 @@ class ConformedRequest(FileRequest):
     """Columns computed after the cast, because the file lacks their inputs or has them in another type."""
 
     def result_batch(
-        self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
+        self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
         """Build rows of the result: columns in their unified types, nulls for missing ones."""
-        named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
+        named = {
+            column.name: array for column, array in zip(self.computed, computed_values, strict=True)
+        } | {**constants}
         if self.later:
             tops = {operand_column(base).path[0] for element in self.later for base in bases(element.field)}
-            values = computed_of(self.later, {}, self._conformed(batch, tops))
+            values = computed_of(self.later, {}, self._conform(batch, tops))
             named |= {item.name: array for item, array in zip(self.later, values, strict=True)}
         schema, rows = self.schema, batch.num_rows
         held = batch.schema.names
@@ -218,8 +220,8 @@ class ConformedRequest(FileRequest):
             conformed = pa.RecordBatch.from_arrays(arrays, schema=schema)
         if self.exact is None:
             return conformed
-        mask = evaluate(self.exact, self._conformed(batch, columns(self.exact)))
-        return filtered(conformed, mask) if arrays else _without_columns(mask.true_count)
+        mask = evaluate(self.exact, self._conform(batch, columns(self.exact)))
+        return filter_batch(conformed, mask) if arrays else _without_columns(mask.true_count)
 
     @cached_property
     def without_columns(self) -> ConformedRequest:
@@ -228,7 +230,7 @@ class ConformedRequest(FileRequest):
         names = tuple(name for name in self.columns or () if name in compared)
         return replace(self, columns=names, computed=(), schema=pa.schema([]), later=())
 
-    def _conformed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
+    def _conform(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
         """Cast complete columns of the files to their unified types."""
         fields = [self.stored.field(name).with_nullable(True) for name in names if name in self.stored.names]
         held = batch.schema.names
@@ -270,8 +272,8 @@ def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
     return node or result
 
 
-def _is_sound(leaf: Expression, own: pa.DataType, unified: pa.DataType) -> bool:
-    """Test whether a leaf has the same result for a value of its ``own`` type and after the cast to ``unified``.
+def _is_sound(leaf: Expression, file_type: pa.DataType, unified_type: pa.DataType) -> bool:
+    """Test whether a leaf has the same result for a value of ``file_type`` and after the cast to ``unified_type``.
 
     Casts are checked, so that a value is the same number, instant or text in both, or an error.
     """
@@ -280,20 +282,22 @@ def _is_sound(leaf: Expression, own: pa.DataType, unified: pa.DataType) -> bool:
         return isinstance(inner.operand, Column)
     if not isinstance(inner, Comparison | IsIn) or not isinstance(inner.operand, Column):
         return False
-    return keeps_values(own, unified)
+    return keeps_values(file_type, unified_type)
 
 
-def keeps_values(own: pa.DataType, unified: pa.DataType) -> bool:
+def keeps_values(file_type: pa.DataType, unified_type: pa.DataType) -> bool:
     """Test whether casting preserves each value or fails, so that values compare alike in both types."""
     types = pa.types
-    own, unified = (item.value_type if types.is_dictionary(item) else item for item in (own, unified))
-    if own == unified:
+    file_type, unified_type = (
+        item.value_type if types.is_dictionary(item) else item for item in (file_type, unified_type)
+    )
+    if file_type == unified_type:
         return True
-    if types.is_duration(own) or types.is_duration(unified):
+    if types.is_duration(file_type) or types.is_duration(unified_type):
         return False  # compared as the integers that store them
-    kinds = value_type_of_arrow(own), value_type_of_arrow(unified)
-    if types.is_floating(own):
-        return bool(types.is_floating(unified) and own.bit_width <= unified.bit_width)
-    if types.is_integer(own) and types.is_floating(unified):
+    kinds = value_type_of_arrow(file_type), value_type_of_arrow(unified_type)
+    if types.is_floating(file_type):
+        return bool(types.is_floating(unified_type) and file_type.bit_width <= unified_type.bit_width)
+    if types.is_integer(file_type) and types.is_floating(unified_type):
         return True
     return kinds[0] is not None and kinds[0] == kinds[1]

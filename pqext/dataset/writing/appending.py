@@ -12,7 +12,7 @@ from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.io.sources.store import Location
 from pqext.core.read.reader import ParquetFile
 from pqext.core.write.writer import ParquetWriter
-from pqext.dataset.files.sources import located
+from pqext.dataset.files.sources import locate_sources
 from pqext.dataset.table.agreement import check_agreement
 from pqext.dataset.table.partitions import Partitions, partitions_of
 
@@ -32,7 +32,7 @@ def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+def drop_columns(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
     """Return ``schema`` without the columns ``names``."""
     return pa.schema([field for field in schema if field.name not in names], schema.metadata)
 
@@ -42,7 +42,7 @@ def nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
 
 
-def partitions_beside(
+def partitions_of_target(
     target: str, sources: Any, present: Mapping[str, Any], partition_by: tuple[str, ...], names: Collection[str],
     advice: str,
 ) -> Partitions:
@@ -51,7 +51,7 @@ def partitions_beside(
     Raises ``ValueError`` if files with columns ``names``, partitioned by ``partition_by``, cannot be appended.
     """
     partitions = partitions_of(
-        located(sources), [*present.values()] if isinstance(sources, Location) else [*present]
+        locate_sources(sources), [*present.values()] if isinstance(sources, Location) else [*present]
     )
     if partition_by and tuple(partitions.schema.names) != partition_by:
         there = ", ".join(partitions.schema.names)
@@ -70,15 +70,15 @@ def partitions_beside(
 
 
 def check_append(
-    target: str, sources: Any, present: Mapping[str, Any], appended: bytes, partition_by: tuple[str, ...]
+    target: str, sources: Any, present: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...]
 ) -> None:
-    """Raise ``SchemaMismatchError`` if the schema of ``appended`` differs from that of a folder's files.
+    """Raise ``SchemaMismatchError`` if the schema of ``appended_schema`` differs from that of a folder's files.
 
     Files that cannot be read, such as encrypted files, are not compared.
     """
-    with ParquetFile(appended) as file:
+    with ParquetFile(appended_schema) as file:
         new = file.arrow_schema
-    partitions = partitions_beside(target, sources, present, partition_by, new.names, _ADVICE)
+    partitions = partitions_of_target(target, sources, present, partition_by, new.names, _ADVICE)
     path, place = next(iter(present.items()))
     try:
         with ParquetFile(place) as file:

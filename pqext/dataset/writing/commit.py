@@ -34,7 +34,7 @@ from urllib.parse import unquote
 from pqext.core.base import local_paths
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC
 from pqext.core.io.sources.pending_files import check_manifest_size
-from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_below
+from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, ReplacedFile, list_files
 
 _logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class CleanupResult:
     removed: tuple[str, ...]
 
 
-def staged(target: Path, job: str) -> Path:
+def staging_folder(target: Path, job: str) -> Path:
     """Return the folder where a job's files wait for the commit."""
     return target / f"{TEMPORARY}{job}"
 
@@ -68,7 +68,7 @@ def begin(target: Path, job: str, owner: int | None = None) -> Path:
     The process ``owner``, by default the Java process that this one belongs to, runs the job: when it is dead, so is
     the job.
     """
-    folder = staged(target, job)
+    folder = staging_folder(target, job)
     folder.mkdir(parents=True)
     process = _driver() if owner is None else _process(owner)
     if process is not None:
@@ -78,12 +78,12 @@ def begin(target: Path, job: str, owner: int | None = None) -> Path:
 
 def commit(
     target: Path, job: str, names: Sequence[str], *, overwrite: bool, folders: Collection[str] | None = None,
-    was_done: Callable[[], bool] | None = None, check: Callable[[], None] | None = None,
+    is_done: Callable[[], bool] | None = None, check: Callable[[], None] | None = None,
 ) -> None:
     """Add a job's files ``names`` to ``target``; when overwriting, replace all files that readers see.
 
     With ``folders``, paths of partitions below ``target``, only files in these partitions are replaced. Nothing happens
-    if ``was_done`` returns true under the lock, because another job has done the same. ``check`` is called under the
+    if ``is_done`` returns true under the lock, because another job has done the same. ``check`` is called under the
     lock too; an exception from it ends the commit before anything has changed.
 
     Raises:
@@ -91,10 +91,10 @@ def commit(
         RuntimeError: If a file is missing, before anything has changed.
         OSError: If the system rejects a step; its notes state whether the save is committed.
     """
-    waiting, decided = staged(target, job), target / f"{COMMIT}{job}"
+    waiting, decided = staging_folder(target, job), target / f"{COMMIT}{job}"
     with _lock(target):
         _tidy(target, ABANDONED_AFTER)
-        if was_done is not None and was_done():
+        if is_done is not None and is_done():
             shutil.rmtree(waiting, ignore_errors=True)
             return
         if check is not None:
@@ -105,7 +105,7 @@ def commit(
         seen = replaceable(target, folders) if overwrite else {}
         if overwrite and folders is None:
             seen |= {str(note): str(note) for note in (*logs(target), *target.glob(f"{BAD_LINES}*.ndjson"))}
-        old = [Old.from_path(_relative(path, target), at) for path, at in seen.items()]
+        old = [ReplacedFile.from_path(_relative(path, target), at) for path, at in seen.items()]
         succeeded = (target / SUCCESS).exists()
         try:
             (target / SUCCESS).unlink(missing_ok=True)
@@ -139,7 +139,7 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
     Raises ``ValueError`` if one of them is not a Parquet file: other files are never removed, and a folder that
     contains them may be the wrong folder.
     """
-    seen = files_below(str(target))
+    seen = list_files(str(target))
     if folders is not None:
         names = {_relative(path, target): path for path in seen}
         seen = {names[name]: seen[names[name]] for name in in_folders(names, folders)}
@@ -155,10 +155,10 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
 
 def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
     """Return the members of ``names`` in ``folders``, however their names are escaped."""
-    replaced = {_decoded(folder) for folder in folders}
+    replaced = {_split_folder(folder) for folder in folders}
     results = []
     for name in names:
-        parts = _decoded(name)[:-1]
+        parts = _split_folder(name)[:-1]
         if any(parts[:depth] in replaced for depth in range(1, len(parts) + 1)):
             results.append(name)
     return results
@@ -174,7 +174,7 @@ def abort(target: Path, job: str) -> None:
 
     A task that still runs finds no folder from the first step on, so that nothing new comes in while it is removed.
     """
-    folder, aborted = staged(target, job), staged(target, f"{job}-aborted")
+    folder, aborted = staging_folder(target, job), staging_folder(target, f"{job}-aborted")
     with suppress(OSError):
         folder.rename(aborted)
     shutil.rmtree(aborted, ignore_errors=True)
@@ -206,7 +206,7 @@ def _write(path: Path, data: bytes) -> None:
     flush(path)
 
 
-def _decoded(folder: str) -> tuple[str, ...]:
+def _split_folder(folder: str) -> tuple[str, ...]:
     """Split a folder's path and decode its escapes, which differ between writers."""
     return tuple(unquote(part) for part in folder.split("/"))
 
@@ -265,8 +265,8 @@ def _finish(folder: Path) -> None:
         # Without locks, another save may be moving an old file up from its folder.
         for other in target.glob(f"{COMMIT}*"):
             if other != folder:
-                _remove(journal.replaced(str(other)))
-        _remove(journal.replaced(str(target)))
+                _remove(journal.replaced_paths(str(other)))
+        _remove(journal.replaced_paths(str(target)))
         for item in changed:
             flush(item)
         (target / SUCCESS).touch()
@@ -291,7 +291,7 @@ def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
         owner = json.loads((folder / OWNER).read_bytes())
         if owner["machine"] == _machine():
             pid, started = int(owner["pid"]), owner["started"]
-            if _started(pid) != started:
+            if _start_time(pid) != started:
                 return True
     except (OSError, ValueError, TypeError, KeyError):
         pass
@@ -318,7 +318,7 @@ def _driver() -> dict[str, object] | None:
 def _process(pid: int) -> dict[str, object] | None:
     """Identify a process of this machine uniquely; None if the system does not report it."""
     machine = _machine()
-    return None if machine is None else {"machine": machine, "pid": pid, "started": _started(pid)}
+    return None if machine is None else {"machine": machine, "pid": pid, "started": _start_time(pid)}
 
 
 def _machine() -> str | None:
@@ -330,7 +330,7 @@ def _machine() -> str | None:
         return None
 
 
-def _started(pid: int) -> str | None:
+def _start_time(pid: int) -> str | None:
     """Return the start time of process ``pid``; None if it does not exist any more."""
     stat = _stat(pid)
     return None if stat is None or stat[1] == "Z" else stat[20]

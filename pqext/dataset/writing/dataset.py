@@ -19,9 +19,9 @@ from pqext.core.io.sources.locations import locate
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.core.schema.arrow_check import check_table
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.core.write.table_inputs import as_table
-from pqext.dataset.writing.appending import check_append, empty_file, without
+from pqext.dataset.writing.appending import check_append, drop_columns, empty_file
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
 from pqext.dataset.writing.saved import SaveResult
 from pqext.dataset.writing.targets import put_empty, target_at
@@ -119,8 +119,8 @@ def write_dataset(
         raise ValueError("data without columns cannot be saved: their rows would be lost")
     check_division(division, schema)
     writer = {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)}
-    empty = empty_file(without(schema, by), writer)
-    target.check(mode == "overwrite" and not is_dynamic, partial(check_append, appended=empty, partition_by=by))
+    empty = empty_file(drop_columns(schema, by), writer)
+    target.check(mode == "overwrite" and not is_dynamic, partial(check_append, appended_schema=empty, partition_by=by))
     job = uuid.uuid4().hex
     steps = Steps(progress, table.num_rows if isinstance(table, pa.Table) else None)
     staged = target.begin(job, os.getpid())
@@ -168,13 +168,13 @@ def _plain_partitions(schema: pa.Schema, by: Sequence[str]) -> pa.Schema:
     for name in by:
         index = schema.get_field_index(name)
         if index >= 0:
-            schema = schema.set(index, schema.field(index).with_type(_plain(schema.field(index).type)))
+            schema = schema.set(index, schema.field(index).with_type(_plain_type(schema.field(index).type)))
     return schema
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
+def _plain_type(type: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(type):
-        return _plain(type.value_type)
+        return _plain_type(type.value_type)
     return pa.string() if pa.types.is_string_view(type) else type
 
 
@@ -188,5 +188,5 @@ def _batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 def _cast(column: pa.Array, type: pa.DataType) -> pa.Array:
     while pa.types.is_dictionary(column.type) and column.type != type:  # Arrow does not cast dictionaries of views
-        column = dictionary_decoded(column)
+        column = decode_dictionary(column)
     return column if column.type == type else column.cast(type)

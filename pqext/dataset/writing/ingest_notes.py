@@ -9,7 +9,7 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.pending_files import check_manifest_size
-from pqext.dataset.files.manifests import parse_integer, parsed
+from pqext.dataset.files.manifests import parse_integer, parse_json
 
 Digest = tuple[tuple[int, str], ...]
 """Hashes of consecutive byte ranges of a file, each with the end of its range."""
@@ -36,7 +36,7 @@ Note = Mapping[str, JobInput]
 def read_ingest_note(note: bytes, path: str) -> Note:
     """Parse the note of a job. Raises ``CorruptFileError`` if it is damaged."""
     try:
-        content = parsed(note)
+        content = parse_json(note)
         arguments = content.get("arguments")
         if arguments is not None:
             arguments = {str(name): str(text) for name, text in arguments.items()}
@@ -85,14 +85,14 @@ class Batch:
         """Serialise the record that the batch is committed."""
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
-    def is_in(self, note: bytes, path: str, by_others: bool = False) -> bool:
-        """Test whether a record lists the batch, ``by_others`` if committed by another job.
+    def is_in(self, note: bytes, path: str, is_foreign: bool = False) -> bool:
+        """Test whether a record lists the batch, ``is_foreign`` if committed by another job.
 
         Raises ``CorruptFileError`` if the record is corrupt.
         """
         try:
-            result = parsed(note)
-            return parse_integer(result["batch"]) >= self.number and not (by_others and result["job"] == self.job)
+            result = parse_json(note)
+            return parse_integer(result["batch"]) >= self.number and not (is_foreign and result["job"] == self.job)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(
                 f"the record of a stream is damaged ({error}), so its complete batches are unknown: remove it if the "

@@ -63,9 +63,9 @@ class PartFiles:
     """
 
     def __init__(
-        self, staged: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any], division: Division
+        self, staging_area: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any], division: Division
     ) -> None:
-        self._staged = staged
+        self._staged = staging_area
         self._name = name
         self._by = division.partition_by
         self._schema = pa.schema([field for field in schema if field.name not in self._by], schema.metadata)
@@ -141,9 +141,9 @@ class PartFiles:
 
 
 class _Writer(ParquetWriter):
-    def residual_counts(self, shredded: Iterable[str]) -> Counts:
-        """The counts of residual values of the VARIANT columns ``shredded`` in the row groups written so far."""
-        return residual_counts(self._row_groups, shredded)
+    def residual_counts(self, shredded_paths: Iterable[str]) -> Counts:
+        """The counts of residual values of the VARIANT columns ``shredded_paths`` in the row groups written so far."""
+        return residual_counts(self._row_groups, shredded_paths)
 
 
 class _PartFile:
@@ -153,11 +153,11 @@ class _PartFile:
     rows are sorted by a column, the first row group if a schema is inferred from it.
     """
 
-    def __init__(self, staged: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
-        self._staged = staged
+    def __init__(self, staging_area: StagingArea, name: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
+        self._staged = staging_area
         self._name = name
         self._schema = schema
-        self._dest = staged.create(name)
+        self._dest = staging_area.create(name)
         self._writer = _Writer(self._dest, schema, **options)
         self._limits = limits = WriteOptions(**options)
         self._orders = any(isinstance(entry, Mapping) and entry.get("order") for entry in limits.geometry.values())
@@ -179,7 +179,7 @@ class _PartFile:
             self._gathered_rows >= self._limits.row_group_rows and not self._orders
         )
         if full or not self._gathers:
-            self._pass_on()
+            self._flush()
 
     def is_full(self, size: int) -> bool:
         """Whether the file has about ``size`` bytes; ends a row group if only its encoded size can decide."""
@@ -190,23 +190,23 @@ class _PartFile:
         return self._writer.bytes_written >= 0.95 * size
 
     def end_row_group(self) -> None:
-        self._pass_on()
+        self._flush()
         self._writer.end_row_group()
         self.held = 0
 
     def close(self) -> Staging:
-        self._pass_on()
+        self._flush()
         self._writer.close()
-        shredded = _shredded(self._schema, self._writer.storage_schema)
+        shredded = _shredding_schemas(self._schema, self._writer.storage_schema)
         token = self._staged.finish(self._name, self._dest)
         residual = self._writer.residual_counts(shredded)
         return Staging(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded, residual), token)
 
     def discard(self) -> None:
         self._writer.abort()
-        self._staged.give_up(self._name, self._dest)
+        self._staged.abandon(self._name, self._dest)
 
-    def _pass_on(self) -> None:
+    def _flush(self) -> None:
         if self._gathered:
             before = self._writer.bytes_written
             self._writer.write_ordered(pa.Table.from_batches(self._gathered))
@@ -216,11 +216,11 @@ class _PartFile:
                 self.held = 0
 
 
-def _shredded(schema: pa.Schema, stored: pa.Schema | None) -> dict[str, str]:
+def _shredding_schemas(schema: pa.Schema, stored_schema: pa.Schema | None) -> dict[str, str]:
     """The shredding schemas of the VARIANTs of a file, by their paths."""
     result: dict[str, str] = {}
-    own = [] if stored is None else [field for field in schema if field.name in stored.names]
-    pending = [] if stored is None else _children("", own, stored)
+    own = [] if stored_schema is None else [field for field in schema if field.name in stored_schema.names]
+    pending = [] if stored_schema is None else _children("", own, stored_schema)
     while pending:
         path, field, retained = pending.pop()
         if is_marked(field) or is_shredded_type(field.type):
@@ -236,11 +236,11 @@ def _shredded(schema: pa.Schema, stored: pa.Schema | None) -> dict[str, str]:
 
 
 def _children(
-    above: str, fields: Iterable[pa.Field], stored: Iterable[pa.Field]
+    prefix: str, fields: Iterable[pa.Field], stored_fields: Iterable[pa.Field]
 ) -> list[tuple[str, pa.Field, pa.Field]]:
     """The fields with their paths and stored forms, the last one first."""
-    both = zip(fields, stored, strict=True)
-    return [(f"{above}{field.name}", field, retained) for field, retained in both][::-1]
+    both = zip(fields, stored_fields, strict=True)
+    return [(f"{prefix}{field.name}", field, retained) for field, retained in both][::-1]
 
 
 def check_division(division: Division, schema: pa.Schema) -> None:

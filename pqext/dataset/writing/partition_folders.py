@@ -24,14 +24,14 @@ _ESCAPED = frozenset('"#%\'*/:=?\\\x7f{[]^') | frozenset(map(chr, range(32)))
 _ADVICE = "cast it to text, a date or a whole number first"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """``text`` as a part of a folder's name."""
     return "".join(f"%{ord(item):02X}" if item in _ESCAPED else item for item in text)
 
 
 def null_folder(columns: Sequence[str]) -> str:
     """The path, which ends in ``/``, of the folder in which all ``columns`` are null; empty without columns."""
-    return "".join(f"{escaped(name)}={NULL}/" for name in columns)
+    return "".join(f"{escape(name)}={NULL}/" for name in columns)
 
 
 def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
         if name not in schema.names:
             meant = did_you_mean(name, schema.names) or f"; the columns are {', '.join(schema.names)}"
             raise ValueError(f"partition_by: no column {name!r}{meant}")
-        if is_hidden(f"{escaped(name)}="):
+        if is_hidden(f"{escape(name)}="):
             raise ValueError(f"partition_by: readers skip folders named after {name!r}; rename the column first")
         if schema.names.count(name) > 1:
             raise ValueError(f"partition_by: the data have several columns {name!r}: rename all but one")
@@ -75,7 +75,7 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
     sorted_rows = rest if len(starts) == 1 else _take_rows(rest, order)
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         row = int(order[start])
-        path = "".join(f"{escaped(name)}={_text(name, batch.column(name)[row])}/" for name in columns)
+        path = "".join(f"{escape(name)}={_text(name, batch.column(name)[row])}/" for name in columns)
         yield path, sorted_rows.slice(start, stop - start)
 
 
@@ -98,4 +98,4 @@ def _text(name: str, scalar: pa.Scalar) -> str:
             f"the value {NULL} is the folder name of null, so readers would return null: replace it with another value",
             feature="the name of null as a partition value", column=name,
         )
-    return escaped(str(value).lower() if isinstance(value, bool) else str(value))
+    return escape(str(value).lower() if isinstance(value, bool) else str(value))

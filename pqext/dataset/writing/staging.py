@@ -31,7 +31,7 @@ class StagingArea(Protocol):
     def finish(self, name: str, dest: Any) -> Token:
         """Retain the sink ``dest`` from :meth:`create`, which the writer has closed, until the commit."""
 
-    def give_up(self, name: str, dest: Any) -> None:
+    def abandon(self, name: str, dest: Any) -> None:
         """Delete the unfinished file of the sink ``dest``. Raises nothing, so that the original error is not hidden."""
 
     def discard(self, name: str, token: Token) -> None:
@@ -64,19 +64,19 @@ class StagedFolder:
             except OSError as error:
                 if error.errno != errno.ENAMETOOLONG:
                     raise
-                raise _too_long(part) from None
+                raise _name_length_error(part) from None
         return str(Path(self.folder, name))
 
     def finish(self, name: str, dest: Any) -> Token:
         commit.flush(Path(dest))
         return None
 
-    def give_up(self, name: str, dest: Any) -> None:
+    def abandon(self, name: str, dest: Any) -> None:
         with suppress(OSError):  # the error is what the user must see
             Path(dest).unlink(missing_ok=True)
 
     def discard(self, name: str, token: Token) -> None:
-        self.give_up(name, Path(self.folder, name))
+        self.abandon(name, Path(self.folder, name))
 
     def fail(self) -> None:
         Path(self.folder, FAILED).touch()
@@ -86,7 +86,7 @@ class StagedFolder:
         return Path(self.folder, FAILED).exists()
 
 
-def _too_long(folder: str) -> UnsupportedError:
+def _name_length_error(folder: str) -> UnsupportedError:
     name, _, value = folder.partition("=")
     return UnsupportedError(
         f"the folder name of a value has {len(os.fsencode(folder))} bytes, and its path exceeds the limit of the "

@@ -73,7 +73,7 @@ class StagedStore:
     def finish(self, name: str, dest: PendingFile) -> Token:
         return dest.finish()
 
-    def give_up(self, name: str, dest: PendingFile) -> None:
+    def abandon(self, name: str, dest: PendingFile) -> None:
         dest.abort()
 
     def discard(self, name: str, token: Token) -> None:
@@ -109,17 +109,17 @@ class StoreTarget:
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         """Finish a killed job whose commit was decided, and abort jobs that began before ``older_than``."""
-        finished = self._finish_other()
+        finished = self._finish_decided_job()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
-        for item in [*self._bucket.unfinished(self._inside)]:
+        for item in [*self._bucket.iter_pending_files(self._inside)]:
             ours = _OURS.fullmatch(item.key.rpartition("/")[2])
             if ours is not None and item.at < before:
                 self._bucket.abort(item.key, item.upload)
                 removed[ours[1]] = None
         return CleanupResult(finished, tuple(removed))
 
-    def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+    def ingest_notes(self, exclude: Collection[str] = ()) -> dict[str, Note]:
         result = {}
         for key in self._bucket.keys(self._inside + LOG):
             name = key[len(self._inside) :]
@@ -166,10 +166,10 @@ class StoreTarget:
     def has_files(self) -> bool:
         return bool(self._visible_files())
 
-    def has(self, batch: Batch, by_others: bool = False) -> bool | None:
+    def has(self, batch: Batch, is_foreign: bool = False) -> bool | None:
         key = self._inside + batch.name
         try:
-            return batch.is_in(self._bucket.get(key)[0], self._bucket.url(key), by_others)
+            return batch.is_in(self._bucket.get(key)[0], self._bucket.url(key), is_foreign)
         except FileNotFoundError:
             return None
 
@@ -182,15 +182,15 @@ class StoreTarget:
         uploads = {file.file.name: (file.token.upload, file.token.etags) for file in files}
         small = {name: base64.b64encode(data).decode() for name, data in self._put.items()}
         for failed in range(_ATTEMPTS):
-            finished = self._finish_other()
+            finished = self._finish_decided_job()
             was_done = self._job in finished or (failed and self._is_there(uploads))
             if was_done or (batch is not None and self.has(batch)):
-                self._give_up()
+                self._discard_attempts()
                 return
             after = self._last_job() if overwrite or check is not None else None
             if check is not None:
                 check()
-            old = self._replaced(folders) if overwrite else ()
+            old = self._replaced_files(folders) if overwrite else ()
             journal = StoreJournal(
                 self._job, uploads, small, old, after, None if batch is None else (batch.query, batch.number)
             )
@@ -208,7 +208,7 @@ class StoreTarget:
                 )
                 raise
             if is_done:
-                self._give_up()
+                self._discard_attempts()
                 return
         raise RuntimeError(f"other jobs committed to {self.path}: try again")
 
@@ -217,17 +217,17 @@ class StoreTarget:
         return not {self._inside + name for name in names}.isdisjoint(self._bucket.keys(self._inside))
 
     def abort(self) -> None:
-        if not self._may_be_decided():
-            self._give_up()
+        if not self._is_possibly_decided():
+            self._discard_attempts()
 
-    def _give_up(self) -> None:
+    def _discard_attempts(self) -> None:
         """Give up what attempts have left that do not count."""
         with suppress(Exception):
-            for item in [*self._bucket.unfinished(self._inside)]:
+            for item in [*self._bucket.iter_pending_files(self._inside)]:
                 if f"-{self._job}-" in item.key:
                     self._bucket.abort(item.key, item.upload)
 
-    def _may_be_decided(self) -> bool:
+    def _is_possibly_decided(self) -> bool:
         """Whether the manifest names this job, which is then decided; true if it cannot be read."""
         try:
             return self._is_noted(self._job)
@@ -247,7 +247,7 @@ class StoreTarget:
             check_listing(self._bucket.location(self._bucket.prefix), (key[inside:] for key in result))
         return [key for key in result if not any(map(is_hidden, key[inside:].split("/")))]
 
-    def _replaced(self, folders: Collection[str] | None) -> tuple[str, ...]:
+    def _replaced_files(self, folders: Collection[str] | None) -> tuple[str, ...]:
         """The files that an overwrite replaces; with ``folders``, those in these partitions."""
         inside = len(self._inside)
         names = [key[inside:] for key in self._visible_files()]
@@ -256,7 +256,7 @@ class StoreTarget:
         notes = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._inside + start)]
         return (*names, *notes)
 
-    def _finish_other(self) -> tuple[str, ...]:
+    def _finish_decided_job(self) -> tuple[str, ...]:
         """Finish the decided job, if any."""
         try:
             data, version = self._bucket.get(self._inside + NOTE)
@@ -277,7 +277,7 @@ class StoreTarget:
         last = self._last_job()
         is_void = journal.after is not None and last not in (journal.after, journal.job)
         if journal.batch is not None and last != journal.job:
-            is_void = is_void or bool(self.has(Batch(*journal.batch, journal.job), by_others=True))
+            is_void = is_void or bool(self.has(Batch(*journal.batch, journal.job), is_foreign=True))
         if last != journal.job and not is_void:
             self._appear(journal)
         self._bucket.release(self._inside + NOTE, version)

@@ -12,7 +12,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.table_formats import TableGuard, writing
 from pqext.dataset.files import spark_metadata
-from pqext.dataset.files.folders import files_below
+from pqext.dataset.files.folders import list_files
 from pqext.dataset.files.manifests import read_note
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
@@ -31,7 +31,7 @@ class Target(Protocol):
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
 
-    def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+    def ingest_notes(self, exclude: Collection[str] = ()) -> dict[str, Note]:
         """The notes of jobs about their input files, by the names of the notes; without those in ``exclude``."""
 
     def check_no_table(self) -> None:
@@ -84,7 +84,7 @@ class FolderTarget:
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
         return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else CleanupResult((), ())
 
-    def ingested(self, exclude: Collection[str] = ()) -> dict[str, Note]:
+    def ingest_notes(self, exclude: Collection[str] = ()) -> dict[str, Note]:
         result = {}
         for log in commit.logs(self._folder):
             if log.name not in exclude:
@@ -107,12 +107,12 @@ class FolderTarget:
 
     def join(self, job: str) -> StagingArea:
         self._job, self._put = job, []
-        folder = commit.staged(self._folder, job)
+        folder = commit.staging_folder(self._folder, job)
         folder.mkdir(parents=True, exist_ok=True)
         return StagedFolder(str(folder))
 
     def put(self, name: str, data: bytes) -> None:
-        place = Path(StagedFolder(str(commit.staged(self._folder, self._job))).create(name))
+        place = Path(StagedFolder(str(commit.staging_folder(self._folder, self._job))).create(name))
         place.write_bytes(data)
         commit.flush(place)
         self._put.append(name)
@@ -120,7 +120,7 @@ class FolderTarget:
     @property
     def has_files(self) -> bool:
         with writing():
-            return self._folder.is_dir() and bool(files_below(self.path))
+            return self._folder.is_dir() and bool(list_files(self.path))
 
     def has(self, batch: Batch) -> bool | None:
         note = self._folder / batch.name
@@ -134,7 +134,7 @@ class FolderTarget:
             self.put(batch.name, batch.dump())
         commit.commit(
             self._folder, self._job, [*(file.file.name for file in files), *self._put], overwrite=overwrite,
-            folders=folders, was_done=None if batch is None else lambda: bool(self.has(batch)), check=check,
+            folders=folders, is_done=None if batch is None else lambda: bool(self.has(batch)), check=check,
         )
 
     def abort(self) -> None:
@@ -162,7 +162,7 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
     if target.is_dir():
         if overwrite:
             commit.replaceable(target)
-        elif present := files_below(str(target)):
+        elif present := list_files(str(target)):
             compare(str(target), str(target), present)
 
 

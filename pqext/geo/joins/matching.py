@@ -49,7 +49,7 @@ class Condition:
     distance: float | None = None
 
     @classmethod
-    def of(cls, predicate: Any, distance: Any) -> Condition:
+    def from_arguments(cls, predicate: Any, distance: Any) -> Condition:
         """Validate the arguments of a join; raise ValueError for an unknown predicate or a missing distance."""
         if predicate not in (*INVERSE, "dwithin"):
             hint = did_you_mean(str(predicate), [*INVERSE, "dwithin"])
@@ -76,7 +76,7 @@ def sides_of(geometries: GeometryColumn, condition: Condition | None = None) -> 
             sides = np.nextafter(sides, np.array([-np.inf, -np.inf, np.inf, np.inf]))
         return sides
     if reach:
-        sides = _widened(sides, reach, geometries)
+        sides = _widen_sides(sides, reach, geometries)
     around = (
         (sides[:, 0] > sides[:, 2]) | (sides[:, 0] <= -180 + _NEAR_THE_SEAM) | (sides[:, 2] >= 180 - _NEAR_THE_SEAM)
     )
@@ -85,9 +85,9 @@ def sides_of(geometries: GeometryColumn, condition: Condition | None = None) -> 
     return sides
 
 
-def _widened(sides: Sides, metres: float, geometries: GeometryColumn) -> Sides:
+def _widen_sides(sides: Sides, metres: float, geometries: GeometryColumn) -> Sides:
     from pqext.geo.predicates.boxes import Region
-    from pqext.geo.predicates.distance import widened
+    from pqext.geo.predicates.distance import widen
     from pqext.geo.predicates.globe import geod_of
 
     geod = geod_of(geometries.type)
@@ -95,7 +95,7 @@ def _widened(sides: Sides, metres: float, geometries: GeometryColumn) -> Sides:
     for row in np.flatnonzero(~np.isnan(sides[:, 0])).tolist():
         xmin, ymin, xmax, ymax = sides[row].tolist()
         region = Region(xmin=xmin, xmax=xmax, ymin=ymin, ymax=ymax, wraps=xmin > xmax, globe=True)
-        region = widened(region, metres, geod)
+        region = widen(region, metres, geod)
         result[row] = region.xmin, region.ymin, region.xmax, region.ymax
     return result
 
@@ -108,7 +108,7 @@ class Matcher:
         self.sides = sides_of(right, condition)
         self._grid: _Grid | None = None
         self._tree: Any = None
-        self._shapes = PerThread(self._prepared)
+        self._shapes = PerThread(self._prepared_shapes)
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows]:
         """Return the row numbers of matching pairs, ordered by the left side."""
@@ -125,7 +125,7 @@ class Matcher:
         """Return the prepared shapes of the right side, private to the calling thread."""
         return self._shapes.get()
 
-    def _prepared(self) -> Any:
+    def _prepared_shapes(self) -> Any:
         import shapely
 
         shapes = self.right.shapes()
@@ -263,12 +263,12 @@ class Nearest:
         import shapely
 
         self.right, self.max_distance = right, max_distance
-        self._tree = PerThread(self._indexed)
+        self._tree = PerThread(self._spatial_index)
         shapes = self.shapes
         self.count = int((~(shapely.is_missing(shapes) | shapely.is_empty(shapes))).sum())
         self.k = min(k, self.count)
 
-    def _indexed(self) -> Any:
+    def _spatial_index(self) -> Any:
         import shapely
 
         return shapely.STRtree(self.right.shapes())
@@ -296,7 +296,7 @@ class Nearest:
             self.tree.query_nearest, shapes, max_distance=self.max_distance, return_distance=True, all_matches=True
         )
         if self.k > 1 and len(left_rows):  # empty if all coordinates are infinite
-            left_rows, right_rows = self._candidates_around(shapes, left_rows, distances)
+            left_rows, right_rows = self._find_candidates(shapes, left_rows, distances)
             distances = call_shapely(shapely.distance, shapes[left_rows], self.shapes[right_rows])
         order = np.lexsort((right_rows, distances, left_rows))
         left_rows, right_rows, distances = left_rows[order], right_rows[order], distances[order]
@@ -304,7 +304,7 @@ class Nearest:
         retained = np.arange(len(left_rows)) - starts < self.k
         return left_rows[retained], right_rows[retained], distances[retained]
 
-    def _candidates_around(self, shapes: Any, left_rows: Rows, distances: NDArray[np.float64]) -> tuple[Rows, Rows]:
+    def _find_candidates(self, shapes: Any, left_rows: Rows, distances: NDArray[np.float64]) -> tuple[Rows, Rows]:
         """Return at least the ``k`` nearest of each left row, from circles that grow until they contain as many."""
         rows, firsts = np.unique(left_rows, return_index=True)
         radius = distances[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)

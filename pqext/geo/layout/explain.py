@@ -139,7 +139,7 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
     advice = _suggestions(groups, pages, results, frame, width, height)
     return Layout(
         path=path if len(sources) == 1 else f"{len(sources)} files",
-        column=node.dotted,
+        column=node.dotted_path,
         rows=sum(part.rows for part in groups),
         bytes=sum(part.bytes for part in groups),
         extent=frame.extent,
@@ -168,12 +168,12 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
         if len(leaves) != 1:
             if not leaves:
                 raise ValueError("the file has no geometry column: create one with pqext convert --geometry lon,lat")
-            named = ", ".join(leaf.dotted for leaf in leaves)
+            named = ", ".join(leaf.dotted_path for leaf in leaves)
             raise ValueError(f"name a geometry column; the file has {named}")
         return leaves[0]
     node = file.schema.find(column)
     if node is None:
-        named = ", ".join(leaf.dotted for leaf in leaves)
+        named = ", ".join(leaf.dotted_path for leaf in leaves)
         raise KeyError(f"no column {column!r}; the geometry columns are {named or 'none'}")
     if node not in leaves:
         raise ValueError(f"column {column!r} is not a geometry")

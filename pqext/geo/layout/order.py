@@ -146,20 +146,20 @@ PAGE_ROWS = 2048
 
 
 def split_rows(
-    boxes: NDArray[np.float64], at_most: int, order: NDArray[np.int64] | None = None
+    boxes: NDArray[np.float64], max_count: int, order: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the first rows of segments of at most ``at_most`` rows, and at least about half as many except the last.
+    """Return the first rows of segments of at most ``max_count`` rows, and at least about half as many except the last.
 
     ``boxes`` has rows xmin, xmax, ymin, ymax and a column per row, NaN for rows without a box; ``order`` lists the rows
     in the order of splitting. The segments minimize the rows read by queries of the size of a typical segment's box,
     anywhere in the plane.
     """
     rows = boxes.shape[1]
-    step = max(1, at_most // _STEPS)
+    step = max(1, max_count // _STEPS)
     firsts = np.arange(0, rows, step)
-    if rows <= at_most:
+    if rows <= max_count:
         return firsts[:1]
-    most = at_most // step
+    most = max_count // step
     blocks = np.empty((4, len(firsts)))
     for line, (reduce, missing) in enumerate(((np.fmin, np.inf), (np.fmax, -np.inf)) * 2):
         result = reduce.reduceat(boxes[line] if order is None else boxes[line][order], firsts)
@@ -175,9 +175,9 @@ def split_rows(
     return np.array(chosen[::-1]) * step
 
 
-def _typical(blocks: NDArray[np.float64], most: int) -> tuple[float, float]:
-    """Median width and height of the boxes around ``most`` blocks each; 1 if there are none, or only points."""
-    firsts = np.arange(0, blocks.shape[1], most)
+def _typical(blocks: NDArray[np.float64], limit: int) -> tuple[float, float]:
+    """Median width and height of the boxes around ``limit`` blocks each; 1 if there are none, or only points."""
+    firsts = np.arange(0, blocks.shape[1], limit)
     sides = []
     for low, high in ((0, 1), (2, 3)):
         side = np.maximum.reduceat(blocks[high], firsts) - np.minimum.reduceat(blocks[low], firsts)
@@ -194,20 +194,20 @@ class OrdersRows:
         return GeometryStorage.from_storage(storage).order is not None
 
     def row_groups(
-        self, storage: Storage, values: pa.ChunkedArray, at_most: int
+        self, storage: Storage, values: pa.ChunkedArray, max_count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows along the curve that fills the column's extent, cut where the boxes of row groups stay small."""
         boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes)
-        return order, split_rows(boxes, at_most, order)
+        return order, split_rows(boxes, max_count, order)
 
     def pages(
-        self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
+        self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
         """The order of the rows of a row group and the ends of its pages, of :data:`PAGE_ROWS` rows at most."""
         boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes) if sort else None
-        return order, split_rows(boxes, min(at_most, PAGE_ROWS), order)
+        return order, split_rows(boxes, min(max_count, PAGE_ROWS), order)
 
 
 def _order(storage: Storage, boxes: NDArray[np.float64]) -> NDArray[np.int64]:

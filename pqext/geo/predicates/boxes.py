@@ -62,7 +62,7 @@ class Boxes:
         return self.xmin > self.xmax
 
     @property
-    def full(self) -> Flags:
+    def spans_globe(self) -> Flags:
         """Whether boxes span all longitudes."""
         return ~self.wraps & (self.xmax - self.xmin >= 360)
 
@@ -93,7 +93,7 @@ class Region:
         return cls(box.xmin, box.xmax, box.ymin, box.ymax, box.wraps, globe)
 
     @property
-    def full(self) -> bool:
+    def spans_globe(self) -> bool:
         """Whether the region contains every longitude."""
         return not self.wraps and self.xmax - self.xmin >= 360
 
@@ -112,31 +112,31 @@ class Region:
         y = (boxes.ymin <= self.ymax) & (boxes.ymax >= self.ymin)
         if not self.globe:
             return x & y
-        if self.full:
+        if self.spans_globe:
             return y
         own = 360 + self.xmax - self.xmin if self.wraps else self.xmax - self.xmin
         theirs = np.where(wraps, 360 + boxes.xmax - boxes.xmin, boxes.xmax - boxes.xmin)
         turn = np.mod(boxes.xmin - self.xmin, 360)
-        x |= boxes.full | (turn <= own + NEAR) | (360 - turn <= theirs + NEAR)
+        x |= boxes.spans_globe | (turn <= own + NEAR) | (360 - turn <= theirs + NEAR)
         return (x & y) | self._pole(boxes)
 
     def holds(self, boxes: Boxes, strictly: bool = False) -> Flags:
         """Return which boxes lie in the region; in its interior if ``strictly``."""
         less = np.less if strictly else np.less_equal
         wraps = boxes.wraps
-        if self.full and self.globe:
+        if self.spans_globe and self.globe:
             x = np.ones(len(wraps), dtype=np.bool_)
         elif self.wraps:
             west, east = less(self.xmin, boxes.xmin), less(boxes.xmax, self.xmax)
             x = np.where(wraps, west & east, west | east)
         else:
             x = ~wraps & less(self.xmin, boxes.xmin) & less(boxes.xmax, self.xmax)
-        poles = self.full and self.globe  # a cap around a pole has it inside
+        poles = self.spans_globe and self.globe  # a cap around a pole has it inside
         south = less(self.ymin, boxes.ymin) | (poles and self.ymin <= -90)
         north = less(boxes.ymax, self.ymax) | (poles and self.ymax >= 90)
         return x & south & north
 
-    def within(self, boxes: Boxes) -> Flags:
+    def may_be_within(self, boxes: Boxes) -> Flags:
         """Flag boxes that may contain the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
@@ -151,7 +151,7 @@ class Region:
         own = 360 + self.xmax - self.xmin if self.wraps else self.xmax - self.xmin
         theirs = np.where(wraps, 360 + boxes.xmax - boxes.xmin, boxes.xmax - boxes.xmin)
         turn = np.mod(self.xmin - boxes.xmin + NEAR, 360) - NEAR
-        x |= boxes.full | (turn + own <= theirs + NEAR)
+        x |= boxes.spans_globe | (turn + own <= theirs + NEAR)
         return (x & y) | (self._pole(boxes) & y)
 
     def _pole(self, boxes: Boxes) -> Flags:
@@ -212,15 +212,15 @@ class BoxTest:
             case "within":
                 return apart, inside
             case "contains" | "covers" | "equals":
-                return apart | ~outer.within(boxes), never
+                return apart | ~outer.may_be_within(boxes), never
             case "touches":
                 return apart | inside, never
             case "crosses" | "overlaps":
                 return apart | inside, never
-        near = never if inner is None else self._all_near(inner, boxes)
+        near = never if inner is None else self._is_near_everywhere(inner, boxes)
         return apart, held | near
 
-    def _all_near(self, inner: Region, boxes: Boxes) -> Flags:
+    def _is_near_everywhere(self, inner: Region, boxes: Boxes) -> Flags:
         """Whether every point of the box is near ``inner`` in the plane, judged by the farthest corner."""
         if inner.globe or inner.wraps:
             return np.zeros(len(boxes.xmin), dtype=np.bool_)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.coordinate_range import clamp_shapes
-from pqext.geo.predicates.unrolling import TOLERANCE, shifted, unroll
+from pqext.geo.predicates.unrolling import TOLERANCE, shift_east, unroll
 from pqext.geo.summary import resolve_type
 from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_parts
 
@@ -98,5 +98,5 @@ def _wrap_longitudes(shape: Any) -> Any:
 
     (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES
     world = shapely.box(west, south, east, north)
-    parts = [shapely.intersection(shifted(shape, 360.0 * turn), world) for turn in range(-2, 3)]
+    parts = [shapely.intersection(shift_east(shape, 360.0 * turn), world) for turn in range(-2, 3)]
     return shapely.union_all([part for part in parts if not part.is_empty])

@@ -28,7 +28,7 @@ LONGEST = 0.05
 _Doubles = NDArray[np.float64]
 
 
-def widened(region: Region, distance: float, geod: Geod) -> Region:
+def widen(region: Region, distance: float, geod: Geod) -> Region:
     """A region of the globe with all that lies at most ``distance`` metres from it, and a little more.
 
     A way over the ellipsoid is at least as long as the part of it along meridians, whose radius of curvature is
@@ -50,7 +50,7 @@ def widened(region: Region, distance: float, geod: Geod) -> Region:
     return replace(region, xmin=west, xmax=east, ymin=south, ymax=north, wraps=west > east)
 
 
-def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
+def is_near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
     """Whether each row is at most ``distance`` metres from the query. Both are unrolled, and no row meets the query."""
     answers: NDArray[np.bool_] = metres(rows, query, geod) <= distance
     return answers
@@ -65,8 +65,8 @@ def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
     around = _in_space(theirs, geod)
     nearest(_in_space(segments, geod), offsets.astype(np.int64), around, _spheres(around), result)
     known = np.flatnonzero(~np.isnan(result[:, 0]))
-    x0, y0 = _along(segments, result[known, 0], result[known, 1])
-    x1, y1 = _along(theirs, result[known, 2], result[known, 3])
+    x0, y0 = _interpolate(segments, result[known, 0], result[known, 1])
+    x1, y1 = _interpolate(theirs, result[known, 2], result[known, 3])
     away = np.full(len(rows), np.nan)
     away[known] = geod.inv(x0, y0, x1, y1)[2]
     return away
@@ -81,7 +81,7 @@ def _spheres(segments: _Doubles) -> _Doubles:
     return np.ascontiguousarray(np.column_stack([centres[:, 0], radii * (1 + 1e-12)]))
 
 
-def _along(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple[_Doubles, _Doubles]:
+def _interpolate(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple[_Doubles, _Doubles]:
     x0, y0, x1, y1 = segments[number.astype(np.int64)].T
     return x0 + share * (x1 - x0), y0 + share * (y1 - y0)
 

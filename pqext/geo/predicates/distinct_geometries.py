@@ -23,7 +23,7 @@ _MOST_DISTINCT = 0.9
 """Share of distinct bytes in the sample above which most rows are assumed distinct."""
 
 
-def once_each(
+def decide_distinct(
     chunk: pa.Array, rows: NDArray[np.int64], decide: Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
 ) -> NDArray[np.bool_]:
     """``decide(chunk, rows)``: the answer for each value of a binary array without nulls, which have these row numbers.

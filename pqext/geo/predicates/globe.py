@@ -20,8 +20,8 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
-from pqext.geo.predicates.distinct_geometries import once_each
-from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, TooLong, shifted, united, unroll
+from pqext.geo.predicates.distinct_geometries import decide_distinct
+from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, TooLong, shift_east, unite, unroll
 from pqext.geo.summary import bounds, row_values
 from pqext.geo.wkb import from_shapely, geos_shapes
 
@@ -48,19 +48,19 @@ def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
     if predicate.box is None:
         return BoxTest(operation, None, None, None, 0.0, True)
     is_box = isinstance(query, BoundingBox)
-    known = query if is_box else _box_around(query, type)
+    known = query if is_box else _query_box(query, type)
     outer = Region.from_box(known or _WORLD, globe=True)
     reach = outer
     if operation == "dwithin":
         try:
-            reach = distance.widened(outer, predicate.distance or 0.0, geod_of(type))
+            reach = distance.widen(outer, predicate.distance or 0.0, geod_of(type))
         except GeometryError:  # without an ellipsoid nothing is known of distances
             reach = Region.from_box(_WORLD, globe=True)
     inner = outer if known is not None and (is_box or query.geom_type == "Point") else None
     return BoxTest(operation, outer, inner, reach, predicate.distance or 0.0, True)
 
 
-def _box_around(query: Any, type: GeospatialType) -> BoundingBox | None:
+def _query_box(query: Any, type: GeospatialType) -> BoundingBox | None:
     """Return the box around a geometry with the edges of ``type``; None if it is unknown."""
     try:
         result = bounds(from_shapely([query]), type.edges, type.crs)[0].as_py()
@@ -95,7 +95,7 @@ def decide(
         def decide_exactly(values: pa.Array, rows: NDArray[np.int64]) -> _Flags:
             return exact(predicate, type, clamp_shapes(geos_shapes(values, rows)))
 
-        answers[numbers] = once_each(chunk.take(pa.array(numbers)), numbers + row, decide_exactly)
+        answers[numbers] = decide_distinct(chunk.take(pa.array(numbers)), numbers + row, decide_exactly)
     return answers, null
 
 
@@ -107,14 +107,14 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
     import shapely
 
     if predicate.box is None:
-        return planar.related("equals", rows, predicate.private_geometry)
+        return planar.evaluate("equals", rows, predicate.private_geometry)
     answers = np.zeros(len(rows), dtype=np.bool_)
     corners, whose = shapely.get_coordinates(rows, return_index=True)
     left = np.setdiff1d(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])  # edges to nowhere meet nothing
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
         requested = predicate.private_geometry
-        query = unrolled(requested, geod)
+        query = unroll_query(requested, geod)
         if query.is_empty or not len(left):
             return answers
         west, _, east, _ = shapely.bounds(query).tolist()
@@ -131,19 +131,19 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
             return np.concatenate([exact(predicate, type, half) for half in (rows[:middle], rows[middle:])])
         there = ~shapely.is_empty(placed)  # of a polygon whose holes are larger than it, nothing is left
         if there.any():
-            answers[left[there]] = _placed(predicate, type, placed[there], query)
+            answers[left[there]] = _evaluate_placed(predicate, type, placed[there], query)
         return answers
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
 
 
-def _placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
+def _evaluate_placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
     """The answer for each shape, unrolled as the query is."""
     if predicate.operation != "dwithin":
         return _evaluate_unrolled(predicate.operation, rows, query)
     answers = meet(rows, query)
     left = np.flatnonzero(~answers)
-    answers[left] = distance.near(rows[left], query, predicate.distance or 0.0, geod_of(type))
+    answers[left] = distance.is_near(rows[left], query, predicate.distance or 0.0, geod_of(type))
     return answers
 
 
@@ -157,7 +157,7 @@ def geod_of(type: GeospatialType) -> Geod:
     return result
 
 
-def unrolled(query: Any, geod: Geod | None) -> Any:
+def unroll_query(query: Any, geod: Geod | None) -> Any:
     """Unroll the query around its own center."""
     import shapely
 
@@ -186,9 +186,9 @@ def _evaluate_unrolled(operation: Operation, rows: _Shapes, query: Any) -> _Flag
     wide = sides[:, 2] - sides[:, 0] + around[2] - around[0] >= 359
     answers = np.zeros(len(rows), dtype=np.bool_)
     if not wide.all():
-        answers[~wide] = planar.related(operation, rows[~wide], query)
+        answers[~wide] = planar.evaluate(operation, rows[~wide], query)
     if wide.any():
-        answers[wide] = _related_around(operation, rows[wide], query)
+        answers[wide] = _evaluate_repeated(operation, rows[wide], query)
     return answers
 
 
@@ -203,42 +203,42 @@ def meet(rows: _Shapes, query: Any) -> _Flags:
             meets = (sides[:, 2] >= around[0] + turn) & (sides[:, 0] <= around[2] + turn)
             left = np.flatnonzero(~answers & meets)
             if len(left):
-                answers[left] = planar.related("intersects", rows[left], shifted(query, turn))
+                answers[left] = planar.evaluate("intersects", rows[left], shift_east(query, turn))
     return answers
 
 
-def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
+def _evaluate_repeated(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
     """Evaluate predicates on shapes that may meet after a full turn, by repeating both."""
     import shapely
 
     sides = np.vstack([shapely.bounds(rows), shapely.bounds(query)])
     turns = int((sides[:, 2] - sides[:, 0]).max() // 360) + 1
 
-    def repeated(shapes: _Shapes) -> _Shapes:
+    def repeat(shapes: _Shapes) -> _Shapes:
         extent = shapely.bounds(shapes)
         whole = extent[:, 2] - extent[:, 0] >= WINDOW[2] - WINDOW[0]
-        copies = np.column_stack([shifted(shapes[~whole], 360.0 * turn) for turn in range(-turns, turns + 1)])
+        copies = np.column_stack([shift_east(shapes[~whole], 360.0 * turn) for turn in range(-turns, turns + 1)])
         areas = shapely.get_dimensions(shapes[~whole]) == 2
         once = np.asarray(shapely.geometrycollections(copies))
-        once[areas] = shapely.clip_by_rect(united(copies[areas], axis=1), *WINDOW)
+        once[areas] = shapely.clip_by_rect(unite(copies[areas], axis=1), *WINDOW)
         result = shapes.copy()
         result[~whole] = once
         return result
 
-    related = planar.related
+    related = planar.evaluate
 
-    (queries,) = repeated(np.array([query], dtype=object))
+    (queries,) = repeat(np.array([query], dtype=object))
     match operation:
         case "within" | "covered_by":
             return related(operation, rows, queries)
         case "contains" | "covers":
-            return related(operation, repeated(rows), query)
+            return related(operation, repeat(rows), query)
         case "equals":
-            return related("covered_by", rows, queries) & related("covers", repeated(rows), query)
+            return related("covered_by", rows, queries) & related("covers", repeat(rows), query)
         case "touches":
-            return related("touches", repeated(rows), queries)
+            return related("touches", repeat(rows), queries)
         case "overlaps":
-            return related("overlaps", rows, queries) & ~related("covers", repeated(rows), query)
+            return related("overlaps", rows, queries) & ~related("covers", repeat(rows), query)
     larger = shapely.get_dimensions(rows) > shapely.get_dimensions(query)
-    crossing: _Flags = np.where(larger, related("crosses", repeated(rows), query), related("crosses", rows, queries))
+    crossing: _Flags = np.where(larger, related("crosses", repeat(rows), query), related("crosses", rows, queries))
     return crossing

@@ -114,7 +114,7 @@ def _distances_to(shapes: _Shapes, query: object, type: GeospatialType) -> _Doub
     import shapely
 
     edges = None if type.edges == "spherical" else globe.geod_of(type)
-    unrolled_query = globe.unrolled(query, edges)
+    unrolled_query = globe.unroll_query(query, edges)
     west, _, east, _ = shapely.bounds(unrolled_query).tolist()
     unrolled = unroll(shapes, edges, (west + east) / 2, max_vertices=globe.MOST_VERTICES)
     result = np.zeros(len(shapes))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
-from pqext.geo.predicates.distinct_geometries import once_each
+from pqext.geo.predicates.distinct_geometries import decide_distinct
 from pqext.geo.summary import row_values
 from pqext.geo.wkb import columns, geos_shapes
 
@@ -95,7 +95,7 @@ def _exact(
     def decide(values: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         return _of_shapes(operation, query, distance, geos_shapes(values, numbers), numbers)
 
-    return once_each(chunk, rows, decide)
+    return decide_distinct(chunk, rows, decide)
 
 
 def _of_shapes(
@@ -108,7 +108,7 @@ def _of_shapes(
     if isinstance(query, BoundingBox):
         query = polygon(query, shapely.total_bounds(geometries))
     try:
-        return related(operation, geometries, query, distance)
+        return evaluate(operation, geometries, query, distance)
     except GeometryError as error:
         if not np.isnan(shapely.get_coordinates(query)).any():
             raise _locate_error(error, operation, query, distance, geometries, numbers) from error
@@ -125,7 +125,7 @@ def _locate_error(
     while len(geometries) > 1:
         half = len(geometries) // 2
         try:
-            related(operation, geometries[:half], query, distance)
+            evaluate(operation, geometries[:half], query, distance)
             geometries, numbers = geometries[half:], numbers[half:]
         except GeometryError:
             geometries, numbers = geometries[:half], numbers[:half]
@@ -142,7 +142,7 @@ def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return None if types & ~_POINTS else (values[0], values[2])
 
 
-def related(
+def evaluate(
     operation: Operation, rows: NDArray[np.object_], query: Any, distance: float | None = None
 ) -> NDArray[np.bool_]:
     """Return whether each row satisfies the relation with the query. Does not support ``disjoint``.
@@ -154,11 +154,11 @@ def related(
 
     shapely.prepare(query)
     if operation == "dwithin":
-        return _near(query, rows, distance)
+        return _is_near(query, rows, distance)
     return _call(getattr(shapely, _TURNED[operation]), query, rows)
 
 
-def _near(query: Any, rows: NDArray[np.object_], distance: float | None) -> NDArray[np.bool_]:
+def _is_near(query: Any, rows: NDArray[np.object_], distance: float | None) -> NDArray[np.bool_]:
     """``dwithin``: GEOS misses lines and rings without length, both in and near a prepared query."""
     import shapely
 
@@ -184,19 +184,21 @@ def _call(function: Any, *arguments: Any) -> NDArray[np.bool_]:
         raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
 
 
-def widened(region: Region, distance: float) -> Region:
+def widen(region: Region, distance: float) -> Region:
     """The region with all that lies at most ``distance`` from it, and a little more."""
     margin = distance * (1 + 1e-12)
 
-    def out(bound: float, by: float) -> float:
-        return math.nextafter(bound + by, math.copysign(math.inf, by)) if margin else bound
+    def move_outward(bound: float, shift: float) -> float:
+        return math.nextafter(bound + shift, math.copysign(math.inf, shift)) if margin else bound
 
-    xmin, xmax = out(region.xmin, -margin), out(region.xmax, margin)
+    xmin, xmax = move_outward(region.xmin, -margin), move_outward(region.xmax, margin)
     wraps = region.wraps
     if wraps and xmin <= xmax:
         xmin, xmax, wraps = -math.inf, math.inf, False
     return replace(
-        region, xmin=xmin, xmax=xmax, ymin=out(region.ymin, -margin), ymax=out(region.ymax, margin), wraps=wraps
+        region, xmin=xmin, xmax=xmax, ymin=move_outward(region.ymin, -margin), ymax=move_outward(
+            region.ymax, margin
+        ), wraps=wraps
     )
 
 

@@ -23,7 +23,7 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.predicates import globe, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
 from pqext.geo.predicates.query import Query, SpatialQuestion, as_box
-from pqext.geo.predicates.unrolling import area_below, explode
+from pqext.geo.predicates.unrolling import equator_area, explode
 from pqext.geo.summary import resolve_type
 from pqext.geo.types import Edges, GeospatialType
 from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input
@@ -99,7 +99,7 @@ class SpatialPredicate(SpatialQuestion):
             return BoxTest(self.operation, None, None, None, distance, type.geographic)
         outer = Region.from_box(self.box, globe=False)
         is_box = isinstance(self.geometry, BoundingBox) or self.geometry.geom_type == "Point"
-        reach = planar.widened(outer, distance) if self.operation == "dwithin" else outer
+        reach = planar.widen(outer, distance) if self.operation == "dwithin" else outer
         return BoxTest(self.operation, outer, outer if is_box else None, reach, distance, type.geographic)
 
     def evaluate(self, array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
@@ -285,7 +285,7 @@ def mismatch(query: Any) -> str:
         at_pole = (np.abs(y[:-1]) >= _POLE) & (np.abs(y[1:]) >= _POLE)  # which has no length on the globe
         if (np.abs(np.diff(x))[~at_pole] >= 180).any():
             how = "edges of 180 degrees of longitude or more, which run the shorter way around the globe"
-        elif abs(area_below(x, y)) > 2 * np.pi:
+        elif abs(equator_area(x, y)) > 2 * np.pi:
             how = "an outline around more than half of the globe, whose smaller side is its inside"
         else:
             continue

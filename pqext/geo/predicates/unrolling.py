@@ -112,7 +112,7 @@ def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
         dimension = shapely.get_dimensions(some)
         if (dimension == 2).all():
             whole = shapely.multipolygons(some)
-            result[number] = whole if shapely.is_valid(whole) else united(some)
+            result[number] = whole if shapely.is_valid(whole) else unite(some)
         elif (dimension == dimension[0]).all():
             result[number] = shapely.multipoints(some) if dimension[0] == 0 else shapely.multilinestrings(some)
         else:
@@ -120,14 +120,14 @@ def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
     return result
 
 
-def shifted(shapes: Any, by: float) -> Any:
+def shift_east(shapes: Any, distance: float) -> Any:
     """Shapes moved eastward."""
     import shapely
 
-    return shapes if by == 0 else shapely.transform(shapes, lambda corners: corners + np.array([by, 0.0]))
+    return shapes if distance == 0 else shapely.transform(shapes, lambda corners: corners + np.array([distance, 0.0]))
 
 
-def united(areas: Any, axis: int | None = None) -> Any:
+def unite(areas: Any, axis: int | None = None) -> Any:
     """Return the union of areas; areas that cross themselves are repaired if necessary.
 
     Raises GeometryError if so many overlap that the union would take quadratic time.
@@ -168,7 +168,7 @@ def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, m
         return lines
     chains = _chains(lines, geod, tolerance, max_vertices)
     low, high, _ = chains.spans(len(lines))
-    x = chains.placed(_nearest_turns((low + high) / 2, middle))
+    x = chains.shift_longitudes(_nearest_turns((low + high) / 2, middle))
     result: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
     return result
 
@@ -188,10 +188,10 @@ def _polygons(
     centre = np.where(np.abs(net) > 180, middle, (low + high) / 2)
     anchor = centre[shell] + 360.0 * _nearest_turns(centre[shell], middle)
     turns = _nearest_turns(centre, anchor[owners])
-    x, y, chain = chains.placed(turns), chains.y, chains.number
+    x, y, chain = chains.shift_longitudes(turns), chains.y, chains.number
     wide = np.zeros(len(polygons), dtype=np.bool_)
     np.logical_or.at(wide, owners, (np.abs(net) > 180) | (high - low >= 180 - _HALF))
-    wide |= _with_a_hole_beyond(rings, owners, shell)
+    wide |= _has_outer_hole(rings, owners, shell)
     result = np.empty(len(polygons), dtype=object)
     plain = ~wide[owners]
     if plain.any():
@@ -209,7 +209,7 @@ def _polygons(
     return result
 
 
-def _with_a_hole_beyond(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _has_outer_hole(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Flag polygons with a hole beyond the box of their shell, which may lie outside of the shell."""
     import shapely
 
@@ -231,13 +231,13 @@ def _subtract_holes(shell: Any, holes: list[Any]) -> Any:
     ]
     around = [_repeats(area) for area in areas]
     if any(around):
-        parts = [[area] if repeats else _repeated(area) for area, repeats in zip(areas, around, strict=True)]
-        areas = [united(parts[0]), *(area for part in parts[1:] for area in part)]
+        parts = [[area] if repeats else _repeat_area(area) for area, repeats in zip(areas, around, strict=True)]
+        areas = [unite(parts[0]), *(area for part in parts[1:] for area in part)]
     shell, holes = areas[0], areas[1:]
     shapely.prepare(shell)
     astray = shapely.overlaps(shell, holes)
     holes = [shapely.intersection(shell, hole) if over else hole for hole, over in zip(holes, astray, strict=True)]
-    result = shapely.symmetric_difference(shell, united(holes))
+    result = shapely.symmetric_difference(shell, unite(holes))
     return shapely.clip_by_rect(result, *WINDOW) if any(around) else result
 
 
@@ -247,13 +247,13 @@ def _repeats(area: Any) -> bool:
     return bool(west <= WINDOW[0] and east >= WINDOW[2])
 
 
-def _repeated(area: Any) -> list[Any]:
+def _repeat_area(area: Any) -> list[Any]:
     """Repeat the area, which is narrower than a turn, across :data:`WINDOW`."""
     if area.is_empty:
         return [area]
     west, _, east, _ = area.bounds
     middle = round((west + east) / 720)
-    return [shifted(area, 360.0 * (turn - middle)) for turn in range(-2, 3)]
+    return [shift_east(area, 360.0 * (turn - middle)) for turn in range(-2, 3)]
 
 
 def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
@@ -261,12 +261,12 @@ def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
     import shapely
 
     unrolled = x + 360.0 * turn
-    area = area_below(unrolled, y)
+    area = equator_area(unrolled, y)
     if abs(net) <= 180:
         ring = shapely.Polygon(np.column_stack([unrolled, y]))
         if area < 0 if _is_half(area) else abs(area) <= 2 * np.pi:
             return ring
-        return shapely.difference(shapely.box(*WINDOW), united(_repeated(ring)))
+        return shapely.difference(shapely.box(*WINDOW), unite(_repeat_area(ring)))
     # Between the ring and the north pole lies a whole turn less what is below.
     above = 2 * np.pi - area if net > 0 else 2 * np.pi + area
     north = net > 0 if _is_half(above) else above <= 2 * np.pi
@@ -285,7 +285,7 @@ def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
     return shapely.clip_by_rect(shapely.Polygon(corners), *WINDOW)
 
 
-def area_below(x: _Doubles, y: _Doubles) -> float:
+def equator_area(x: _Doubles, y: _Doubles) -> float:
     """The area between a chain and the equator, of the unit sphere: positive where it runs eastward in the north."""
     turn, half = np.tan(np.radians(np.diff(x)) / 2), np.tan(np.radians(y) / 2)
     start, stop = half[:-1], half[1:]
@@ -310,27 +310,27 @@ class _Chains:
     turn: _Doubles
 
     @property
-    def unrolled(self) -> _Doubles:
+    def unroll_longitudes(self) -> _Doubles:
         """Longitudes that run on."""
         return self.x + 360.0 * self.turn
 
-    def inserted(self, at: _Numbers, x: _Doubles, y: _Doubles, turn: _Doubles) -> _Chains:
+    def insert_vertices(self, indices: _Numbers, x: _Doubles, y: _Doubles, turn: _Doubles) -> _Chains:
         """Return the chains with additional vertices, each inserted before the vertex at its index."""
         return _Chains(
-            np.insert(self.x, at, x),
-            np.insert(self.y, at, y),
-            np.insert(self.number, at, self.number[at]),
-            np.insert(self.turn, at, turn),
+            np.insert(self.x, indices, x),
+            np.insert(self.y, indices, y),
+            np.insert(self.number, indices, self.number[indices]),
+            np.insert(self.turn, indices, turn),
         )
 
     def spans(self, count: int) -> tuple[_Doubles, _Doubles, _Doubles]:
         """Return the least and greatest x of each chain, and the distance in x from its start to its end."""
-        x = self.unrolled
+        x = self.unroll_longitudes
         starts = np.searchsorted(self.number, np.arange(count))
         stops = np.searchsorted(self.number, np.arange(count), side="right") - 1
         return np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts), x[stops] - x[starts]
 
-    def placed(self, shift: _Doubles) -> _Doubles:
+    def shift_longitudes(self, shift: _Doubles) -> _Doubles:
         """Return the longitudes of all vertices, with each chain shifted by a number of turns."""
         return self.x + 360.0 * (self.turn + shift[self.number])
 
@@ -355,9 +355,9 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: i
                 "the edges of a geometry are so long that following them over the globe needs more than "
                 f"{max_vertices} points: read without this filter, or divide the geometry into several"
             )
-        unrolled = result.unrolled
+        unrolled = result.unroll_longitudes
         middle = (unrolled[at] + unrolled[at - 1]) / 2
-        result = result.inserted(at, x, y, np.round((middle - x) / 360))
+        result = result.insert_vertices(at, x, y, np.round((middle - x) / 360))
         at += np.arange(len(at))
         fresh = np.column_stack([at, at + 1]).ravel()
     return result
@@ -380,21 +380,21 @@ def _through_poles(chains: _Chains) -> _Chains:
     order = np.argsort(places, kind="stable")
     longitudes = np.concatenate([longitude[flags] for flags, longitude, _ in new])
     latitudes = np.concatenate([latitude[flags] for flags, _, latitude in new])
-    return chains.inserted(places[order], longitudes[order], latitudes[order], np.zeros(len(places)))
+    return chains.insert_vertices(places[order], longitudes[order], latitudes[order], np.zeros(len(places)))
 
 
 def _halves(
-    chains: _Chains, among: _Numbers, geod: Geod | None, tolerance: float
+    chains: _Chains, candidates: _Numbers, geod: Geod | None, tolerance: float
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Return the indexes of steps to halve among those that end at ``among``, and the positions of the midpoints."""
-    x, y, number = chains.unrolled, chains.y, chains.number
-    x0, x1, y0, y1 = x[among - 1], x[among], y[among - 1], y[among]
+    """Return the indexes of steps to halve among those that end at ``candidates``, and the midpoints."""
+    x, y, number = chains.unroll_longitudes, chains.y, chains.number
+    x0, x1, y0, y1 = x[candidates - 1], x[candidates], y[candidates - 1], y[candidates]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
     wide = np.abs(x1 - x0) > 1e-12
-    retained = (number[among] == number[among - 1]) & ~along_pole & wide
+    retained = (number[candidates] == number[candidates - 1]) & ~along_pole & wide
     if geod is None or geod.f < _NEARLY_ROUND:
         retained &= ~_straight(x0, y0, x1, y1, tolerance)
-    at = among[retained]
+    at = candidates[retained]
     if not len(at):
         return at, x[:0], y[:0]
     x0, x1, y0, y1 = x0[retained], x1[retained], y0[retained], y1[retained]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.schema.arrow_check import check_array
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import decode_dictionary
 from pqext.geo.kernels.geometry_text import to_text
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, like_input, storage_type
 
@@ -29,14 +29,14 @@ def text_chunks(array: Any) -> list[pa.Array]:
     if not any(test(held) for test in tests):
         raise TypeError(f"expected an Arrow array of text, not {array.type}")
     check_array(array)
-    return [_plain(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
+    return [_to_text_array(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def _to_text_array(array: pa.Array) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        return _plain(dictionary_decoded(array))
+        return _to_text_array(decode_dictionary(array))
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         return array
     return array.cast(pa.string() if pa.types.is_null(array.type) else pa.large_string())
@@ -48,16 +48,18 @@ def bit_mask(chunk: pa.Array) -> pa.Buffer | None:
 
 
 def assemble(
-    array: GeometryArray, made: Iterable[tuple[int, pa.Buffer | None, Any, Any]], types: tuple[pa.DataType, pa.DataType]
+    array: GeometryArray, chunks: Iterable[tuple[int, pa.Buffer | None, Any, Any]], types: tuple[
+        pa.DataType, pa.DataType
+    ]
 ) -> GeometryArray:
-    """``made`` for each part of ``array``, (rows, validity, data, 64-bit offsets), as an array of the narrower type.
+    """``chunks`` for each part of ``array``, (rows, validity, data, 64-bit offsets), as an array of the narrower type.
 
     Of the wider one where a part takes 2 GiB, for all parts then.
     """
     narrow, wide = types
     parts = [
         pa.Array.from_buffers(wide, rows, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
-        for rows, validity, data, offsets in made
+        for rows, validity, data, offsets in chunks
     ]
     type = wide if any(part.buffers()[2].size >= _WIDE_FROM for part in parts) else narrow
     return like_input(array, [part.cast(type) for part in parts], type)

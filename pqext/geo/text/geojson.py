@@ -58,11 +58,11 @@ def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Ge
     if isinstance(array, (list, tuple)):
         array = text_chunks(array)[0]
     chunks = text_chunks(array)
-    made = ((len(chunk), *_made(column)) for chunk, column in zip(chunks, as_columns(chunks), strict=True))
+    made = ((len(chunk), *_to_buffers(column)) for chunk, column in zip(chunks, as_columns(chunks), strict=True))
     return assemble(array, made, _BINARY)
 
 
-def _made(column: WkbColumn) -> tuple[pa.Buffer | None, Any, Any]:
+def _to_buffers(column: WkbColumn) -> tuple[pa.Buffer | None, Any, Any]:
     data, offsets, flags = to_wkb(column)
     return bitmap(flags), data, offsets
 
@@ -280,7 +280,7 @@ def _json_value(value: Any) -> Any:
     return [_json_value(item) for item in value] if isinstance(value, list) else value
 
 
-def objects(lines: Any, rows: int, longest: int) -> pa.Table:
+def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
     """Parse JSON objects, one per line, into a table.
 
     Integers beyond INT64 make a DECIMAL(38,0), or text if they have more digits. Raises ``LimitError`` if the table
@@ -292,7 +292,7 @@ def objects(lines: Any, rows: int, longest: int) -> pa.Table:
             f"the features have {names:,} property names, which would make {cells:,.0f} cells, mostly nulls; pass "
             "properties= with the name of one column for all of them"
         )
-    options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * longest))
+    options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * max_length))
     try:
         table = pajson.read_json(BytesIO(lines), options) if rows else pa.table({})
         if big and (exact := _exact_fields(table.schema, big)):
@@ -300,7 +300,7 @@ def objects(lines: Any, rows: int, longest: int) -> pa.Table:
             table = pajson.read_json(BytesIO(lines), options, parsing).select(table.column_names)
     except pa.ArrowInvalid:  # a column of several kinds, or an integer of more than 38 digits
         try:
-            table = _mixed([json.loads(line) for line in bytes(lines).splitlines()])
+            table = _property_table([json.loads(line) for line in bytes(lines).splitlines()])
         except (RecursionError, ValueError) as error:  # half a surrogate pair, or more digits than Python takes
             raise GeometryError(f"the properties exceed memory: {error}", rule="geo.geojson.features") from None
     if not table.num_columns:
@@ -321,10 +321,10 @@ def as_text(lines: Any, rows: int) -> pa.Array:
     return pa.compute.utf8_rtrim(texts, "\n")
 
 
-def _exact_fields(schema: pa.Schema, big: list[tuple[bytes | None, ...]]) -> list[pa.Field]:
+def _exact_fields(schema: pa.Schema, big_fields: list[tuple[bytes | None, ...]]) -> list[pa.Field]:
     """Return the fields of ``schema`` with integers beyond INT64, as decimals instead of doubles."""
     exact: dict[str, pa.Field] = {}
-    for path in big:
+    for path in big_fields:
         top, *below = [None if name is None else json.loads(b'"' + name + b'"') for name in path]
         field = exact.get(str(top)) or schema.field(top)
         exact[str(top)] = field.with_type(_with_decimal(field.type, below))
@@ -340,7 +340,7 @@ def _with_decimal(type: pa.DataType, path: list[str | None]) -> pa.DataType:
     return pa.struct(fields)
 
 
-def _mixed(objects: list[dict[str, Any]]) -> pa.Table:
+def _property_table(objects: list[dict[str, Any]]) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for name in dict.fromkeys(name for element in objects for name in element):
         columns[name] = _column([item.get(name) for item in objects])

@@ -26,7 +26,7 @@ from pqext.recovery.candidates.candidates import (
     Candidates,
     CandidateSource,
     file_metadata,
-    first_of_each,
+    first_equal_groups,
 )
 from pqext.verification import verify
 
@@ -91,7 +91,7 @@ def assess(
     return assessments
 
 
-def opened(
+def open_candidates(
     source: Source, candidates: Candidates, groups: Sequence[CandidateGroup], limits: Limits,
     options: ReadOptions = _STRICT,
 ) -> ParquetFile:
@@ -99,7 +99,7 @@ def opened(
     return ParquetFile(CandidateSource(source, file_metadata(candidates, groups), limits), options, limits=limits)
 
 
-def without(candidates: Candidates, dropped: Sequence[str], limits: Limits) -> Candidates:
+def remove_columns(candidates: Candidates, dropped_columns: Sequence[str], limits: Limits) -> Candidates:
     """Return the candidates without some top-level columns."""
     schema = from_elements(candidates.elements, limits)
     elements: list[SchemaElement] = []
@@ -107,7 +107,7 @@ def without(candidates: Candidates, dropped: Sequence[str], limits: Limits) -> C
     at, children = 1, 0
     for node in schema.root.children:
         size = _size(node)
-        if node.name not in dropped:
+        if node.name not in dropped_columns:
             elements += list(candidates.elements)[at : at + size]
             retained += range(node.leaf_start, node.leaf_stop)
             children += 1
@@ -125,8 +125,10 @@ def _has_meaning(leaf: SchemaNode) -> bool:
     return leaf.leaf_type.member in ("JSON", "GEOMETRY", "GEOGRAPHY")
 
 
-def _annotated(node: SchemaNode) -> bool:
-    return node.logical_name == "VARIANT" or any(not child.is_leaf and _annotated(child) for child in node.children)
+def _has_annotation(node: SchemaNode) -> bool:
+    return node.logical_name == "VARIANT" or any(
+        not child.is_leaf and _has_annotation(child) for child in node.children
+    )
 
 
 @contextmanager
@@ -140,7 +142,7 @@ def quiet() -> Iterator[None]:
 def _read_all(
     source: Source, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits, steps: Steps
 ) -> None:
-    with opened(source, candidates, [item.group for item in assessments], limits) as file:
+    with open_candidates(source, candidates, [item.group for item in assessments], limits) as file:
         file.check_rows()
         for index, assessment in enumerate(assessments):
             try:
@@ -158,7 +160,7 @@ def _read_all(
 
 def _fault(file: ParquetFile, top: Shape, group: int) -> str | None:
     try:
-        for _ in file.iter_stored(top, group, _BATCH):
+        for _ in file.iter_storage_arrays(top, group, _BATCH):
             pass
     except ParquetError as error:
         return error.message
@@ -173,7 +175,7 @@ def _verify(
     All faults count for columns whose values have a meaning that reading does not check. For other columns only faults
     around the values count: no checksum covers the header of a V2 page, and empty decimals are invalid.
     """
-    has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _annotated(schema.root)
+    has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _has_annotation(schema.root)
     is_checked = has_meaning or any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
     readable = [item for item in assessments if not item.damaged and (is_checked or item.group.may_count_rows)]
     if not readable:
@@ -191,7 +193,7 @@ def _verify(
                 assessment.misstated.setdefault(top, fault.message)
             elif has_meaning or fault.rule in _OF_HEADERS:
                 assessment.damaged.setdefault(top, f"{fault.message} ({fault.rule})")
-    for assessment, first in zip(readable, first_of_each(item.group for item in readable), strict=True):
+    for assessment, first in zip(readable, first_equal_groups(item.group for item in readable), strict=True):
         assessment.misstated = dict(readable[first].misstated)  # verification decodes shared bytes once
         assessment.damaged = dict(readable[first].damaged)
     if len(report.faults) < report.total:
@@ -211,7 +213,7 @@ def _count_recoverable(
 ) -> None:
     """Count the rows outside damaged pages."""
     group = assessment.group
-    with opened(source, candidates, [group], limits, _LENIENT) as file:
+    with open_candidates(source, candidates, [group], limits, _LENIENT) as file:
         file.damage = damages
         names = [top.node.name for top in file.shapes]
         if not assessment.damaged.keys() <= set(names) or len(set(names)) < len(names):
@@ -246,7 +248,7 @@ def _assess_incomplete(
     assessment.damaged = assessment.lost_columns = lost
     if len(missing) == len(schema.root.children):
         return
-    part = without(replace(candidates, groups=[assessment.group]), missing, limits)
+    part = remove_columns(replace(candidates, groups=[assessment.group]), missing, limits)
     partial = Assessment(part.groups[0])
     _read_all(source, part, [partial], limits, Steps(None, 1))
     assessment.lost_columns = assessment.damaged = {**assessment.damaged, **partial.damaged}

@@ -66,7 +66,7 @@ def end_of(chunk: ColumnMetaData) -> int:
     return start_of(chunk) + chunk.total_compressed_size
 
 
-def first_of_each(groups: Iterable[CandidateGroup]) -> list[int]:
+def first_equal_groups(groups: Iterable[CandidateGroup]) -> list[int]:
     """For each row group, return the position of the first row group with the same chunk extents."""
     firsts: dict[tuple[tuple[int, int] | None, ...], int] = {}
     positions = []
@@ -152,11 +152,11 @@ def without_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] |
 
 
 def without_columns(
-    metadata: FileMetaData, elements: Sequence[SchemaElement], dropped: Collection[str]
+    metadata: FileMetaData, elements: Sequence[SchemaElement], dropped_columns: Collection[str]
 ) -> FileMetaData:
     """Return a footer without some top-level columns; ``elements`` are the schema without them."""
     tops = from_elements(metadata.schema).root.children
-    retained = [leaf.leaf_start for top in tops if top.name not in dropped for leaf in top.leaves()]
+    retained = [leaf.leaf_start for top in tops if top.name not in dropped_columns for leaf in top.leaves()]
     orders = metadata.column_orders
     has_orders = orders and max(retained, default=0) < len(orders)
     groups = [

@@ -53,7 +53,7 @@ def resolve(
             continue
         middle = (start + stop) // 2
         chunk = chunks[order[middle]]
-        fitting, contradicted = _fitting(source, metadata, chunk, limits)
+        fitting, contradicted = _find_distances(source, metadata, chunk, limits)
         if len(fitting) == 1:
             resolved[order[middle]] = chunk.by_distance[fitting[0]]
         elif len(chunk.by_distance) == 1 and not contradicted:  # some pages are damaged, others may be readable
@@ -79,7 +79,9 @@ def resolve(
     return resolved
 
 
-def _fitting(source: Source, metadata: FileMetaData, chunk: MovedChunk, limits: Limits) -> tuple[list[int], list[int]]:
+def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, limits: Limits) -> tuple[
+    list[int], list[int]
+]:
     """Return the distances at which pages and statistics fit the chunk, and those at which statistics contradict it."""
     fitting, contradicted = [], []
     for distance, located in chunk.by_distance.items():
@@ -120,13 +122,13 @@ STATISTICS_RULES = frozenset({"statistics.bounds", "statistics.null-count", "sta
 """Rules that values violate if statistics belong to other values."""
 
 
-def _with_statistics(chunk: ColumnMetaData, stated: ColumnMetaData, pages: Sequence[Page]) -> ColumnMetaData:
+def _with_statistics(chunk: ColumnMetaData, metadata_chunk: ColumnMetaData, pages: Sequence[Page]) -> ColumnMetaData:
     """Return the chunk with the sizes and encodings of its pages and the statistics of the footer."""
     result = shift_chunk(chunk, 0)
-    levels = {int(encoding) for encoding in stated.encodings if encoding in (3, 4)}
+    levels = {int(encoding) for encoding in metadata_chunk.encodings if encoding in (3, 4)}
     result.encodings = sorted({page.encoding for page in pages} | levels)
-    result.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
-    result.statistics = stated.statistics
+    result.total_uncompressed_size = sum(page.head + page.uncompressed_bytes for page in pages)
+    result.statistics = metadata_chunk.statistics
     return result
 
 

@@ -16,7 +16,7 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import join_names
 from pqext.core.footer.checkpoints import ask_schema
-from pqext.core.footer.encoding_statistics import DATA_PAGES, are_as_counted
+from pqext.core.footer.encoding_statistics import DATA_PAGES, has_matching_counts
 from pqext.core.format.metadata import (
     ColumnChunk,
     ColumnMetaData,
@@ -35,7 +35,7 @@ from pqext.recovery.candidates.candidates import (
     Candidates,
     CandidateSource,
     file_metadata,
-    first_of_each,
+    first_equal_groups,
 )
 from pqext.recovery.candidates.chunk_locations import leaf_paths, pages_of
 from pqext.recovery.detection.codecs import Codecs
@@ -57,7 +57,7 @@ def flag_contradictions(
     Chunks may have been swapped, and a column may have another type. Chunks whose pages all have extra bytes, although
     no levels precede their values, are rejected.
     """
-    _reject_unfilled(source, metadata, groups, limits)
+    _reject_incomplete(source, metadata, groups, limits)
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
     stated = [metadata.row_groups[group.number or 0].columns for group in complete]
     with_statistics = [
@@ -78,7 +78,7 @@ def flag_contradictions(
         if fault.rule in _VALUE_RULES and fault.row_group is not None and fault.column is not None:
             names = contradicted.setdefault(fault.row_group, [])
             names += [fault.column] * (fault.column not in names)
-    for number, first in enumerate(first_of_each(complete)):  # verification decodes shared bytes once
+    for number, first in enumerate(first_equal_groups(complete)):  # verification decodes shared bytes once
         if number != first and first in contradicted:
             contradicted.setdefault(number, contradicted[first])
     for number, names in contradicted.items():
@@ -103,23 +103,26 @@ def _is_generated(group: CandidateGroup, chunk: ColumnMetaData) -> bool:
     return any(name in group.nulls for name in chunk.path_in_schema[:1])  # a damaged footer may state an empty path
 
 
-def _with_bounds(group: CandidateGroup, chunk: ColumnMetaData | None, stated: ColumnChunk) -> ColumnMetaData | None:
-    if chunk is None or stated.meta_data is None or _is_generated(group, chunk):
+def _with_bounds(
+    group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk
+) -> ColumnMetaData | None:
+    if chunk is None or metadata_chunk.meta_data is None or _is_generated(group, chunk):
         return chunk
     result = copy(chunk)
-    result.statistics, result.size_statistics = stated.meta_data.statistics, stated.meta_data.size_statistics
+    metadata = metadata_chunk.meta_data
+    result.statistics, result.size_statistics = metadata.statistics, metadata.size_statistics
     return result
 
 
-def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, stated: ColumnChunk) -> bool:
+def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk) -> bool:
     """Whether the encodings of measured pages differ from the footer; generated nulls do not count."""
-    if chunk is None or stated.meta_data is None or not chunk.encoding_stats or _is_generated(group, chunk):
+    if chunk is None or metadata_chunk.meta_data is None or not chunk.encoding_stats or _is_generated(group, chunk):
         return False
     counts = Counter({int(stat.encoding): stat.count for stat in chunk.encoding_stats if stat.page_type in DATA_PAGES})
-    return not are_as_counted(stated.meta_data, counts)
+    return not has_matching_counts(metadata_chunk.meta_data, counts)
 
 
-def _reject_unfilled(
+def _reject_incomplete(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> None:
     tree = from_elements(metadata.schema, limits)
@@ -141,7 +144,7 @@ def _reject_unfilled(
 def _leaves_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
     """Whether a page without levels has extra bytes; for values of one width the header shows it."""
     width = None if leaf.physical_type == Type.BOOLEAN else leaf.leaf_type.width
-    return page.unpacked > page.count * width if width else (chunks.trailing_bytes(leaf, page) or 0) > 0
+    return page.uncompressed_bytes > page.count * width if width else (chunks.trailing_bytes(leaf, page) or 0) > 0
 
 
 def _with_extra_bytes(
@@ -158,7 +161,7 @@ def _with_extra_bytes(
     for number, leaf in enumerate(tree.leaves):
         leaf_chunks = (chunk for group in sample if (chunk := group.chunks[number]) is not None)
         if have_other_type(leaf, (pages_of(source, chunk, limits) or [] for chunk in leaf_chunks), chunks):
-            names.append(leaf.dotted)
+            names.append(leaf.dotted_path)
     return {number: [*names] for number in range(len(groups))} if names else {}
 
 
@@ -174,11 +177,11 @@ def have_other_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], chun
     return is_mismatch
 
 
-def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], more: int) -> int:
+def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> int:
     """Return the rows of a row group: the common count of all columns without lists, if it differs from the stated one.
 
-    The count of a single column is used only if the total of the file confirms it: the file states ``more`` rows than
-    its row groups have in total.
+    The count of a single column is used only if the total of the file confirms it. The file states
+    ``extra_rows`` more rows than its row groups have in total.
     """
     counts = [
         chunk.meta_data.num_values
@@ -187,7 +190,7 @@ def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], more: int) -> int:
     ]
     if not counts or min(counts) != max(counts) or counts[0] <= 0:
         return group.num_rows
-    return counts[0] if len(counts) > 1 or more == counts[0] - group.num_rows else group.num_rows
+    return counts[0] if len(counts) > 1 or extra_rows == counts[0] - group.num_rows else group.num_rows
 
 
 def correct_values(source: Source, group: CandidateGroup, leaves: Sequence[SchemaNode], limits: Limits) -> list[str]:
@@ -200,7 +203,7 @@ def correct_values(source: Source, group: CandidateGroup, leaves: Sequence[Schem
         adjusted.num_values = group.rows
         if pages_of(source, adjusted, limits):
             chunk.num_values = group.rows
-            corrected.append(leaf.dotted)
+            corrected.append(leaf.dotted_path)
     return corrected
 
 
@@ -254,4 +257,4 @@ def correct_path(group: CandidateGroup, leaves: Sequence[SchemaNode]) -> str | N
         return None
     ((leaf, chunk),) = others
     chunk.path_in_schema = list(leaf.path)
-    return leaf.dotted
+    return leaf.dotted_path

@@ -26,7 +26,7 @@ class RecoveredRowGroup:
     end of the file (``"moved"``), or a footer that values ``"contradicted"``, through its statistics or by extra bytes
     in pages. Otherwise the schema assigned the pages: in the ``"only"`` way that fits, in the only ``"regular"`` way,
     with pages of equal size, or as ``"row_group_rows"`` decided.
-    ``null_columns`` names the top-level columns whose lost chunks were replaced with nulls. ``certified``: every
+    ``null_columns`` names the top-level columns whose lost chunks were replaced with nulls. ``is_certified``: every
     recovered page has a matching checksum, a footer assigned the pages, and no lost values were replaced with nulls.
     """
 
@@ -93,7 +93,7 @@ class Recovery:
         return sum(group.rows for group in self.row_groups)
 
     @property
-    def certified(self) -> bool:
+    def is_certified(self) -> bool:
         """Whether every value is certain: checksums match, and footers assign pages to columns and types."""
         return self.written and all(group.certified for group in self.row_groups)
 
@@ -104,7 +104,7 @@ class Recovery:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-compatible dictionaries, lists and scalars."""
-        return {"rows": self.rows, "certified": self.certified, "checksums": self.checksums, **asdict(self)}
+        return {"rows": self.rows, "certified": self.is_certified, "checksums": self.checksums, **asdict(self)}
 
     def _assignment_lines(self) -> list[str]:
         """Describe how pages were assigned to columns, a line for each basis."""
@@ -177,7 +177,7 @@ def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
     return losses
 
 
-def misstated(assessments: Sequence[Assessment]) -> list[str]:
+def describe_misstated(assessments: Sequence[Assessment]) -> list[str]:
     """Describe columns whose rows are rewritten although none is lost."""
     by_column: dict[str, list[str]] = {}
     for item in assessments:
@@ -195,7 +195,7 @@ def loss_of(group: CandidateGroup, column: str, reason: str, rows: int) -> Loss:
     return Loss(reason, start, stop, group.number, column or None, rows)
 
 
-def ordered(losses: Sequence[Loss], candidates: Candidates, limits: Limits) -> list[Loss]:
+def sort_losses(losses: Sequence[Loss], candidates: Candidates, limits: Limits) -> list[Loss]:
     """Sort losses by their position in the file, and losses of a row group by column."""
     columns = {node.name: at for at, node in enumerate(from_elements(candidates.elements, limits).root.children)}
     offsets: dict[int | None, int] = {}

@@ -25,18 +25,20 @@ class Codecs:
     Results are cached by the first pages of a chunk.
     """
 
-    def __init__(self, source: Source, tried: Sequence[int] = CODECS) -> None:
+    def __init__(self, source: Source, codec_numbers: Sequence[int] = CODECS) -> None:
         self._source = source
-        self._tried = list(tried)
+        self._tried = list(codec_numbers)
         self._cache: dict[tuple[int, ...], int | None] = {}
 
-    def detect(self, pages: Sequence[Page], likely: int | None = None) -> int | None:
+    def detect(self, pages: Sequence[Page], likely_codec: int | None = None) -> int | None:
         """Return the codec of a chunk from its first pages; ``None`` if no codec opens them."""
-        tried = self._tried if likely is None else [likely, *(codec for codec in self._tried if codec != likely)]
+        tried = self._tried if likely_codec is None else [
+            likely_codec, *(codec for codec in self._tried if codec != likely_codec)
+        ]
         sample = [page for page in pages if _is_compressed(page) and page.checked is not False][:_SAMPLE]
         if not sample:
             return int(CompressionCodec.UNCOMPRESSED) if not any(map(_is_compressed, pages)) else tried[0]
-        key = (-1 if likely is None else likely, *(page.offset for page in sample))
+        key = (-1 if likely_codec is None else likely_codec, *(page.offset for page in sample))
         if key not in self._cache:
             codec = self._cache[key] = self._detect(sample, tried)
             if codec in self._tried and codec != CompressionCodec.UNCOMPRESSED:
@@ -44,11 +46,11 @@ class Codecs:
                 self._tried.insert(0, codec)
         return self._cache[key]
 
-    def _detect(self, sample: Sequence[Page], tried: Sequence[int]) -> int | None:
+    def _detect(self, sample: Sequence[Page], codec_numbers: Sequence[int]) -> int | None:
         bodies = [_compressed_bytes(raw(self._source, page)) for page in sample]
         most: tuple[int, list[bool]] = 0, []
         best = None
-        for codec in tried:
+        for codec in codec_numbers:
             opens = [_opens(codec, body, size) for body, size in bodies]
             if all(opens):
                 return codec
@@ -59,13 +61,13 @@ class Codecs:
 
 def raw(source: Source, page: Page) -> RawPage:
     """Read a page."""
-    body = source.read(page.offset + page.head, page.stored)
+    body = source.read(page.offset + page.head, page.body_bytes)
     return RawPage(page.header, page.count, body, page.offset)
 
 
 def _is_compressed(page: Page) -> bool:
     second = page.header.data_page_header_v2
-    return page.stored > 0 and not (second is not None and second.is_compressed is False)
+    return page.body_bytes > 0 and not (second is not None and second.is_compressed is False)
 
 
 def _compressed_bytes(raw: RawPage) -> tuple[Bytes, int]:

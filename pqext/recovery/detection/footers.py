@@ -21,7 +21,7 @@ from pqext.core.base.text import with_noun
 from pqext.core.footer.checkpoints import ask_schema, find_checkpoints, is_of_a_value
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
 from pqext.core.footer.flatbuffers.reading import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
-from pqext.core.footer.structure_lookup import peeked
+from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
 from pqext.core.footer.writing import without_copies
 from pqext.core.format.extension.framed import FRAME_BYTES
@@ -74,7 +74,7 @@ class FooterCandidate:
 
     def __str__(self) -> str:
         groups_of = self.metadata.row_groups
-        rows = sum(peeked(groups_of, at).num_rows for at in range(len(groups_of)))
+        rows = sum(peek(groups_of, at).num_rows for at in range(len(groups_of)))
         groups = with_noun(len(self.metadata.row_groups), "row group")
         return f"{self.name}, {self.length:,} bytes at {self.offset:,}: {groups}, {with_noun(rows, 'row')}"
 
@@ -99,10 +99,12 @@ class Effort:
 def find(source: Source, limits: Limits) -> list[FooterCandidate]:
     """Return all readable footers, the last first."""
     effort = Effort(source.size)
-    framed = {footer.offset: footer for footer in islice(_framed(source, limits, effort), _MAX_FOOTERS)}
+    framed = {footer.offset: footer for footer in islice(_iter_framed(source, limits, effort), _MAX_FOOTERS)}
     framed |= {footer.offset: footer for footer in islice(_checkpoints(source, limits), _CHECKPOINTS)}
     framed |= {footer.offset: footer for footer in islice(_flat(source, limits, effort), _MAX_FOOTERS)}
-    loose = {footer.offset: footer for footer in islice(_loose(source, limits, effort, set(framed)), _MAX_FOOTERS)}
+    loose = {
+        footer.offset: footer for footer in islice(_iter_damaged(source, limits, effort, set(framed)), _MAX_FOOTERS)
+    }
     return [footer for _, footer in sorted({**loose, **framed}.items(), reverse=True)]
 
 
@@ -128,7 +130,7 @@ def _literal(mark: bytes) -> re.Pattern[bytes]:
     return re.compile(re.escape(mark))
 
 
-def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
+def _iter_framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
     """Yield footers followed by their length and magic number."""
     tried = set()
     for magic_at in _matches(source, _literal(MAGIC), len(MAGIC)):
@@ -152,7 +154,7 @@ def _checkpoints(source: Source, limits: Limits) -> Iterator[FooterCandidate]:
     """Yield checkpoints, which a writer stores before it finishes."""
     for saved in find_checkpoints(source, limits):
         with suppress(ParquetError):
-            yield FooterCandidate("checkpoint", saved.offset, saved.length, _validated(saved.metadata, limits))
+            yield FooterCandidate("checkpoint", saved.offset, saved.length, _validate(saved.metadata, limits))
 
 
 def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
@@ -179,7 +181,7 @@ def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCand
                 begin -= framed.thrift_bytes + header
             if not effort.spend(len(tables)):
                 return
-            metadata = _validated(FlatLookup(tables, limits, source.path).complete(), limits)
+            metadata = _validate(FlatLookup(tables, limits, source.path).complete(), limits)
         except ParquetError:
             continue
         yield FooterCandidate("FlatBuffers", offset, length, without_copies(metadata), begin)
@@ -191,17 +193,17 @@ def _decode_complete(source: Source, offset: int, length: int, limits: Limits, e
         return None
     try:
         metadata, _ = decode(FileMetaData, source.read(offset, length), limits=limits)
-        return _validated(metadata, limits)
+        return _validate(metadata, limits)
     except ParquetError:
         return None
 
 
-def _validated(metadata: FileMetaData, limits: Limits) -> FileMetaData:
+def _validate(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     """Return ``metadata`` if its schema is valid and all its structures can be read; raise ``ParquetError`` if not."""
     ask_schema(from_elements(metadata.schema, limits))
-    for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
+    for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
         for at in range(len(group.columns)):
-            peeked(group.columns, at)
+            peek(group.columns, at)
     try:
         metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
     except CorruptFileError:
@@ -209,7 +211,7 @@ def _validated(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     return metadata
 
 
-def _loose(source: Source, limits: Limits, effort: Effort, offsets: set[int]) -> Iterator[FooterCandidate]:
+def _iter_damaged(source: Source, limits: Limits, effort: Effort, offsets: set[int]) -> Iterator[FooterCandidate]:
     """Yield footers with a damaged or missing length or magic number, and truncated footers."""
     first = max(source.size - limits.footer_bytes, 0)
     for offset in _matches(source, _BEGINNING, _BEGINNING_BYTES, first):
@@ -230,14 +232,14 @@ def _decode_prefix(data: Bytes, offset: int, limits: Limits) -> tuple[FooterCand
     """Return the footer at the start of ``data`` as far as it is readable, and whether ``data`` ends within it."""
     try:
         metadata, end = decode(FileMetaData, data, limits=limits)
-        return FooterCandidate("without its frame", offset, end, _validated(metadata, limits), offset), False
+        return FooterCandidate("without its frame", offset, end, _validate(metadata, limits), offset), False
     except ParquetError:
-        torn, end = _torn(data, limits)
+        torn, end = _parse_truncated(data, limits)
     footer = None if torn is None else FooterCandidate("torn", offset, end, torn, None)
     return footer, torn is not None or end > len(data) // 2
 
 
-def _torn(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:
+def _parse_truncated(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:
     """Return the schema and the complete row groups of a truncated footer, and their end."""
     elements: list[SchemaElement] = []
     groups: list[RowGroup] = []
@@ -274,22 +276,22 @@ def _torn(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:
     return FileMetaData(version=2, schema=elements, num_rows=rows, row_groups=groups), at
 
 
-def _list(data: Bytes, at: int) -> tuple[int, int]:
+def _list(data: Bytes, position: int) -> tuple[int, int]:
     """Return (count, end) of the header of a field that is a list of structures."""
-    if data[at] & 0x0F != 9:
+    if data[position] & 0x0F != 9:
         raise IndexError
-    head = int(data[at + 1])
+    head = int(data[position + 1])
     if head & 0x0F != 0x0C:
         raise IndexError
-    return (head >> 4, at + 2) if head >> 4 != 15 else _varint(data, at + 2)
+    return (head >> 4, position + 2) if head >> 4 != 15 else _varint(data, position + 2)
 
 
-def _varint(data: Bytes, at: int) -> tuple[int, int]:
+def _varint(data: Bytes, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 70, 7):
-        byte = int(data[at])
-        at += 1
+        byte = int(data[position])
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
+            return value, position
     raise IndexError

@@ -43,7 +43,7 @@ def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
     if page.is_dictionary:
         if type == Type.BOOLEAN:
             return False
-        return page.unpacked == count * width if width else page.unpacked >= 4 * count
+        return page.uncompressed_bytes == count * width if width else page.uncompressed_bytes >= 4 * count
     if page.encoding in DICTIONARY_ENCODINGS:
         if not has_dictionary:
             return False
@@ -57,14 +57,14 @@ def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
     second = page.header.data_page_header_v2
     if second is None:
         levels = (leaf.max_repetition_level > 0) + (leaf.max_definition_level > 0)
-        if page.unpacked < 4 * levels * (count > 0):
+        if page.uncompressed_bytes < 4 * levels * (count > 0):
             return False
         if not is_fixed:
             return True
         if not levels:
-            return page.unpacked == size_of(count)
+            return page.uncompressed_bytes == size_of(count)
         # RLE levels take a few bytes per entry at most, bit-packed levels less.
-        return page.unpacked <= size_of(count) + levels * (16 + 3 * count)
+        return page.uncompressed_bytes <= size_of(count) + levels * (16 + 3 * count)
     repetition, definition = second.repetition_levels_byte_length, second.definition_levels_byte_length
     if (leaf.max_repetition_level == 0 and (repetition or second.num_rows != count)) or (
         leaf.max_definition_level == 0 and (definition or second.num_nulls > 0)
@@ -72,7 +72,7 @@ def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
         return False
     if count and ((leaf.max_repetition_level and not repetition) or (leaf.max_definition_level and not definition)):
         return False
-    values = page.unpacked - repetition - definition
+    values = page.uncompressed_bytes - repetition - definition
     if not is_fixed or leaf.max_repetition_level:
         return True
     if second.num_nulls < 0:  # parquet-java does not count nulls if it writes no statistics
@@ -147,10 +147,12 @@ class Chunks:
         except (ParquetError, ValueError):
             return None
 
-    def _bytes_after(self, stored: Bytes, count: int, leaf: SchemaNode) -> int:
+    def _bytes_after(self, values: Bytes, count: int, leaf: SchemaNode) -> int:
         """Return the bytes after ``count`` PLAIN values of ``leaf``."""
         type = leaf.leaf_type
-        return plain.bytes_behind(stored, count, type.physical, type.width, Account(Budget(self._limits, len(stored))))
+        return plain.count_trailing_bytes(
+            values, count, type.physical, type.width, Account(Budget(self._limits, len(values)))
+        )
 
     def _trailing_of_data(self, leaf: SchemaNode, page: Page) -> int | None:
         codec = self.codec(leaf.leaf_start, [page])
@@ -181,12 +183,12 @@ class Chunks:
         if page.is_dictionary:
             return True
         codec = self.codec(leaf.leaf_start, [page])
-        if codec is None or page.count > 64 * 8 * (page.unpacked + 8):
+        if codec is None or page.count > 64 * 8 * (page.uncompressed_bytes + 8):
             return False
         highest = leaf.max_repetition_level, leaf.max_definition_level
         try:
             opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
-            return fit(opened, page.count, path, leaf.leaf_type.width)
+            return can_match_levels(opened, page.count, path, leaf.leaf_type.width)
         except (ParquetError, ValueError):
             return False
 
@@ -206,7 +208,7 @@ class Chunks:
 
     def _count_rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
         codec = self.codec(leaf.leaf_start, [page])
-        if codec is None or page.checked is False or page.count > 64 * 8 * (page.unpacked + 8):
+        if codec is None or page.checked is False or page.count > 64 * 8 * (page.uncompressed_bytes + 8):
             return None
         try:
             opened = open_data(
@@ -247,21 +249,21 @@ def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMe
         path_in_schema=list(leaf.path),
         codec=codec,
         num_values=sum(page.count for page in data),
-        total_uncompressed_size=sum(page.head + page.unpacked for page in pages),
+        total_uncompressed_size=sum(page.head + page.uncompressed_bytes for page in pages),
         total_compressed_size=pages[-1].end - pages[0].offset,
         data_page_offset=(data[0] if data else pages[0]).offset,
         dictionary_page_offset=pages[0].offset if has_dictionary else None,
     )
 
 
-def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int | None) -> bool:
+def can_match_levels(pages: OpenedPages, count: int, path: Sequence[SchemaNode], width: int | None) -> bool:
     """Whether the levels of one page with ``count`` entries can belong to the last node of ``path``.
 
     The page must have as many values, of ``width`` bytes each, as entries with a value.
     """
     leaf = path[-1]
-    definition = _levels(opened.definition, leaf.max_definition_level, count)
-    repetition = _levels(opened.repetition, leaf.max_repetition_level, count)
+    definition = _levels(pages.definition, leaf.max_definition_level, count)
+    repetition = _levels(pages.repetition, leaf.max_repetition_level, count)
     if definition is None or repetition is None:
         return False
     repeated = [node.max_definition_level for node in path if node.repetition is FieldRepetitionType.REPEATED]
@@ -270,7 +272,7 @@ def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int 
         if (definition[repetition == level] < least).any():
             return False
     values = int((definition == leaf.max_definition_level).sum())
-    return _are_values(int(opened.encoding), opened.values.pages[0], values, width)
+    return _are_values(int(pages.encoding), pages.values.pages[0], values, width)
 
 
 def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> bool:

@@ -79,19 +79,19 @@ class Page:
     confirmed: bool = False
 
     @property
-    def stored(self) -> int:
+    def body_bytes(self) -> int:
         """Bytes of the body."""
         return self.header.compressed_page_size
 
     @property
-    def unpacked(self) -> int:
+    def uncompressed_bytes(self) -> int:
         """Bytes of the body before compression."""
         return self.header.uncompressed_page_size
 
     @property
     def end(self) -> int:
         """End offset of the page."""
-        return self.offset + self.head + self.stored
+        return self.offset + self.head + self.body_bytes
 
     @property
     def is_dictionary(self) -> bool:
@@ -130,11 +130,11 @@ def chain(source: Source, start: int, stop: int, limits: Limits) -> list[Page] |
     return pages
 
 
-def page_at(source: Source, at: int, limits: Limits) -> Page | None:
-    """Return the page at ``at``, an offset from a footer, without comparing checksums; None if there is none."""
-    if not 0 <= at < source.size:
+def page_at(source: Source, offset: int, limits: Limits) -> Page | None:
+    """Return the page at ``offset``, an offset from a footer, without comparing checksums; None if there is none."""
+    if not 0 <= offset < source.size:
         return None
-    return _PageScanner(source, source.size, limits, in_footer=True).page(at, check=False)
+    return _PageScanner(source, source.size, limits, in_footer=True).page(offset, check=False)
 
 
 def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]:
@@ -167,7 +167,7 @@ class _PageScanner:
             segment = Segment(at_start=at == start and self._is_data_start(start))
             page = self.page(at)
             if page is None:
-                after = self._after_other(at)
+                after = self._end_of_structure(at)
                 if after is not None and after != at and self._effort.spend(_SKIP_COST):
                     at = after
                     continue
@@ -177,11 +177,11 @@ class _PageScanner:
                 page.confirmed = page.checked is True or following is not None or self._is_end(page.end)
                 segment.pages.append(page)
                 at = page.end
-                if following is None and (after := self._after_other(at)) is not None:
+                if following is None and (after := self._end_of_structure(at)) is not None:
                     following = self.page(after)  # after a Bloom filter, or a footer to which rows were appended
                 page = following
             if segment.pages:
-                segment.at_end = self._after_other(segment.stop) is not None
+                segment.at_end = self._end_of_structure(segment.stop) is not None
                 yield segment
                 if self._max_pages <= 0:
                     return
@@ -195,16 +195,16 @@ class _PageScanner:
                     at, is_found = candidate, True
                     break
 
-    def _is_data_start(self, at: int) -> bool:
-        """Whether the pages of a file start at ``at``, or are after other data."""
-        return at > len(MAGIC) or (at == len(MAGIC) and self._source.read(0, at).tobytes() == MAGIC)
+    def _is_data_start(self, offset: int) -> bool:
+        """Whether the pages of a file start at ``offset``, or are after other data."""
+        return offset > len(MAGIC) or (offset == len(MAGIC) and self._source.read(0, offset).tobytes() == MAGIC)
 
-    def page(self, at: int, *, check: bool = True) -> Page | None:
-        """Return the page whose header is at ``at``, if the header is plausible."""
-        if at >= self._stop:
+    def page(self, offset: int, *, check: bool = True) -> Page | None:
+        """Return the page whose header is at ``offset``, if the header is plausible."""
+        if offset >= self._stop:
             return None
-        length = min(_HEADER, self._stop - at)
-        prefix = self._source.read(at, min(length, _SHORT))
+        length = min(_HEADER, self._stop - offset)
+        prefix = self._source.read(offset, min(length, _SHORT))
         if length < 8 or prefix[:2].tobytes() not in _KINDS:
             return None
         try:
@@ -213,12 +213,14 @@ class _PageScanner:
             if length <= _SHORT or not self._effort.spend(length):
                 return None
             try:
-                header, end = decode(PageHeader, self._source.read(at, length), 0, self._limits)
+                header, end = decode(PageHeader, self._source.read(offset, length), 0, self._limits)
             except ParquetError:
                 return None
         content = _content(header, in_footer=self._in_footer)
         stored, unpacked = header.compressed_page_size, header.uncompressed_page_size
-        if content is None or not 0 <= stored <= self._stop - at - end or not 0 <= unpacked <= self._limits.page_bytes:
+        if content is None or not 0 <= stored <= self._stop - offset - end:
+            return None
+        if not 0 <= unpacked <= self._limits.page_bytes:
             return None
         if unpacked > 64 + 65536 * (stored + 1):
             return None
@@ -226,49 +228,49 @@ class _PageScanner:
         if header.crc is not None and check:
             if not self._effort.spend(stored // 4):
                 return None
-            body = self._source.read(at + end, stored)
+            body = self._source.read(offset + end, stored)
             checked = isal_zlib.crc32(body) == header.crc & 0xFFFFFFFF
-        return Page(at, end, header, content[0], content[1], checked)
+        return Page(offset, end, header, content[0], content[1], checked)
 
-    def _candidates(self, at: int) -> Iterator[int]:
-        """Yield offsets from ``at`` on that look like page headers."""
-        while at < self._stop and self._effort.remaining > 0:
+    def _candidates(self, offset: int) -> Iterator[int]:
+        """Yield offsets from ``offset`` on that look like page headers."""
+        while offset < self._stop and self._effort.remaining > 0:
             start, stop, data = self._window
-            if not start <= at < stop:  # one window serves all searches within it
-                start, stop = at, min(at + WINDOW, self._stop)
+            if not start <= offset < stop:  # one window serves all searches within it
+                start, stop = offset, min(offset + WINDOW, self._stop)
                 data = self._source.read(start, min(stop + _HEADER_PREFIX, self._stop) - start)
                 self._window = start, stop, data
-            for match in _LOOKS_LIKE.finditer(data.data, at - start):
+            for match in _LOOKS_LIKE.finditer(data.data, offset - start):
                 if start + match.start() >= stop:
                     break
                 if not self._effort.spend(_HEADER_PREFIX):
                     return
                 yield start + match.start()
-            at = stop
+            offset = stop
 
-    def _is_confirmed(self, at: int) -> bool:
-        """Whether a page at ``at`` is confirmed: by its checksum, a page after it, or the end of the data."""
-        page = self.page(at)
+    def _is_confirmed(self, offset: int) -> bool:
+        """Whether a page at ``offset`` is confirmed: by its checksum, a page after it, or the end of the data."""
+        page = self.page(offset)
         return page is not None and (page.checked is True or self.page(page.end) is not None or self._is_end(page.end))
 
-    def _is_end(self, at: int) -> bool:
-        """Whether the pages end at ``at``: the bytes end, or an index, a Bloom filter or a footer starts."""
-        return at == self._stop or self._after_other(at) is not None
+    def _is_end(self, offset: int) -> bool:
+        """Whether the pages end at ``offset``: the bytes end, or an index, a Bloom filter or a footer starts."""
+        return offset == self._stop or self._end_of_structure(offset) is not None
 
-    def _after_other(self, at: int) -> int | None:
-        """Return the end of the index, Bloom filter or footer that starts at ``at``; None for other bytes."""
-        remaining = self._stop - at
+    def _end_of_structure(self, offset: int) -> int | None:
+        """Return the end of the index, Bloom filter or footer that starts at ``offset``; None for other bytes."""
+        remaining = self._stop - offset
         if remaining < 2:
             return None
-        head = self._source.read(at, min(remaining, 16)).tobytes()
+        head = self._source.read(offset, min(remaining, 16)).tobytes()
         if head.startswith(MAGIC):
-            return at + len(MAGIC)
-        data = self._source.read(at, min(remaining, 1 << 16))
+            return offset + len(MAGIC)
+        data = self._source.read(offset, min(remaining, 1 << 16))
         try:
             if head.startswith(b"\x15") and head[2:3] == b"\x1c":
                 header, end = decode(BloomFilterHeader, data, 0, self._limits)
                 is_filter = header.numBytes % 32 == 0 and 0 < header.numBytes <= remaining - end
-                return at + end + header.numBytes if is_filter else None
+                return offset + end + header.numBytes if is_filter else None
             if head.startswith(b"\x15") and head[2:3] == b"\x19":
                 decode(SchemaElement, data, 4 if data[3] >> 4 != 15 else 5 + int(data[4] >= 128), self._limits)
                 return self._stop
@@ -280,7 +282,7 @@ class _PageScanner:
                     if size != len(data) and not self._effort.spend(size):
                         return None
                     try:
-                        return at + decode(structure, self._source.read(at, size), 0, self._limits)[1]
+                        return offset + decode(structure, self._source.read(offset, size), 0, self._limits)[1]
                     except ParquetError:
                         self._effort.spend(_INDEX_COST)
         return None

@@ -26,15 +26,15 @@ class PageSpans:
         self._pages = pages
         self._spans: dict[int, _PageSpan] = {}
 
-    def end(self, at: int, rows: int, count: Count) -> int | None:
-        """Return the end of the pages from ``at`` on with ``rows`` rows, at least one page.
+    def end(self, start: int, rows: int, count: Count) -> int | None:
+        """Return the end of the pages from ``start`` on with ``rows`` rows, at least one page.
 
         Returns -1 beyond all pages, ``None`` if no page ends there. Following pages without rows are not included.
         """
-        span = self._spans.get(at)
+        span = self._spans.get(start)
         if span is None:
-            span = self._spans[at] = _PageSpan(at)
-        first = at - span.begin
+            span = self._spans[start] = _PageSpan(start)
+        first = start - span.begin
         target = span.rows[first] + rows
         while len(span.rows) <= first + 1 or span.rows[-1] < target:
             page = span.begin + len(span.rows) - 1

@@ -91,20 +91,20 @@ class SchemaMatcher:
         self.furthest: Mismatch | None = None
         self.breaks_off = False
 
-    def groups(self, at: int) -> Iterator[MatchedGroup]:
-        """Yield the row groups that can start at page ``at``, judging by headers."""
-        for rows in self._sizes(at):
-            group = self._group(at, rows)
+    def groups(self, page: int) -> Iterator[MatchedGroup]:
+        """Yield the row groups that can start at page ``page``, judging by headers."""
+        for rows in self._sizes(page):
+            group = self._group(page, rows)
             if group is not None:
                 yield group
 
-    def reaches_end(self, at: int, *, may_break_off: bool) -> bool:
-        """Whether row groups can follow one another from page ``at`` to the last page.
+    def reaches_end(self, page: int, *, may_break_off: bool) -> bool:
+        """Whether row groups can follow one another from page ``page`` to the last page.
 
         ``may_break_off``: the last row group may be incomplete.
         """
-        waiting = [at]
-        seen = {at}
+        waiting = [page]
+        seen = {page}
         while waiting:
             begin = waiting.pop()
             if begin not in self._followers:
@@ -138,15 +138,15 @@ class SchemaMatcher:
                     pending.append(group.end)
         return matched if fits else []
 
-    def _sizes(self, at: int) -> list[int]:
-        """Return the possible rows of a row group at page ``at``, from the pages that match its first leaf."""
+    def _sizes(self, page: int) -> list[int]:
+        """Return the possible rows of a row group at page ``page``, from the pages that match its first leaf."""
         sizes: dict[int, None] = {}
-        has_dictionary = self._pages[at].is_dictionary
+        has_dictionary = self._pages[page].is_dictionary
         for leaf in (leaf for shape in self._columns[0] for leaf in shape[0]()):
-            rows, number = 0, at
-            stop = self._run(leaf, at, min(at + _SIZES, len(self._pages)), has_dictionary)
-            if stop == at:
-                self._record_page(at, 0, leaf, has_dictionary)
+            rows, number = 0, page
+            stop = self._run(leaf, page, min(page + _SIZES, len(self._pages)), has_dictionary)
+            if stop == page:
+                self._record_page(page, 0, leaf, has_dictionary)
             while number < stop and self._effort.spend(1):
                 page_rows = leaf.chunks.rows(leaf.node, self._pages[number])
                 if page_rows is None:
@@ -157,97 +157,97 @@ class SchemaMatcher:
                     sizes[rows] = None
         return [*sizes]
 
-    def _group(self, at: int, rows: int) -> MatchedGroup | None:
+    def _group(self, page: int, rows: int) -> MatchedGroup | None:
         columns: list[list[list[Chunk]]] = []
         leaf = 0
         for column in self._columns:
-            shapes = [chunks for shape in column if (chunks := self._shape(shape, leaf, at, rows)) is not None]
+            shapes = [chunks for shape in column if (chunks := self._shape(shape, leaf, page, rows)) is not None]
             if not shapes:
                 return None
             end = shapes[0][-1][2]
             columns.append([chunks for chunks in shapes if chunks[-1][2] == end])
             leaf += len(column[0])
-            at = end
-        return MatchedGroup(rows, at, columns)
+            page = end
+        return MatchedGroup(rows, page, columns)
 
     def _shape(
-        self, shape: Sequence[Callable[[], Sequence[PhysicalLeaf]]], leaf: int, at: int, rows: int
+        self, shape: Sequence[Callable[[], Sequence[PhysicalLeaf]]], leaf: int, page: int, rows: int
     ) -> list[Chunk] | None:
         """Return the chunks of a column in one of its shapes, ``None`` if pages do not match."""
         chunks: list[Chunk] = []
         for number, types in enumerate(shape, leaf):
-            ends = [(type, self._end(type, number, at, rows)) for type in types()]
+            ends = [(type, self._end(type, number, page, rows)) for type in types()]
             end = next((end for _, end in ends if end is not None), None)
             if end is None:
                 return None
-            chunks.append(([type for type, other in ends if other == end], at, end))
-            at = end
+            chunks.append(([type for type, other in ends if other == end], page, end))
+            page = end
         return chunks
 
-    def _end(self, type: PhysicalLeaf, leaf: int, at: int, rows: int) -> int | None:
-        """Return the end of the chunk of a physical type that starts at page ``at``."""
+    def _end(self, type: PhysicalLeaf, leaf: int, page: int, rows: int) -> int | None:
+        """Return the end of the chunk of a physical type that starts at page ``page``."""
         size = len(self._pages)
-        if at >= size:
+        if page >= size:
             self.breaks_off = True
             return None
         if not self._effort.spend(_PLACE_COST):
             return None
-        has_dictionary = self._pages[at].is_dictionary
+        has_dictionary = self._pages[page].is_dictionary
         if type.node.max_repetition_level:
-            return self._end_of_lists(type, leaf, at, rows, has_dictionary)
-        end = bisect_left(self._entries, self._entries[at] + rows, at + 1)
-        stop = self._run(type, at, min(end, size), has_dictionary)
-        entries = self._entries[stop] - self._entries[at]
+            return self._end_of_lists(type, leaf, page, rows, has_dictionary)
+        end = bisect_left(self._entries, self._entries[page] + rows, page + 1)
+        stop = self._run(type, page, min(end, size), has_dictionary)
+        entries = self._entries[stop] - self._entries[page]
         if stop < min(end, size):
-            self._record_within(stop, leaf, type, has_dictionary, at, rows, entries)
+            self._record_mismatch(stop, leaf, type, has_dictionary, page, rows, entries)
             return None
         if end > size:
             self.breaks_off = True
             return None
         if entries > rows:
-            self._record(end - 1, leaf, _too_many(rows))
+            self._record(end - 1, leaf, _excess_message(rows))
             return None
         return end
 
-    def _end_of_lists(self, type: PhysicalLeaf, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
+    def _end_of_lists(self, type: PhysicalLeaf, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
         """Like :meth:`_end`, for a leaf whose rows depend on the levels in its pages."""
-        begin, size, total = at, len(self._pages), 0
-        while total < rows or at == begin:
-            if at >= size:
+        begin, size, total = page, len(self._pages), 0
+        while total < rows or page == begin:
+            if page >= size:
                 self.breaks_off = True
-            if at >= size or not self._effort.spend(_COUNT_COST):
+            if page >= size or not self._effort.spend(_COUNT_COST):
                 return None
-            if (self._pages[at].is_dictionary and at > begin) or not self._matches(type, at, has_dictionary):
-                self._record_within(at, leaf, type, has_dictionary, begin, rows, total)
+            if (self._pages[page].is_dictionary and page > begin) or not self._matches(type, page, has_dictionary):
+                self._record_mismatch(page, leaf, type, has_dictionary, begin, rows, total)
                 return None
-            page_rows = type.chunks.rows(type.node, self._pages[at])
+            page_rows = type.chunks.rows(type.node, self._pages[page])
             if page_rows is None:
-                self._record(at, leaf, f"{_size(self._pages[at])} whose levels cannot be read")
+                self._record(page, leaf, f"{_size(self._pages[page])} whose levels cannot be read")
                 return None
             total += page_rows[0]
-            at += 1
+            page += 1
         if total > rows:
-            self._record(at - 1, leaf, _too_many(rows))
+            self._record(page - 1, leaf, _excess_message(rows))
             return None
-        while at < size and not self._pages[at].is_dictionary:
-            page_rows = type.chunks.rows(type.node, self._pages[at]) if self._matches(type, at, True) else None
+        while page < size and not self._pages[page].is_dictionary:
+            page_rows = type.chunks.rows(type.node, self._pages[page]) if self._matches(type, page, True) else None
             if page_rows is None or page_rows[1] or page_rows[0]:
                 break  # else the page continues the last row
-            at += 1
-        return at
+            page += 1
+        return page
 
-    def _run(self, type: PhysicalLeaf, at: int, stop: int, has_dictionary: bool) -> int:
-        """Return the end, at most ``stop``, of the pages from ``at`` on that can be a chunk of ``type``.
+    def _run(self, type: PhysicalLeaf, page: int, stop: int, has_dictionary: bool) -> int:
+        """Return the end, at most ``stop``, of the pages from ``page`` on that can be a chunk of ``type``.
 
         The run ends early if the effort is spent.
         """
         if has_dictionary:
-            if not self._effort.spend(1) or not self._matches(type, at, True):
-                return at
-            at += 1
-        begin, end = self._runs.get((type.type, has_dictionary), (at, at))
-        if not begin <= at <= end:
-            begin = end = at
+            if not self._effort.spend(1) or not self._matches(type, page, True):
+                return page
+            page += 1
+        begin, end = self._runs.get((type.type, has_dictionary), (page, page))
+        if not begin <= page <= end:
+            begin = end = page
         while end < stop and self._effort.spend(1):
             if self._pages[end].is_dictionary or not self._matches(type, end, has_dictionary):
                 break
@@ -255,36 +255,36 @@ class SchemaMatcher:
         self._runs[type.type, has_dictionary] = begin, end
         return min(end, stop)
 
-    def _matches(self, type: PhysicalLeaf, at: int, has_dictionary: bool) -> bool:
-        """Whether page ``at`` can belong to ``type``; true if no effort remains to open the page."""
-        page = self._pages[at]
+    def _matches(self, type: PhysicalLeaf, position: int, has_dictionary: bool) -> bool:
+        """Whether page ``position`` can belong to ``type``; true if no effort remains to open the page."""
+        page = self._pages[position]
         if not can_belong(type.node, page, has_dictionary=has_dictionary):
             return False
-        matches = self._opened.get((type.type, at))
+        matches = self._opened.get((type.type, position))
         if matches is None:
-            if not self._effort.spend(_OPEN_COST + page.unpacked // _BYTES):
+            if not self._effort.spend(_OPEN_COST + page.uncompressed_bytes // _BYTES):
                 return True
-            matches = self._opened[type.type, at] = type.chunks.fits_exactly(type.node, page, type.path)
+            matches = self._opened[type.type, position] = type.chunks.fits_exactly(type.node, page, type.path)
         return matches
 
-    def _record_within(
-        self, at: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool, begin: int, rows: int, total: int
+    def _record_mismatch(
+        self, page: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool, begin: int, rows: int, total: int
     ) -> None:
-        """Record that page ``at`` does not continue a chunk of ``rows`` rows after its first ``total`` rows."""
-        if self._is_further(at) and at > begin and self._pages[at].is_dictionary:
-            self._record(at, leaf, f"a dictionary, although its chunk lacks {rows - total} of {rows} rows")
+        """Record that page ``page`` does not continue a chunk of ``rows`` rows after its first ``total`` rows."""
+        if self._is_further(page) and page > begin and self._pages[page].is_dictionary:
+            self._record(page, leaf, f"a dictionary, although its chunk lacks {rows - total} of {rows} rows")
         else:
-            self._record_page(at, leaf, type, has_dictionary)
+            self._record_page(page, leaf, type, has_dictionary)
 
-    def _record_page(self, at: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool) -> None:
-        """Record the mismatch between page ``at`` and ``type``, if there is one."""
-        if not self._is_further(at):
+    def _record_page(self, position: int, leaf: int, type: PhysicalLeaf, has_dictionary: bool) -> None:
+        """Record the mismatch between page ``position`` and ``type``, if there is one."""
+        if not self._is_further(position):
             return
-        page = self._pages[at]
+        page = self._pages[position]
         if not can_belong(type.node, page, has_dictionary=has_dictionary):
-            self._record(at, leaf, _difference(type, page, has_dictionary))
-        elif not self._matches(type, at, has_dictionary):
-            self._record(at, leaf, f"{_size(page)} that cannot be read as {describe_element(type.elements[-1])}")
+            self._record(position, leaf, _difference(type, page, has_dictionary))
+        elif not self._matches(type, position, has_dictionary):
+            self._record(position, leaf, f"{_size(page)} that cannot be read as {describe_element(type.elements[-1])}")
 
     def _is_further(self, page: int) -> bool:
         return self.furthest is None or page > self.furthest.page
@@ -307,7 +307,8 @@ def _difference(type: PhysicalLeaf, page: Page, has_dictionary: bool) -> str:
     """Describe how a page header differs from ``type``."""
     expected, width = describe_element(type.elements[-1]), type.node.leaf_type.width
     if page.is_dictionary:
-        return f"a dictionary of {page.count} values in {page.unpacked} bytes, which are not of type {expected}"
+        size = f"{page.count} values in {page.uncompressed_bytes} bytes"
+        return f"a dictionary of {size}, which are not of type {expected}"
     if page.encoding in DICTIONARY_ENCODINGS and not has_dictionary:
         return "values of a missing dictionary"
     if page.encoding not in (*DICTIONARY_ENCODINGS, Encoding.PLAIN):
@@ -317,9 +318,9 @@ def _difference(type: PhysicalLeaf, page: Page, has_dictionary: bool) -> str:
     return f"{_size(page)} that are not of type {expected}{each}"
 
 
-def _too_many(rows: int) -> str:
+def _excess_message(rows: int) -> str:
     return f"pages with more than the {rows} rows of the row group"
 
 
 def _size(page: Page) -> str:
-    return f"{page.count} entries in {page.unpacked} bytes"
+    return f"{page.count} entries in {page.uncompressed_bytes} bytes"

@@ -120,7 +120,7 @@ class Search:
                 for cache in (self._options_at, self._reaches_end, self._fits, self._runs, self._spans):
                     cache.clear()
                 try:
-                    split = self._split_from_start() if self._segment.at_start else self._loose()
+                    split = self._split_from_start() if self._segment.at_start else self._split_remainder()
                 except _TooMany:
                     split = [], [self._add_unplaced(0, len(self._pages), GIVEN_UP)]
                 if split is None:
@@ -140,7 +140,7 @@ class Search:
         self._explore([0])
         return self._follow(0, 0) if self._reaches_end[0] else None
 
-    def _loose(self) -> Split | None:
+    def _split_remainder(self) -> Split | None:
         """Split from any page at which row groups can start, after the rest of one whose start is missing."""
         size = len(self._pages)
         self._explore(range(size))
@@ -190,25 +190,25 @@ class Search:
         lacks = (page.encoding in DICTIONARY_ENCODINGS for page in self._pages[:stop])
         return page_rows is None or not page_rows[1] or any(lacks)
 
-    def _precede(self, leaf: int, at: int, rows: int) -> bool:
-        """Whether the pages before ``at`` can be chunks of ``leaf`` and the leaves before it, of ``rows`` rows each."""
-        while at:
+    def _precede(self, leaf: int, page: int, rows: int) -> bool:
+        """Whether the pages before ``page`` can be chunks of ``leaf`` and preceding leaves, of ``rows`` rows each."""
+        while page:
             if leaf < 0:
                 return False
             total, lacks = 0, False
-            while at and total < rows:
-                at -= 1
+            while page and total < rows:
+                page -= 1
                 self._take_step()
-                page_rows = self._chunks.rows(self._leaves[leaf], self._pages[at])
-                if self._pages[at].is_dictionary or not self._matches(leaf, at, True) or page_rows is None:
+                page_rows = self._chunks.rows(self._leaves[leaf], self._pages[page])
+                if self._pages[page].is_dictionary or not self._matches(leaf, page, True) or page_rows is None:
                     return False
                 total += page_rows[0]
-                lacks = lacks or self._pages[at].encoding in DICTIONARY_ENCODINGS
+                lacks = lacks or self._pages[page].encoding in DICTIONARY_ENCODINGS
             if total > rows:
                 return False
-            if at and self._pages[at - 1].is_dictionary and self._matches(leaf, at - 1, True):
-                at, lacks = at - 1, False
-            if not at:
+            if page and self._pages[page - 1].is_dictionary and self._matches(leaf, page - 1, True):
+                page, lacks = page - 1, False
+            if not page:
                 return leaf > 0 or total < rows or lacks  # else the row group is complete
             leaf -= 1
         return True
@@ -218,22 +218,22 @@ class Search:
         if self._steps < 0 or not self._effort.spend(steps):
             raise _TooMany
 
-    def _follow(self, at: int, first: int) -> Split:
-        """Split the pages from ``at`` on while the split is unique; pages from ``first`` to ``at`` are not placed."""
+    def _follow(self, page: int, first: int) -> Split:
+        """Split the pages from ``page`` on while the split is unique; pages from ``first`` on are not placed."""
         groups: list[PageGroup] = []
-        unplaced = [self._add_unplaced(first, at, UNPLACED)] if at > first else []
-        while at < len(self._pages):
+        unplaced = [self._add_unplaced(first, page, UNPLACED)] if page > first else []
+        while page < len(self._pages):
             self._take_step()
-            options, may_break_off = self._options(at)
+            options, may_break_off = self._options(page)
             viable = [option for option in options if self._reaches_end[option[1]]]
             if len(viable) != 1 or may_break_off:
                 is_end = not viable
-                unplaced.append(self._add_unplaced(at, len(self._pages), UNPLACED if is_end else AMBIGUOUS))
+                unplaced.append(self._add_unplaced(page, len(self._pages), UNPLACED if is_end else AMBIGUOUS))
                 break
             rows, end = viable[0]
             if rows:
-                groups.append(PageGroup(rows, self._chunks_at(at, rows)))
-            at = end
+                groups.append(PageGroup(rows, self._chunks_at(page, rows)))
+            page = end
         return groups, unplaced
 
     def _explore(self, starts: Sequence[int]) -> None:
@@ -253,25 +253,25 @@ class Search:
                 options, may_break_off = self._options(at)
                 self._reaches_end[at] = may_break_off or any(self._reaches_end[end] for _, end in options)
 
-    def _options(self, at: int) -> tuple[list[_Group], bool]:
-        """Return the row groups that may start at page ``at``, and whether the pages may end within one."""
-        options = self._options_at.get(at)
+    def _options(self, page: int) -> tuple[list[_Group], bool]:
+        """Return the row groups that may start at page ``page``, and whether the pages may end within one."""
+        options = self._options_at.get(page)
         if options is None:
-            options = self._options_at[at] = self._find(at) if at < len(self._pages) else ([], False)
+            options = self._options_at[page] = self._find(page) if page < len(self._pages) else ([], False)
         return options
 
-    def _find(self, at: int) -> tuple[list[_Group], bool]:
+    def _find(self, position: int) -> tuple[list[_Group], bool]:
         options: list[_Group] = []
         may_break_off = False
         first, rows, sizes = self._leaves[0], 0, 0
-        page = at + self._pages[at].is_dictionary
-        if page > at and not self._matches(0, at, True):
+        page = position + self._pages[position].is_dictionary
+        if page > position and not self._matches(0, position, True):
             return [], False
         only = len(self._leaves) == 1
-        regular = self._pages[at].is_dictionary or first.max_repetition_level > 0 or first.leaf_type.width is None
+        regular = self._pages[position].is_dictionary or first.max_repetition_level > 0 or first.leaf_type.width is None
         begun = self._pages[page].count if page < len(self._pages) else 0
         while page < len(self._pages) and not self._pages[page].is_dictionary:
-            if not self._matches(0, page, page > at and self._pages[at].is_dictionary):
+            if not self._matches(0, page, page > position and self._pages[position].is_dictionary):
                 break
             page_rows = self._chunks.rows(first, self._pages[page])
             if page_rows is None:
@@ -281,9 +281,9 @@ class Search:
             self._take_step()
             # Like :meth:`_looks_regular`, which has covered all pages but these last two.
             regular = regular or self._pages[page - 1].encoding != _PLAIN
-            if self._is_regular and not regular and page - at > 1:
+            if self._is_regular and not regular and page - position > 1:
                 last, before = self._pages[page - 1].count, self._pages[page - 2].count
-                if last > begun or (page - at > 2 and before != begun):
+                if last > begun or (page - position > 2 and before != begun):
                     break
             if page < len(self._pages) and not self._begins(first, page):
                 continue
@@ -294,7 +294,7 @@ class Search:
             sizes += 1
             if sizes > _SIZES:
                 raise _TooMany
-            end = self._end(at, rows)
+            end = self._end(position, rows)
             if end is None:
                 continue
             if end >= 0:
@@ -305,23 +305,23 @@ class Search:
             # More pages of the first leaf may be missing.
             if page == len(self._pages) and not self._segment.at_end and not only:
                 may_break_off = may_break_off or self._row_group_rows is None or rows < self._row_group_rows
-        if self._row_group_rows is not None and self._is_split_by_limit(at, self._row_group_rows):
+        if self._row_group_rows is not None and self._is_split_by_limit(position, self._row_group_rows):
             options = [option for option in options if option[0] == self._row_group_rows] or options
         return options, may_break_off
 
-    def _is_split_by_limit(self, at: int, rows: int) -> bool:
+    def _is_split_by_limit(self, position: int, rows: int) -> bool:
         """Whether each page but the last of a first chunk of ``rows`` rows has the full size that writers produce.
 
         A shorter page is likely the end of a chunk, so row groups are shorter than ``row_group_rows``.
         """
-        number = at + self._pages[at].is_dictionary
+        number = position + self._pages[position].is_dictionary
         total = 0
         while number < len(self._pages) and not self._pages[number].is_dictionary:
             page = self._pages[number]
             total += (self._chunks.rows(self._leaves[0], page) or (rows, True))[0]
             if total >= rows:
                 return True
-            if page.count < _FULL_ROWS and page.unpacked < _FULL_BYTES:
+            if page.count < _FULL_ROWS and page.uncompressed_bytes < _FULL_BYTES:
                 return False
             number += 1
         return False
@@ -335,47 +335,47 @@ class Search:
         page_rows = self._chunks.rows(leaf, self._pages[number])
         return page_rows is None or page_rows[1] or not self._chunks.fits(leaf, self._pages[number])
 
-    def _end(self, at: int, rows: int) -> int | None:
-        """Return the end of a row group of ``rows`` rows at ``at``: -1 beyond the pages, ``None`` if none fits."""
+    def _end(self, page: int, rows: int) -> int | None:
+        """Return the end of a row group of ``rows`` rows at ``page``: -1 beyond the pages, ``None`` if none fits."""
         for leaf in range(len(self._leaves)):
-            if at >= len(self._pages):
+            if page >= len(self._pages):
                 return -1
-            end = self._chunk_end(leaf, at, rows)
+            end = self._chunk_end(leaf, page, rows)
             if end is None or end < 0:
                 return end
-            at = end
-        return at
+            page = end
+        return page
 
-    def _chunk_end(self, leaf: int, at: int, rows: int) -> int | None:
-        node, begin = self._leaves[leaf], at
-        has_dictionary = self._pages[at].is_dictionary
+    def _chunk_end(self, leaf: int, page: int, rows: int) -> int | None:
+        node, begin = self._leaves[leaf], page
+        has_dictionary = self._pages[page].is_dictionary
         if has_dictionary:
-            if not self._matches(leaf, at, True):
+            if not self._matches(leaf, page, True):
                 return None
-            at += 1
+            page += 1
         if not node.max_repetition_level and rows:
-            end = self._flat_end(leaf, at, rows, has_dictionary)
+            end = self._flat_end(leaf, page, rows, has_dictionary)
             if end is None or end < 0 or not self._is_regular or self._looks_regular(node, begin, end):
                 return end
             return None
-        if at >= len(self._pages):
+        if page >= len(self._pages):
             return -1
-        if has_dictionary and self._pages[at].offset != self._ends[begin]:
+        if has_dictionary and self._pages[page].offset != self._ends[begin]:
             return None
         self._take_step()
         spans = self._spans.setdefault((self._chunks.types[leaf], has_dictionary), PageSpans(len(self._pages)))
-        end = spans.end(at, rows, partial(self._span_rows, leaf, has_dictionary))
+        end = spans.end(page, rows, partial(self._span_rows, leaf, has_dictionary))
         if end is None or end < 0:
             return end
-        at = end
-        while at < len(self._pages) and not self._begins(node, at):
-            page_rows = self._chunks.rows(node, self._pages[at])
+        page = end
+        while page < len(self._pages) and not self._begins(node, page):
+            page_rows = self._chunks.rows(node, self._pages[page])
             if page_rows is None or page_rows[0]:
                 return None
-            at += 1
-        if self._is_regular and not self._looks_regular(node, begin, at):
+            page += 1
+        if self._is_regular and not self._looks_regular(node, begin, page):
             return None
-        return at
+        return page
 
     def _span_rows(self, leaf: int, has_dictionary: bool, number: int, follows: bool) -> int | None:
         """Return the rows of page ``number``, decoded as a leaf; ``follows`` requires it to follow the page before."""
@@ -388,19 +388,19 @@ class Search:
         page_rows = self._chunks.rows(self._leaves[leaf], page)
         return None if page_rows is None else page_rows[0]
 
-    def _flat_end(self, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
+    def _flat_end(self, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
         """Like :meth:`_chunk_end`, for a leaf without lists, whose rows are the entries of its pages."""
         self._take_step()
-        target = self._counts[at] + rows
+        target = self._counts[page] + rows
         if target > self._counts[-1]:
-            return -1 if self._matches_until(leaf, at, has_dictionary) == len(self._pages) else None
+            return -1 if self._matches_until(leaf, page, has_dictionary) == len(self._pages) else None
         end = self._page_by_total.get(target)
-        return end if end is not None and end <= self._matches_until(leaf, at, has_dictionary) else None
+        return end if end is not None and end <= self._matches_until(leaf, page, has_dictionary) else None
 
-    def _matches_until(self, leaf: int, at: int, has_dictionary: bool) -> int:
-        """Return the first page from ``at`` on that does not follow the page before, or does not match the leaf."""
+    def _matches_until(self, leaf: int, position: int, has_dictionary: bool) -> int:
+        """Return the first page from ``position`` on that does not follow its predecessor or match the leaf."""
         ends = self._runs.setdefault((self._chunks.types[leaf], has_dictionary), {})
-        end = at
+        end = position
         while end < len(self._pages) and end not in ends:
             page = self._pages[end]
             if page.is_dictionary or not self._matches(leaf, end, has_dictionary):
@@ -409,23 +409,23 @@ class Search:
             if end < len(self._pages) and self._pages[end].offset != page.end:
                 break
         stop = ends.get(end, end)
-        ends.update(dict.fromkeys(range(at, end), stop))
+        ends.update(dict.fromkeys(range(position, end), stop))
         return stop
 
-    def _chunks_at(self, at: int, rows: int) -> tuple[tuple[Page, ...], ...]:
+    def _chunks_at(self, page: int, rows: int) -> tuple[tuple[Page, ...], ...]:
         chunks = []
         for leaf in range(len(self._leaves)):
-            end = self._chunk_end(leaf, at, rows)
+            end = self._chunk_end(leaf, page, rows)
             assert end is not None
-            chunks.append(tuple(self._pages[at:end]))
-            at = end
+            chunks.append(tuple(self._pages[page:end]))
+            page = end
         return tuple(chunks)
 
-    def _matches(self, leaf: int, at: int, has_dictionary: bool) -> bool:
-        key = (self._chunks.types[leaf], at, has_dictionary)
+    def _matches(self, leaf: int, position: int, has_dictionary: bool) -> bool:
+        key = (self._chunks.types[leaf], position, has_dictionary)
         matches = self._fits.get(key)
         if matches is None:
-            node, page = self._leaves[leaf], self._pages[at]
+            node, page = self._leaves[leaf], self._pages[position]
             matches = can_belong(node, page, has_dictionary=has_dictionary)
             matches = self._fits[key] = matches and (not self._opens or self._chunks.fits(node, page))
         return matches

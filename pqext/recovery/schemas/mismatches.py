@@ -68,14 +68,14 @@ def _hint(schema: Candidates) -> str:
 
 
 def _by_values(
-    source: Source, pages: Sequence[Page], matched: Sequence[MatchedGroup], effort: Effort, limits: Limits
+    source: Source, pages: Sequence[Page], matched_groups: Sequence[MatchedGroup], effort: Effort, limits: Limits
 ) -> Mismatch | None:
     """Return the furthest of the first unreadable chunks of row groups.
 
     ``None`` if a row group can be read, if pages are known to be damaged, or if no effort remains.
     """
     mismatches: list[Mismatch] = []
-    for group in matched:
+    for group in matched_groups:
         unreadable = _unreadable(source, pages, group, effort, limits)
         mismatch = next((first for first in unreadable if first is not None), None)
         if mismatch is None or effort.remaining < 0 or any(page.checked is False for page in pages[: group.end]):
@@ -89,7 +89,7 @@ def _unreadable(
 ) -> Iterator[Mismatch | None]:
     """For each column of a row group, yield the furthest chunk that no shape can read, else ``None``."""
 
-    def first_lost(shape: Sequence[Chunk], leaf: int) -> Mismatch | None:
+    def find_mismatch(shape: Sequence[Chunk], leaf: int) -> Mismatch | None:
         for number, (types, start, stop) in enumerate(shape, leaf):
             if first_readable(source, types, pages[start:stop], group.rows, effort, limits) is None:
                 return Mismatch(start, number, "values of another type")
@@ -97,7 +97,7 @@ def _unreadable(
 
     leaf = 0
     for shapes in group.columns:
-        lost = [first_lost(shape, leaf) for shape in shapes]
+        lost = [find_mismatch(shape, leaf) for shape in shapes]
         yield None if None in lost else max(filter(None, lost), key=lambda mismatch: mismatch.page)
         leaf += len(shapes[0])
 

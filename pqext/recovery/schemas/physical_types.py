@@ -25,7 +25,7 @@ from pqext.core.read.leaf_runs import has_empty, is_byte_array_decimal
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.lazy_tree import from_elements
-from pqext.recovery.candidates.assessments import opened, quiet
+from pqext.recovery.candidates.assessments import open_candidates, quiet
 from pqext.recovery.candidates.candidates import CandidateGroup, Candidates
 from pqext.recovery.candidates.chunk_locations import leaf_paths, single_leaf
 from pqext.recovery.detection.codecs import Codecs
@@ -52,19 +52,19 @@ _FAR = {4: 1 << 12, 8: 1 << 16}
 """Minimum ratio of the largest values in both byte orders, by bytes per value, to prefer the order with the smaller."""
 
 
-def likely(
+def iter_likely(
     source: Source,
     segments: Sequence[Segment],
     schema: Candidates,
     codecs: Codecs,
     limits: Limits,
-    readable_at: int | None = None,
+    readable_offset: int | None = None,
     *,
     may_fit: bool = False,
 ) -> Iterator[tuple[Candidates, list[str]]]:
     """Yield schemas with which all pages of some row group can be read, with descriptions of the changes.
 
-    ``readable_at`` is the offset of a row group that the schema can read: then only this row group is tried.
+    ``readable_offset`` is the offset of a row group that the schema can read: then only this row group is tried.
     ``may_fit``: yield nothing if the unchanged schema fits.
     """
     effort = Effort(0)
@@ -77,10 +77,10 @@ def likely(
         matcher = SchemaMatcher(segment.pages, columns, effort)
         ahead = SchemaMatcher(segment.pages, columns, lookahead)
         for at, page in enumerate(segment.pages):
-            if readable_at not in (None, page.offset):
+            if readable_offset not in (None, page.offset):
                 continue
             starting: Iterable[MatchedGroup] = matcher.groups(at)
-            if readable_at is None:
+            if readable_offset is None:
                 starting = _continuing(starting, ahead, may_break_off=not segment.at_end)
             read = (_readable(source, segment.pages, group, effort, limits) for group in starting)
             changes = [
@@ -100,13 +100,13 @@ def likely(
 
 
 def _continuing(
-    groups: Iterable[MatchedGroup], ahead: SchemaMatcher, *, may_break_off: bool
+    groups: Iterable[MatchedGroup], matcher: SchemaMatcher, *, may_break_off: bool
 ) -> Sequence[MatchedGroup]:
     """Return the row groups that others can follow, or all: a long sequence never fits by chance."""
     every = list(groups)
     if len(every) == 1:
         return every
-    return [group for group in every if ahead.reaches_end(group.end, may_break_off=may_break_off)] or every
+    return [group for group in every if matcher.reaches_end(group.end, may_break_off=may_break_off)] or every
 
 
 def columns_of(
@@ -116,9 +116,9 @@ def columns_of(
     created: dict[tuple[int, ...], PhysicalLeaf] = {}
     types: dict[Hashable, int] = {}
 
-    def physical_leaf(path: Sequence[int], changed: Mapping[int, SchemaElement]) -> PhysicalLeaf:
+    def physical_leaf(path: Sequence[int], changes: Mapping[int, SchemaElement]) -> PhysicalLeaf:
         # Shapes differ in groups that are not above most leaves.
-        own = {number: changed[number] for number in path if number in changed}
+        own = {number: changes[number] for number in path if number in changes}
         key = (path[-1], *(id(element) for element in own.values()))
         if key not in created:
             effort.spend(_CREATE_COST * len(path))
@@ -175,7 +175,7 @@ def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[di
     """Return changes to the groups of a column: none, one group flipped, all required, and all optional."""
     # The innermost first: DDL does not state whether elements of lists are nullable.
     free = [at for at in reversed(groups) if elements[at].repetition_type in (_OPTIONAL, _REQUIRED)]
-    flipped = {at: _flipped(elements[at]) for at in free}
+    flipped = {at: _toggle_nullability(elements[at]) for at in free}
     shapes: list[dict[int, SchemaElement]] = [{}, *({at: flipped[at]} for at in free[:_SHAPES])]
     for repetition in (_REQUIRED, _OPTIONAL):
         every = {at: element for at, element in flipped.items() if element.repetition_type == repetition}
@@ -184,7 +184,7 @@ def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[di
     return shapes
 
 
-def _flipped(element: SchemaElement) -> SchemaElement:
+def _toggle_nullability(element: SchemaElement) -> SchemaElement:
     result = copy(element)
     result.repetition_type = _REQUIRED if element.repetition_type == _OPTIONAL else _OPTIONAL
     return result
@@ -194,7 +194,7 @@ def _leaves(elements: Sequence[SchemaElement], leaf: int) -> list[dict[int, Sche
     """Return changes to a leaf: none, other physical types, and all these with the repetition flipped."""
     types = [elements[leaf], *other_types(elements[leaf])]
     if elements[leaf].repetition_type in (_OPTIONAL, _REQUIRED):
-        types += [_flipped(element) for element in types]
+        types += [_toggle_nullability(element) for element in types]
     return [{}, *({leaf: element} for element in types[1:])]
 
 
@@ -209,15 +209,15 @@ def other_types(element: SchemaElement) -> list[SchemaElement]:
         types += [(Type.FIXED_LEN_BYTE_ARRAY, width) for width in sorted({_width(precision), 16})]
         types += [(Type.BYTE_ARRAY, None)]
         own = (element.type, element.type_length)
-        return [_retyped(element, type, width) for type, width in types if (type, width) != own]
+        return [_replace_type(element, type, width) for type, width in types if (type, width) != own]
     if logical.TIMESTAMP is not None:
-        int96 = _retyped(element, Type.INT96, None)
+        int96 = _replace_type(element, Type.INT96, None)
         int96.logicalType = int96.converted_type = None
         return [int96]
     return []
 
 
-def _retyped(element: SchemaElement, type: Type, width: int | None) -> SchemaElement:
+def _replace_type(element: SchemaElement, type: Type, width: int | None) -> SchemaElement:
     result = copy(element)
     result.type, result.type_length = type, width
     return result
@@ -284,24 +284,26 @@ def first_readable(
 ) -> PhysicalLeaf | None:
     """Return the first physical type with which pages can be read."""
     for leaf in types:
-        entries, unpacked = sum(page.count for page in pages), sum(page.unpacked for page in pages)
+        entries, unpacked = sum(page.count for page in pages), sum(page.uncompressed_bytes for page in pages)
         if not effort.spend(_READ + _READ_PAGE * len(pages) + entries // _ENTRIES + unpacked // _BYTES):
             break
-        if _largest(source, leaf, pages, rows, limits) is not None:
+        if _largest_in_chunk(source, leaf, pages, rows, limits) is not None:
             return leaf
     return None
 
 
-def _largest(source: Source, leaf: PhysicalLeaf, pages: Sequence[Page], rows: int, limits: Limits) -> int | None:
-    """Like :func:`largest`, for the pages of one chunk."""
+def _largest_in_chunk(
+    source: Source, leaf: PhysicalLeaf, pages: Sequence[Page], rows: int, limits: Limits
+) -> int | None:
+    """Like :func:`largest_magnitude`, for the pages of one chunk."""
     codec = leaf.chunks.codec(0, pages)
     if codec is None:
         return None
     group = CandidateGroup(rows, [metadata_of(leaf.node, codec, pages)], "pages")
-    return largest(source, leaf.elements, [group], limits)
+    return largest_magnitude(source, leaf.elements, [group], limits)
 
 
-def largest(
+def largest_magnitude(
     source: Source, elements: Sequence[SchemaElement], groups: Sequence[CandidateGroup], limits: Limits
 ) -> int | None:
     """Return the largest unscaled magnitude in chunks of decimals, 0 for other types.
@@ -311,7 +313,7 @@ def largest(
     """
     result = 0
     try:
-        with quiet(), opened(source, Candidates(elements, ""), groups, limits) as file:
+        with quiet(), open_candidates(source, Candidates(elements, ""), groups, limits) as file:
             for batch in file.iter_batches(_BATCH):
                 for column in batch.columns:
                     result = max(result, _largest_in(column))
@@ -345,15 +347,15 @@ def _largest_in(column: pa.Array) -> int:
     return max((abs(int(value.scaleb(scale, _ANY_DIGITS))) for value in bounds), default=0)
 
 
-def with_elements(schema: Candidates, changed: dict[int, SchemaElement]) -> Candidates:
-    elements = [changed.get(number, element) for number, element in enumerate(schema.elements)]
+def with_elements(schema: Candidates, changes: dict[int, SchemaElement]) -> Candidates:
+    elements = [changes.get(number, element) for number, element in enumerate(schema.elements)]
     return Candidates(elements, schema.schema_from, [], schema.pairs, schema.created_by)
 
 
-def describe_changes(elements: Sequence[SchemaElement], changed: dict[int, SchemaElement]) -> list[str]:
+def describe_changes(elements: Sequence[SchemaElement], changes: dict[int, SchemaElement]) -> list[str]:
     paths = {path[depth]: path[1 : depth + 1] for path in leaf_paths(elements) for depth in range(1, len(path))}
     notes = []
-    for number, element in sorted(changed.items()):
+    for number, element in sorted(changes.items()):
         name = ".".join(elements[at].name for at in paths[number])
         own = elements[number]
         types = f"{describe_element(element)} instead of {describe_element(own)}"
@@ -402,7 +404,7 @@ def _largest_of_leaf(
             chunk.type = Type(element.type or 0)
             groups.append(CandidateGroup(group.rows, [chunk], "pages"))
     elements = [element if number == path[-1] else other for number, other in enumerate(candidates.elements)]
-    return largest(source, single_leaf([elements[at] for at in path]), groups, limits)
+    return largest_magnitude(source, single_leaf([elements[at] for at in path]), groups, limits)
 
 
 def _is_byte_swapped(element: SchemaElement, other: SchemaElement) -> bool:
@@ -420,7 +422,7 @@ def _bytes_of(element: SchemaElement) -> int | None:
     return {Type.INT32: 4, Type.INT64: 8, Type.FIXED_LEN_BYTE_ARRAY: element.type_length}.get(Type(element.type or 0))
 
 
-def undecided(elements: Sequence[SchemaElement]) -> list[str]:
+def undecided_columns(elements: Sequence[SchemaElement]) -> list[str]:
     """Return the top-level columns with lists whose pages do not determine which levels are nullable."""
     names: list[str] = []
     for path in leaf_paths(elements):

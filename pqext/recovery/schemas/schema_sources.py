@@ -127,38 +127,38 @@ def columns(text: str) -> pa.Schema:
     return pa.schema(_fields(parsed, text))
 
 
-def _fields(parsed: DdlType, text: str) -> list[pa.Field]:
-    names = [name for name, _ in parsed.fields]
+def _fields(ddl_type: DdlType, text: str) -> list[pa.Field]:
+    names = [name for name, _ in ddl_type.fields]
     if len(set(names)) < len(names):
         raise ValueError(f"two fields of {text!r} have the same name")
-    return [_field(name, field_type, text) for name, field_type in parsed.fields]
+    return [_field(name, field_type, text) for name, field_type in ddl_type.fields]
 
 
-def _field(name: str, parsed: DdlType, text: str) -> pa.Field:
-    if parsed.name in _SPATIAL:
-        edges: Edges = "planar" if parsed.name == "GEOMETRY" else "spherical"
-        return geometry_field(name, _crs(parsed), edges, nullable=not parsed.required)
-    return pa.field(name, _type(parsed, text), nullable=not parsed.required)
+def _field(name: str, ddl_type: DdlType, text: str) -> pa.Field:
+    if ddl_type.name in _SPATIAL:
+        edges: Edges = "planar" if ddl_type.name == "GEOMETRY" else "spherical"
+        return geometry_field(name, _crs(ddl_type), edges, nullable=not ddl_type.required)
+    return pa.field(name, _type(ddl_type, text), nullable=not ddl_type.required)
 
 
-def _crs(parsed: DdlType) -> str | None:
-    if (parsed.word is not None and parsed.word.upper() != "ANY") or len(parsed.arguments) > 1:
-        raise ValueError(f"{parsed.name} takes an SRID, like {parsed.name}(4326), or ANY")
-    if parsed.word is not None or parsed.arguments == (0,):
+def _crs(ddl_type: DdlType) -> str | None:
+    if (ddl_type.word is not None and ddl_type.word.upper() != "ANY") or len(ddl_type.arguments) > 1:
+        raise ValueError(f"{ddl_type.name} takes an SRID, like {ddl_type.name}(4326), or ANY")
+    if ddl_type.word is not None or ddl_type.arguments == (0,):
         return UNKNOWN
-    srid = parsed.arguments[0] if parsed.arguments else _CRS84
+    srid = ddl_type.arguments[0] if ddl_type.arguments else _CRS84
     return None if srid == _CRS84 else f"EPSG:{srid}"
 
 
-def _type(parsed: DdlType, text: str) -> pa.DataType:
-    name, arguments = parsed.name, parsed.arguments
+def _type(ddl_type: DdlType, text: str) -> pa.DataType:
+    name, arguments = ddl_type.name, ddl_type.arguments
     if name == "STRUCT":
-        return pa.struct(_fields(parsed, text))
-    if parsed.element is not None and parsed.key is not None:
-        item = _field("value", parsed.element, text)
-        return pa.map_(_field("key", parsed.key, text).with_nullable(False), item)
-    if parsed.element is not None:
-        return pa.list_(_field("element", parsed.element, text))
+        return pa.struct(_fields(ddl_type, text))
+    if ddl_type.element is not None and ddl_type.key is not None:
+        item = _field("value", ddl_type.element, text)
+        return pa.map_(_field("key", ddl_type.key, text).with_nullable(False), item)
+    if ddl_type.element is not None:
+        return pa.list_(_field("element", ddl_type.element, text))
     if name == "VARIANT" and not arguments:
         return variant_type()
     if name == "VOID" and not arguments:

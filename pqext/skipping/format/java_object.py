@@ -73,10 +73,10 @@ class _Stream:
         if own_bytes is None:
             raise UnsupportedError("the object in the cell has no custom serialised data", feature="Java serialisation")
         return own_bytes
-    def _wrong(self, message: str, at: int | None = None) -> NoReturn:
-        raise CorruptFileError(message, offset=self.at if at is None else at)
+    def _wrong(self, message: str, position: int | None = None) -> NoReturn:
+        raise CorruptFileError(message, offset=self.at if position is None else position)
 
-    def _unsupported(self, message: str) -> NoReturn:
+    def _raise_unsupported(self, message: str) -> NoReturn:
         error = UnsupportedError(message, feature="Java serialisation")
         error.locate(offset=self.at)
         raise error
@@ -104,7 +104,7 @@ class _Stream:
     def _object(self, depth: int) -> OwnBytes | None:
         """Parse an object, a string or null; return the first bytes that an object writes itself, or None."""
         if depth > _MOST_CLASSES:
-            self._unsupported(f"objects nest deeper than {_MOST_CLASSES}")
+            self._raise_unsupported(f"objects nest deeper than {_MOST_CLASSES}")
         mark = self._number(1, "an object")
         if mark == _STRING:
             self.known.append(self._text("a text"))
@@ -117,13 +117,13 @@ class _Stream:
             self.known.append(None)
             return self._values(description, depth)
         elif mark != _NULL:
-            self._unsupported(f"unexpected type code {mark:#04x} instead of an object")
+            self._raise_unsupported(f"unexpected type code {mark:#04x} instead of an object")
         return None
 
     def _class(self, depth: int) -> Description | None:
         """Parse the description of a class and its superclasses."""
         if depth > _MOST_CLASSES:
-            self._unsupported(f"a class has more than {_MOST_CLASSES} above it")
+            self._raise_unsupported(f"a class has more than {_MOST_CLASSES} above it")
         mark = self._number(1, "the description of a class")
         if mark == _NULL:
             return None
@@ -133,16 +133,16 @@ class _Stream:
                 self._wrong("a reference is not a class")
             return target
         if mark != _CLASS:
-            self._unsupported(f"unexpected type code {mark:#04x} instead of a class description")
+            self._raise_unsupported(f"unexpected type code {mark:#04x} instead of a class description")
         name, serial = self._text("the name of a class"), self._number(8, "a serial number")
         index = len(self.known)
         self.known.append(None)
         flags, count = self._number(1, "flags"), self._number(2, "the number of fields")
         if not flags & _SERIALISABLE:
-            self._unsupported(f"objects of the class {name!r:.100} use custom serialisation")
+            self._raise_unsupported(f"objects of the class {name!r:.100} use custom serialisation")
         fields = tuple(self._field() for _ in range(count))
         if self._number(1, "the end of a class") != _END:
-            self._unsupported("the description of a class contains more than fields")
+            self._raise_unsupported("the description of a class contains more than fields")
         description = Description(name, serial, flags, fields, self._class(depth + 1))
         self.known[index] = description
         return description
@@ -171,7 +171,7 @@ class _Stream:
             lineage.append(ancestor)
             ancestor = ancestor.above
             if len(lineage) > _MOST_CLASSES:
-                self._unsupported(f"a class has more than {_MOST_CLASSES} above it")
+                self._raise_unsupported(f"a class has more than {_MOST_CLASSES} above it")
         for ancestor in reversed(lineage):
             if ancestor.flags & _WRITES_ITSELF:
                 return self._own_bytes(ancestor.name)
@@ -189,12 +189,12 @@ class _Stream:
         max_blocks = 16 + len(self.cell) // 256
         while (mark := self._number(1, "a block of data")) != _END:
             if mark not in (_BLOCK, _LONG_BLOCK):
-                self._unsupported(f"unexpected type code {mark:#04x} instead of a data block")
+                self._raise_unsupported(f"unexpected type code {mark:#04x} instead of a data block")
             size = self._number(1 if mark == _BLOCK else 4, "the size of a block")
             result.blocks.append((self.at, size))
             self._read(size, "a block of data")
             if len(result.blocks) > max_blocks:
-                self._unsupported("the data is in very many small blocks")
+                self._raise_unsupported("the data is in very many small blocks")
         result.stop = self.at
         return result
 

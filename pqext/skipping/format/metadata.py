@@ -191,22 +191,22 @@ def _params(params: Any, version: int, column: str, path: str | None) -> Iterato
         yield (PREFIX + key.removeprefix(OLD_PREFIX) if key.startswith(OLD_PREFIX) else key), value
 
 
-def _identifier(about: SparkField, of_indexes: Sequence[Any], path: str | None) -> str | None:
+def _identifier(field: SparkField, of_indexes: Sequence[Any], path: str | None) -> str | None:
     identifiers = {identifier for identifier in of_indexes if isinstance(identifier, str)}
     if len(identifiers) > 1:
         raise CorruptFileError(f"the indexes of a part have several tables: {sorted(identifiers)}", path=path)
-    if "tableIdentifier" in about.metadata:
-        is_bucket = about.metadata["tableIdentifier"] == ""
-        return "" if is_bucket else _string(about.metadata, "tableIdentifier", OBJECT_NAME, path)
-    if about.metadata.get("version"):
+    if "tableIdentifier" in field.metadata:
+        is_bucket = field.metadata["tableIdentifier"] == ""
+        return "" if is_bucket else _string(field.metadata, "tableIdentifier", OBJECT_NAME, path)
+    if field.metadata.get("version"):
         raise _wrong("'tableIdentifier', the table of the store, is missing", OBJECT_NAME, path)
     return identifiers.pop() if identifiers else None
 
 
-def _encryption(about: SparkField, indexes: Sequence[IndexColumn], path: str | None) -> StoreEncryption | None:
-    if "encryption" not in about.metadata:
+def _encryption(field: SparkField, indexes: Sequence[IndexColumn], path: str | None) -> StoreEncryption | None:
+    if "encryption" not in field.metadata:
         return None
-    stored = _mapping(about.metadata["encryption"], "encryption", OBJECT_NAME, path)
+    stored = _mapping(field.metadata["encryption"], "encryption", OBJECT_NAME, path)
     flag = stored.get("encryption.plaintext.footer", "false")
     if not isinstance(flag, str) or flag.lower() not in ("true", "false"):
         raise _wrong("'encryption.plaintext.footer' is neither 'true' nor 'false'", OBJECT_NAME, path)
@@ -276,7 +276,7 @@ def _index_field(column: IndexColumn, version: int, schema: pa.Schema, for_spark
     return SparkField(column.name, type, True, {"index": about})
 
 
-def merged(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
+def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
     """Merge the metadata of several parts, each with its path: all their partition columns and indexes.
 
     Raises ``CorruptFileError`` if two parts contradict each other; its message has the first, its path is the second.
@@ -301,7 +301,7 @@ def merged(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
             ):
                 if ours != others:
                     raise _conflict(label, ours, encrypted_by, others, path)
-            encryption = replace(encryption, column_keys=_joined(encryption, part.encryption))
+            encryption = replace(encryption, column_keys=_merge_keys(encryption, part.encryption))
         partitions |= dict.fromkeys(part.partitions)
         for column in part.indexes:
             known, known_path = indexes.setdefault(column.name, (column, path))
@@ -314,7 +314,7 @@ def merged(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
     return StoreMetadata(first.version, first.table_identifier, encryption, tuple(partitions), merged_indexes)
 
 
-def _joined(first: StoreEncryption, other: StoreEncryption) -> str:
+def _merge_keys(first: StoreEncryption, other: StoreEncryption) -> str:
     """Merge two lists of column keys."""
     if first.column_keys == other.column_keys:
         return first.column_keys
@@ -356,8 +356,8 @@ def _mapping(value: Any, label: str, column: str, path: str | None) -> Mapping[s
     return value
 
 
-def _string(about: Mapping[str, Any], key: str, column: str, path: str | None) -> str:
-    value = about.get(key)
+def _string(members: Mapping[str, Any], key: str, column: str, path: str | None) -> str:
+    value = members.get(key)
     if not isinstance(value, str) or not value:
         raise _wrong(f"{key!r} is not a string", column, path)
     return value

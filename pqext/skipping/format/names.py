@@ -77,26 +77,26 @@ def _length(name: str) -> int:
     return len(name.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def dotted(path: Sequence[str]) -> str:
+def format_path(path: Sequence[str]) -> str:
     """Format a column path with dots, with back quotes around names that contain one, as in Spark.
 
-    >>> dotted(["place", "city"]), dotted(["place.city"])
+    >>> format_path(["place", "city"]), format_path(["place.city"])
     ('place.city', '`place.city`')
     """
     return ".".join("`" + name.replace("`", "``") + "`" if set("`.") & set(name) else name for name in path)
 
 
-def path_of(dotted: str) -> tuple[str, ...]:
+def path_of(dotted_path: str) -> tuple[str, ...]:
     """Parse a column path of a store. Raises ``ValueError`` for unmatched backticks.
 
     >>> path_of("place.city"), path_of("`place.city`")
     (('place', 'city'), ('place.city',))
     """
-    if "`" not in dotted:
-        return tuple(dotted.split("."))
-    matches = list(_NAMES.finditer(dotted))
-    if "".join(match[0] for match in matches) != dotted or not matches or matches[-1][2]:
-        raise ValueError(f"unmatched backticks in the column name {dotted!r}")
+    if "`" not in dotted_path:
+        return tuple(dotted_path.split("."))
+    matches = list(_NAMES.finditer(dotted_path))
+    if "".join(match[0] for match in matches) != dotted_path or not matches or matches[-1][2]:
+        raise ValueError(f"unmatched backticks in the column name {format_path!r}")
     return tuple(match[1][1:-1].replace("``", "`") if match[1][:1] == "`" else match[1] for match in matches)
 
 
@@ -164,20 +164,20 @@ def table_identifier(uri: str) -> str:
     scheme, separator, rest = uri.partition("://")
     if not separator:
         scheme, colon, path = uri.partition(":")
-        return _bare(path if colon and scheme == "file" else uri)
+        return _unquote(path if colon and scheme == "file" else uri)
     host, slash, path = rest.partition("/")
     if scheme.lower() == "cos":
-        return _bare((host.rpartition(".")[0] or host) + slash + path)
-    return _bare(slash + path)
+        return _unquote((host.rpartition(".")[0] or host) + slash + path)
+    return _unquote(slash + path)
 
 
 def default_location(base: Any, identifier: str) -> Any:
     """Return the location of a table's store below the folder ``base``, a path or a :class:`Location`."""
     name = hashlib.sha256(identifier.encode()).hexdigest()
     if isinstance(base, Location):
-        return base.at(posixpath.join(base.key, name))
+        return base.with_key(posixpath.join(base.key, name))
     return posixpath.join(base, name)
 
 
-def _bare(path: str) -> str:
+def _unquote(path: str) -> str:
     return path.rstrip("/")

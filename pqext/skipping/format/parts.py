@@ -112,8 +112,8 @@ def read_parts(
             if memory > (allowed := limits.memory_for(size)):
                 message = f"the store needs {memory:,} bytes of memory, limits allow {allowed:,}: read fewer columns"
                 raise LimitError(message, path=path)
-    merged = store.merged([(path, about) for path, about, _ in read])
-    table = _concatenated([(path, table) for path, _, table in read])
+    merged = store.merge_metadata([(path, about) for path, about, _ in read])
+    table = _concatenate([(path, table) for path, _, table in read])
     if columns is not None and not callable(columns) and merged.is_usable:
         for name in columns:
             if name not in table.column_names:
@@ -149,18 +149,18 @@ def retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
     return key_of
 
 
-def _select_columns(about: StoreMetadata, columns: Sequence[str] | ColumnChoice | None) -> list[str]:
+def _select_columns(metadata: StoreMetadata, columns: Sequence[str] | ColumnChoice | None) -> list[str]:
     """Return the columns to read of a part."""
-    present = [*map(partition_column, about.partitions), *(column.name for column in about.indexes)]
-    if not about.is_usable:
+    present = [*map(partition_column, metadata.partitions), *(column.name for column in metadata.indexes)]
+    if not metadata.is_usable:
         return [OBJECT_NAME]
     if columns is not None:
-        selected = set(columns(about) if callable(columns) else columns)
+        selected = set(columns(metadata) if callable(columns) else columns)
         present = [name for name in present if name in selected]
     return [OBJECT_NAME, *present]
 
 
-def _concatenated(tables: Sequence[tuple[str | None, pa.Table]]) -> pa.Table:
+def _concatenate(tables: Sequence[tuple[str | None, pa.Table]]) -> pa.Table:
     """Concatenate tables; a column that a table lacks is null in its rows."""
     seen: dict[str, tuple[pa.DataType, str | None]] = {}
     for path, table in tables:

@@ -46,9 +46,9 @@ def parse(text: str, path: str | None = None) -> tuple[SparkField, ...]:
     return tuple(_field(field, at, path) for at, field in enumerate(schema["fields"]))
 
 
-def _field(field: Any, at: int, path: str | None) -> SparkField:
+def _field(field: Any, position: int, path: str | None) -> SparkField:
     if not isinstance(field, dict) or not isinstance(field.get("name"), str):
-        raise _wrong(f"has no name at field {at}", path)
+        raise _wrong(f"has no name at field {position}", path)
     name, type = field["name"], field.get("type")
     if not (isinstance(type, str) or (isinstance(type, dict) and isinstance(type.get("type"), str))):
         raise _wrong("has no type", path, name)

@@ -68,7 +68,7 @@ class Box(Index):
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         return _CELL
 
-    def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
+    def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         column, type = self.operand, self.type
         if type is None or not isinstance(column, Column):
             return None

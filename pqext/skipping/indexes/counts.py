@@ -28,7 +28,7 @@ class NullCount(Index):
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         return _CELL
 
-    def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
+    def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         bounds = all_bounds(file, self.operand) if isinstance(self.operand, Column) else None
         if bounds is None or any(group.null_count is None or group.has_nan is not False for group in bounds):
             return None
@@ -55,7 +55,7 @@ class RowCount(Index):
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         return pa.int64()
 
-    def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
+    def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         return pa.array([file.num_rows], pa.int64())
 
     def collector(self, values: pa.DataType) -> Collector:

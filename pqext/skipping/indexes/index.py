@@ -31,7 +31,7 @@ from pqext.dataset.expressions import (
     bases,
     col,
 )
-from pqext.skipping.format.names import dotted, path_of
+from pqext.skipping.format.names import format_path, path_of
 from pqext.variant.access.targets import target_type, type_name
 
 
@@ -66,8 +66,8 @@ class Index(ABC):
         """The indexed column as named in stores; for a value within a VARIANT also its path and type."""
         operand = self.operand
         if isinstance(operand, VariantField):
-            return (dotted(operand.column.path), operand.path, operand.type)
-        return (dotted(operand.path),)
+            return (format_path(operand.column.path), operand.path, operand.type)
+        return (format_path(operand.path),)
 
     @property
     def stored_name(self) -> str:
@@ -87,7 +87,7 @@ class Index(ABC):
         """Create the index from its stored parameters."""
         return cls(operand)
 
-    def on(self, operand: Base) -> Index:
+    def for_operand(self, operand: Base) -> Index:
         """Return the index on another operand, such as the column of a dotted name."""
         if operand is self.operand:
             return self
@@ -103,7 +103,7 @@ class Index(ABC):
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         """Return the Arrow type of entries for values of a type. Raises ``TypeError`` for an unsupported type."""
 
-    def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
+    def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         """Return the entry of an object, an array of length 1, if its footer proves it; None if rows must be read."""
         return None
 

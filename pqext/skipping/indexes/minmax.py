@@ -58,7 +58,7 @@ class MinMax(Index):
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         return pa.struct([("min", values), ("max", values)])
 
-    def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
+    def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         if not isinstance(self.operand, Column):
             return None
         bounds = known_range(file, self.operand, values)

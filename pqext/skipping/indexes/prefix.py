@@ -20,7 +20,7 @@ _LENGTH, _MOST = 4, 10_000
 
 @dataclass(frozen=True, init=False)
 class Prefix(Index):
-    """Distinct prefixes of each object's strings, ``length`` bytes each, if there are at most ``most``.
+    """Distinct prefixes of each object's strings, ``length`` bytes each, if there are at most ``max_values``.
 
     Excludes objects for patterns with a prefix, equality, ``isin`` and comparisons; each prefix is a range.
     """
@@ -28,19 +28,19 @@ class Prefix(Index):
     name = "prefix"
     length: int = _LENGTH
     """Bytes of a prefix."""
-    most: int = _MOST
+    max_values: int = _MOST
     """Maximum number of prefixes; the prefixes of an object with more are unknown."""
 
-    def __init__(self, operand: str | Base, length: int = _LENGTH, most: int = _MOST) -> None:
+    def __init__(self, operand: str | Base, length: int = _LENGTH, max_values: int = _MOST) -> None:
         Index.__init__(self, operand)
-        for name, number in (("length", length), ("most", most)):
+        for name, number in (("length", length), ("max_values", max_values)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise ValueError(f"{name} must be a positive integer, not {number!r}")
             object.__setattr__(self, name, number)
 
     @property
     def params(self) -> Mapping[str, str]:
-        return {LENGTH: str(self.length), MOST: str(self.most)}
+        return {LENGTH: str(self.length), MOST: str(self.max_values)}
 
     @classmethod
     def restore(cls, operand: Base, params: Mapping[str, str]) -> Prefix:
@@ -53,7 +53,7 @@ class Prefix(Index):
         return pa.list_(pa.binary())
 
     def collector(self, values: pa.DataType) -> Collector:
-        return _Prefixes(self.length, self.most)
+        return _Prefixes(self.length, self.max_values)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
         if isinstance(leaf, IsNull) or not is_plain(leaf, self.operand):
@@ -84,9 +84,9 @@ def _text(array: pa.Array) -> pa.Array:
 
 
 class _Prefixes:
-    def __init__(self, length: int, most: int) -> None:
+    def __init__(self, length: int, max_values: int) -> None:
         self._values: pa.Array | None = pa.nulls(0, pa.binary())
-        self._length, self._most = length, most
+        self._length, self._most = length, max_values
 
     def add(self, values: pa.Array) -> None:
         if self._values is None:

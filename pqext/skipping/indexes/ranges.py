@@ -23,7 +23,7 @@ from pqext.core.format.predicate import Bounds, Operator, Value
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import SchemaNode
-from pqext.dataset.evaluation.comparison import related
+from pqext.dataset.evaluation.comparison import compare_arrays
 from pqext.dataset.evaluation.evaluate import comparable, compare, is_in
 from pqext.dataset.evaluation.extremes import as_arrow
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, Matches, Not
@@ -54,7 +54,7 @@ class Ranges:
         kind = value_type_of_arrow(self.low.type)
         if kind is None or kind.name == "null" or not isinstance(inner, Comparison | IsIn | Matches):
             return None
-        ranges = _ComparableRanges.of(self)
+        ranges = _ComparableRanges.from_ranges(self)
         if isinstance(leaf, Not) and isinstance(inner, IsIn):
             may = ranges.may_be_outside([compared_value(value, kind, inner.operand) for value in inner.values])
         else:
@@ -73,7 +73,7 @@ class _ComparableRanges:
     may_be_nan: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, ranges: Ranges) -> _ComparableRanges:
+    def from_ranges(cls, ranges: Ranges) -> _ComparableRanges:
         low, high = comparable(ranges.low), comparable(ranges.high)
         if not pa.types.is_floating(low.type):
             return cls(low, high, np.zeros(len(low), bool))
@@ -100,7 +100,7 @@ class _ComparableRanges:
 
     def may_be_outside(self, values: Sequence[Value]) -> NDArray[np.bool_]:
         """Return whether a value may differ from all ``values``: false if the range is a single listed value."""
-        is_single, is_listed = related(self.minimum, "==", self.maximum), is_in(self.minimum, tuple(values))
+        is_single, is_listed = compare_arrays(self.minimum, "==", self.maximum), is_in(self.minimum, tuple(values))
         return _may_be(pc.invert(pc.and_kleene(is_single, is_listed))) | self.may_be_nan
 
 

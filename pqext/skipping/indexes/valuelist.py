@@ -19,25 +19,25 @@ _MOST = 10_000
 
 @dataclass(frozen=True, init=False)
 class ValueList(Index):
-    """Distinct values of each object without nulls, if there are at most ``most``.
+    """Distinct values of each object without nulls, if there are at most ``max_values``.
 
     Excludes objects for every condition on the operand except ``is_null``, evaluated on the values themselves.
     """
 
     name = "valuelist"
     is_original = True
-    most: int = _MOST
+    max_values: int = _MOST
     """Maximum number of values; the values of an object with more are unknown."""
 
-    def __init__(self, operand: str | Base, most: int = _MOST) -> None:
+    def __init__(self, operand: str | Base, max_values: int = _MOST) -> None:
         Index.__init__(self, operand)
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise ValueError(f"most must be a positive integer, not {most!r}")
-        object.__setattr__(self, "most", most)
+        if isinstance(max_values, bool) or not isinstance(max_values, int) or max_values < 1:
+            raise ValueError(f"max_values must be a positive integer, not {max_values!r}")
+        object.__setattr__(self, "max_values", max_values)
 
     @property
     def params(self) -> Mapping[str, str]:
-        return {} if self.most == _MOST else {MOST: str(self.most)}
+        return {} if self.max_values == _MOST else {MOST: str(self.max_values)}
 
     @classmethod
     def restore(cls, operand: Base, params: Mapping[str, str]) -> ValueList:
@@ -49,7 +49,7 @@ class ValueList(Index):
         return pa.list_(values)
 
     def collector(self, values: pa.DataType) -> Collector:
-        return _Distinct(values, self.most)
+        return _Distinct(values, self.max_values)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
         if isinstance(leaf, IsNull) or not (pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type)):
@@ -63,10 +63,10 @@ class ValueList(Index):
 
 
 class _Distinct:
-    def __init__(self, values: pa.DataType, most: int) -> None:
+    def __init__(self, values: pa.DataType, max_values: int) -> None:
         self._type = values
         self._values: pa.Array | None = pa.nulls(0, values)
-        self._most = most
+        self._most = max_values
 
     def add(self, values: pa.Array) -> None:
         if self._values is None:

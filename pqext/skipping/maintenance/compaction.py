@@ -24,7 +24,7 @@ from pqext.skipping.format.names import LATEST, OBJECT_NAME
 from pqext.skipping.format.parts import part_files, read_parts
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.part_layout import write_merged
-from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, parts_of, pending, remove, substitute, within
+from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, join_location, parts_of, pending, remove, substitute
 from pqext.skipping.store.store import Store, versions_of
 from pqext.skipping.store.table import Table
 
@@ -129,7 +129,7 @@ def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], boo
 
     If several versions of an object have the same time, own rows cannot be attributed to a version and are dropped.
     """
-    extra = within(store.location, EXTRA)
+    extra = join_location(store.location, EXTRA)
     has_extra = store.extra_metadata is not None
     ambiguous = _ambiguous(store.list_parts(extra)[1].table, table) if has_extra else pa.nulls(0, pa.string())
     dropped = 0

@@ -107,7 +107,7 @@ def build(
         1 objects: 1 indexed, 0 by reading rows; 0 kept
     """
     table = Table.from_sources(sources, filesystem, storage_options)
-    indexing = LocalIndexing(as_stored(options), limits, data, threads, progress)
+    indexing = LocalIndexing(storage_type_options(options), limits, data, threads, progress)
     location = locate(store, filesystem, storage_options)
     return create_store(table, indexes, location, indexing, overwrite=overwrite, encryption=encryption)
 
@@ -146,12 +146,12 @@ def refresh(
         2 objects: 1 indexed, 0 by reading rows; 1 kept
     """
     table = Table.from_sources(sources, filesystem, storage_options)
-    indexing = LocalIndexing(as_stored(options), limits, data, threads, progress)
+    indexing = LocalIndexing(storage_type_options(options), limits, data, threads, progress)
     opened = Store(locate(store, filesystem, storage_options), decryption, limits)
     return refresh_store(table, opened, indexing)
 
 
-def as_stored(options: ReadOptions | None) -> ReadOptions:
+def storage_type_options(options: ReadOptions | None) -> ReadOptions:
     """Return options that read values in Parquet's own types, ignoring the stored Arrow schema."""
     return replace(options or ReadOptions(), arrow_schema=False, strings="string", on_corrupt="raise")
 
@@ -205,7 +205,9 @@ def create_store(
 def refresh_store(table: Table, store: Store, indexing: Indexing) -> Summary:
     """Refresh a store; see :func:`refresh`."""
     upgrade(store)
-    table = table.within(store.metadata.table_identifier, source_name(store.location)).typed(store.partition_types())
+    table = table.join_store(store.metadata.table_identifier, source_name(store.location)).cast_partitions(
+        store.partition_types()
+    )
     objects = objects_of(table.files)
     if store.has_ambiguous_versions(objects):
         rewrite(store, table)

@@ -100,7 +100,7 @@ class Indexer:
                 raise ChangedFileError("the object was replaced while it was indexed", path=file.path)
             file.check_rows()
             cells = [
-                indexed.index.proved(file, indexed.values) if matches else None
+                indexed.index.entry_from_footer(file, indexed.values) if matches else None
                 for indexed, matches in zip(self.indexes, self._matching_types(file), strict=True)
             ]
         missing = [at for at, cell in enumerate(cells) if cell is None]
@@ -152,7 +152,7 @@ def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits:
     planner = ScanPlanner(ScanRequest(FileSet((source,), options, limits), columns, None))
     resolved = []
     for index, field_ in zip(indexes, planner.schema, strict=True):
-        bound = index.on(planner.exact.resolve(index.operand)).for_field(field_)
+        bound = index.for_operand(planner.exact.resolve(index.operand)).for_field(field_)
         resolved.append(TypedIndex(bound, field_.type, bound.cell_type(field_.type)))
     return resolved
 
@@ -172,9 +172,9 @@ def _is_version(source: Any, etag: str | None) -> bool:
     return bool(version.text.removeprefix("etag ").strip('"') == etag.strip('"'))
 
 
-def _has_type(file: ParquetFile, indexed: TypedIndex) -> bool:
+def _has_type(file: ParquetFile, index: TypedIndex) -> bool:
     """Whether the indexed column of the file has the type of the index."""
-    operand = indexed.index.operand
+    operand = index.index.operand
     if not isinstance(operand, Column):
         return False
     try:
@@ -184,4 +184,4 @@ def _has_type(file: ParquetFile, indexed: TypedIndex) -> bool:
             stored = stored.type.field(name)
     except (KeyError, ParquetError, TypeError, ValueError):
         return False
-    return node is not None and stored.type == indexed.values and indexed.index.for_field(stored) == indexed.index
+    return node is not None and stored.type == index.values and index.index.for_field(stored) == index.index

@@ -21,8 +21,8 @@ from pqext.skipping.format.parts import UNSEEN, Parts, write_part
 from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.object_cells import Row, TypedIndex
-from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_COLUMN, VERSION_TYPE, within
-from pqext.skipping.store.keys import StoreKeys, labelled
+from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_COLUMN, VERSION_TYPE, join_location
+from pqext.skipping.store.keys import StoreKeys, label_keys
 from pqext.skipping.store.store import Store, usable_indexes
 
 _PART_ROWS = 50_000
@@ -109,7 +109,7 @@ class Layout:
         extra = {column.name: cells[column.name] for column in self.extra.indexes if column.name != VERSION}
         # Own rows without a version belong to the extra row of the same object, so write the extra part first.
         put(
-            within(location, EXTRA),
+            join_location(location, EXTRA),
             pa.table({OBJECT_NAME: names, VERSION: versions, **extra}),
             self.extra,
             self.keys,
@@ -174,12 +174,12 @@ def put(folder: Any, table: pa.Table, metadata: StoreMetadata, keys: Any, name: 
     xskipper treats a null entry as a proof that an object has no values. So rows with null entries are written to a
     separate part that it does not see, and it reads their objects.
     """
-    name, labels = name or part_name(), labelled(keys, metadata.encryption)
+    name, labels = name or part_name(), label_keys(keys, metadata.encryption)
     unknown = _has_unknown(table, metadata)
     if unknown.any() and not name.startswith(UNSEEN):
-        write_part(within(folder, UNSEEN + name), table.filter(pa.array(unknown)), metadata, labels)
+        write_part(join_location(folder, UNSEEN + name), table.filter(pa.array(unknown)), metadata, labels)
         table = table.filter(pa.array(~unknown))
-    write_part(within(folder, name), table, metadata, labels, for_spark=VERSION not in table.column_names)
+    write_part(join_location(folder, name), table, metadata, labels, for_spark=VERSION not in table.column_names)
 
 
 def _has_unknown(table: pa.Table, metadata: StoreMetadata) -> NDArray[np.bool_]:
@@ -197,10 +197,12 @@ def part_name(task: int = 0, job: str | None = None, number: int = 0) -> str:
     return f"part-{task:05}-{job or uuid.uuid4()}-c{number:03}.snappy.parquet"
 
 
-def _extra_metadata(own: StoreMetadata, indexes: Sequence[IndexColumn]) -> StoreMetadata:
-    """Return the metadata of the extra parts of a store with the metadata ``own``."""
-    version = VERSION_COLUMN if own.encryption is None else replace(VERSION_COLUMN, key=own.encryption.footer_key)
-    return replace(own, partitions=(), indexes=(version, *indexes))
+def _extra_metadata(metadata: StoreMetadata, indexes: Sequence[IndexColumn]) -> StoreMetadata:
+    """Return the metadata of the extra parts of a store with the metadata ``metadata``."""
+    version = VERSION_COLUMN if metadata.encryption is None else replace(
+        VERSION_COLUMN, key=metadata.encryption.footer_key
+    )
+    return replace(metadata, partitions=(), indexes=(version, *indexes))
 
 
 def _distinct(table: pa.Table) -> pa.Array:
@@ -217,12 +219,12 @@ def _distinct(table: pa.Table) -> pa.Array:
     return pa.array(np.union1d(np.setdiff1d(np.arange(len(names)), may_repeat), [*seen.values()]).astype(np.int64))
 
 
-def _is_original(indexed: TypedIndex) -> bool:
+def _is_original(index: TypedIndex) -> bool:
     """Whether the specification defines the index type, and Spark the type of its entries."""
-    if not indexed.index.is_original or len(indexed.index.columns) > 1:
+    if not index.index.is_original or len(index.index.columns) > 1:
         return False
     try:
-        spark_schema.type_of(indexed.cells, "")
+        spark_schema.type_of(index.cells, "")
     except (TypeError, ValueError):
         return False
     return True

@@ -35,7 +35,7 @@ class Evidence:
     params: Mapping[str, str] = field(default_factory=dict)
     """Parameters stored with the index."""
 
-    def excluded(self, leaf: Expression, count: int) -> Mask | None:
+    def excluded_objects(self, leaf: Expression, count: int) -> Mask | None:
         """Return which of ``count`` objects have no row that matches ``leaf``; None if the index proves nothing."""
         try:
             may_match = self.index.may_match(leaf, self.cells)
@@ -92,7 +92,7 @@ def _exclusions(condition: Expression, evidence: Sequence[Evidence], count: int)
     result = []
     for entries in evidence:
         if entries.index.applies_to(condition):
-            objects = entries.excluded(condition, count)
+            objects = entries.excluded_objects(condition, count)
             if objects is not None:
                 result.append(Exclusion(objects, f"{condition} is true for no row, by the index {entries.index}"))
     return result

@@ -27,10 +27,10 @@ VERSION = VERSION_COLUMN.name
 VERSION_TYPE = pa.struct([("size", pa.int64()), ("etag", pa.string())])
 
 
-def within(folder: Any, name: str) -> Any:
+def join_location(folder: Any, name: str) -> Any:
     """Return a path or object-store location within a folder."""
     if isinstance(folder, Location):
-        return folder.at(posixpath.join(folder.key, name))
+        return folder.with_key(posixpath.join(folder.key, name))
     return os.path.join(folder, name)
 
 
@@ -38,9 +38,9 @@ def pending(folder: Any) -> Any:
     """Return the folder of the parts that will replace those in ``folder``, of a store or of its extra indexes."""
     parent, _, name = str(folder.key if isinstance(folder, Location) else folder).rstrip("/").rpartition("/")
     if name != EXTRA:
-        return within(folder, PENDING)
-    above = folder.at(parent) if isinstance(folder, Location) else parent or os.sep
-    return within(within(above, PENDING), EXTRA)
+        return join_location(folder, PENDING)
+    above = folder.with_key(parent) if isinstance(folder, Location) else parent or os.sep
+    return join_location(join_location(above, PENDING), EXTRA)
 
 
 def parts_of(folder: Any) -> list[Any]:
@@ -54,14 +54,14 @@ def parts_of(folder: Any) -> list[Any]:
 
 def all_parts(location: Any) -> list[Any]:
     """List all parts of a store, extra parts last because their rows distinguish versions."""
-    extra = within(location, EXTRA)
+    extra = join_location(location, EXTRA)
     return [part for folder in (location, pending(location), extra, pending(extra)) for part in part_files(folder)]
 
 
 def substitute(location: Any, old: Sequence[Any]) -> None:
     """Replace the parts ``old`` with the pending parts."""
     remove(old)
-    for folder in (within(location, EXTRA), location):
+    for folder in (join_location(location, EXTRA), location):
         move(pending(folder), folder)
 
 
@@ -81,11 +81,11 @@ def move(source: Any, dest: Any) -> None:
         name = part.key.rpartition("/")[2] if isinstance(part, Location) else os.path.basename(part)
         with suppress(FileNotFoundError):
             if isinstance(part, Location):
-                _copy(part, within(dest, name))
+                _copy(part, join_location(dest, name))
                 part.remove()
             else:
                 os.makedirs(dest, exist_ok=True)
-                os.replace(part, within(dest, name))
+                os.replace(part, join_location(dest, name))
     if not isinstance(source, Location):
         with suppress(OSError):
             os.rmdir(source)

@@ -57,7 +57,7 @@ class StoreKeys:
         return StoreEncryption("", self.footer_key, self.plaintext_footer)
 
 
-def labelled(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes] | None:
+def label_keys(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes] | None:
     """Return the keys by label, from the keys that read the store. Raises ``EncryptionError`` if there are none."""
     if labels is None:
         return None

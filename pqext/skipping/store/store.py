@@ -33,7 +33,7 @@ from pqext.skipping.format.names import OBJECT_NAME, partition_column, split_obj
 from pqext.skipping.format.parts import Parts, read_parts
 from pqext.skipping.indexes.index import Index, restore_index
 from pqext.skipping.store.clauses import Evidence, Exclusion, applicable, exclusions
-from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_TYPE, parts_of, within
+from pqext.skipping.store.folders import EXTRA, VERSION, VERSION_TYPE, join_location, parts_of
 from pqext.skipping.store.objects import UNKNOWN, Objects, SkippingStatistics, canonical, objects_of
 
 OnForeign = Literal["raise", "ignore"]
@@ -67,7 +67,7 @@ class Store(PickledByFields):
     @cached_property
     def extra_metadata(self) -> StoreMetadata | None:
         """Metadata of the folder with extra indexes; None if there is none."""
-        folder = within(self.location, EXTRA)
+        folder = join_location(self.location, EXTRA)
         return self.list_parts(folder, (), rows=False)[1].metadata if parts_of(folder) else None
 
     @property
@@ -174,7 +174,7 @@ class Store(PickledByFields):
         return cached is not None and cached.stamp == _stamp(parts_of(self._folder(is_extra)))
 
     def _folder(self, is_extra: bool) -> Any:
-        return within(self.location, EXTRA) if is_extra else self.location
+        return join_location(self.location, EXTRA) if is_extra else self.location
 
     def _rows(self, is_extra: bool, filter: Expression | None) -> _Rows:
         """Return the rows of the own or the extra parts, with the columns for ``filter``; cached until parts change."""
@@ -343,12 +343,12 @@ def fresh_rows(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], ND
 
 
 def _fresh_rows(
-    paths: pa.Array, modified: NDArray[np.int64], objects: Objects
+    paths: pa.Array, mtimes: NDArray[np.int64], objects: Objects
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     matches = pc.index_in(paths, value_set=objects.paths, skip_nulls=True)
     rows = np.flatnonzero(np.asarray(matches.is_valid()))
     numbers = np.asarray(matches.drop_null()).astype(np.int64)
-    is_same = (modified[rows] == objects.modified[numbers]) & (modified[rows] != UNKNOWN)
+    is_same = (mtimes[rows] == objects.modified[numbers]) & (mtimes[rows] != UNKNOWN)
     return rows[is_same], numbers[is_same]
 
 

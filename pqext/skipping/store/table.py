@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.io.sources.locations import Location
-from pqext.dataset.files.sources import common_root, find_sources, located, source_name
-from pqext.dataset.table.partitions import Partitions, partitions_below, partitions_of
+from pqext.dataset.files.sources import common_root, find_sources, locate_sources, source_name
+from pqext.dataset.table.partitions import Partitions, infer_partitions, partitions_of
 from pqext.skipping.format.names import table_identifier
 from pqext.skipping.store.objects import canonical, is_text, objects_of
 from pqext.skipping.store.store import name_of, named_objects, rows_of_objects
@@ -37,7 +37,7 @@ class Table:
         cls, sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
     ) -> Table:
         """Resolve the sources. Raises ``ValueError`` for files without paths, or without a common folder."""
-        places = located(sources, filesystem, storage_options)
+        places = locate_sources(sources, filesystem, storage_options)
         files = find_sources(places)
         _, identifier = root_of(places)
         if any(name_of(file) is None for file in files):
@@ -46,7 +46,7 @@ class Table:
         folders = tuple(filter(None, map(_folder, places)))
         return cls(files, identifier, partitions, folders)
 
-    def within(self, identifier: str | None, store: str) -> Table:
+    def join_store(self, identifier: str | None, store: str) -> Table:
         """Return these files as a part of the store's table. Raises ``ValueError`` for files of another table."""
         if identifier is None:
             return self
@@ -63,18 +63,18 @@ class Table:
             root = root[: -len(above)] or os.sep
         elif root is not None and self.identifier == identifier:
             return self
-        return replace(self, partitions=partitions_below(root, self.files))
+        return replace(self, partitions=infer_partitions(root, self.files))
 
-    def typed(self, types: pa.Schema) -> Table:
+    def cast_partitions(self, types: pa.Schema) -> Table:
         """Return these files with the partition columns in the types of a store."""
-        return replace(self, partitions=self.partitions.typed(types))
+        return replace(self, partitions=self.partitions.cast(types))
 
-    def is_current(self, stored: pa.Table) -> NDArray[np.bool_]:
+    def is_current(self, record: pa.Table) -> NDArray[np.bool_]:
         """Return which rows of a store describe these files in their current version, or other existing files."""
         objects = objects_of(self.files)
-        now = np.zeros(len(stored), bool)
-        now[rows_of_objects(stored, objects)] = True
-        paths, _ = named_objects(stored)
+        now = np.zeros(len(record), bool)
+        now[rows_of_objects(record, objects)] = True
+        paths, _ = named_objects(record)
         others = ~np.asarray(pc.is_in(paths, value_set=objects.paths))
         for folder in self.complete_folders:
             others &= ~np.asarray(pc.starts_with(paths, folder))
@@ -91,7 +91,7 @@ def root_of(sources: Sequence[Any]) -> tuple[Any, str]:
     if root is None:
         raise ValueError(_NO_ROOT)
     first = next((source for source in sources if isinstance(source, Location)), None)
-    folder: Any = root if first is None else first.at(root.strip("/") if first.key[:1] != "/" else root)
+    folder: Any = root if first is None else first.with_key(root.strip("/") if first.key[:1] != "/" else root)
     identifier = table_identifier(canonical(source_name(folder)))
     if not is_text(identifier):
         raise ValueError(f"the folder {identifier!r} is not Unicode text and cannot name a store: rename the folder")

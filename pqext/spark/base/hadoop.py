@@ -157,13 +157,13 @@ def _azure_options(setting: Setting, host: str) -> dict[str, Any]:
     return {"account_name": host.partition(".")[0], **options} if options else {}
 
 
-def _oauth(value_of: Setting) -> dict[str, Any]:
+def _oauth(get_value: Setting) -> dict[str, Any]:
     """Azure's storage options for ``fs.azure.account.auth.type`` OAuth."""
-    provider = (value_of("account.oauth.provider.type") or "").rpartition(".")[2]
-    client = value_of("account.oauth2.client.id")
+    provider = (get_value("account.oauth.provider.type") or "").rpartition(".")[2]
+    client = get_value("account.oauth2.client.id")
     if provider == "ClientCredsTokenProvider":
-        tenant = _TENANT.match(value_of("account.oauth2.client.endpoint") or "")
-        secret = value_of("account.oauth2.client.secret")
+        tenant = _TENANT.match(get_value("account.oauth2.client.endpoint") or "")
+        secret = get_value("account.oauth2.client.secret")
         if tenant is not None and client and secret:
             return {"tenant_id": tenant[1], "client_id": client, "client_secret": secret}
         _warn(

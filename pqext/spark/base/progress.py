@@ -52,11 +52,11 @@ def report_progress(spark: SparkSession, group: str, total: int, show: Progress 
     ended = threading.Event()
     last = -1
 
-    def report(completed: int) -> None:
+    def report(completed_tasks: int) -> None:
         nonlocal last
-        if completed > last:
-            last = completed
-            show(completed, total)
+        if completed_tasks > last:
+            last = completed_tasks
+            show(completed_tasks, total)
 
     def watch() -> None:
         with suppress(Exception):

@@ -99,13 +99,13 @@ def with_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str
     return implied | dict(options)
 
 
-def check_assumed(assumed: Iterable[tuple[str, str]]) -> None:
+def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
     """Raise ``ValueError`` in a task if settings of its session differ from those that the plan assumed.
 
     The process that makes the plan of a data source cannot read the settings of the session.
     """
     setting = task_setting()
-    for name, value in assumed:
+    for name, value in assumed_settings:
         if (setting(name) or value).lower() != value:
             state, option, text = _OF_READS[name]
             raise ValueError(

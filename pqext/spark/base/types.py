@@ -84,11 +84,11 @@ def _spark_field(field: pa.Field, path: str) -> T.StructField:
     annotation = for_mark(field)
     handler = annotation.load() if annotation is not None else None
     seen = handler.spark_type(field) if isinstance(handler, SeenInSpark) else field.type
-    return T.StructField(field.name, spark_type(seen, path, marked=is_marked(field)), True)
+    return T.StructField(field.name, spark_type(seen, path, is_marked=is_marked(field)), True)
 
 
-def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.DataType:
-    """Return the Spark type of an Arrow type; ``marked`` states that its field is marked as a VARIANT."""
+def spark_type(type: pa.DataType, path: str = "$", is_marked: bool = False) -> T.DataType:
+    """Return the Spark type of an Arrow type; ``is_marked`` states that its field is marked as a VARIANT."""
     if isinstance(type, pa.BaseExtensionType):
         type = type.storage_type
     if pa.types.is_dictionary(type):
@@ -106,7 +106,7 @@ def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.Da
     if pa.types.is_duration(type):
         return T.DayTimeIntervalType()
     if pa.types.is_struct(type):
-        return _spark_struct(type, path, marked)
+        return _spark_struct(type, path, is_marked)
     if pa.types.is_map(type):
         key, item = (_spark_field(field, f"{path}.{field.name}") for field in (type.key_field, type.item_field))
         return T.MapType(key.dataType, item.dataType, True)
@@ -117,9 +117,9 @@ def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.Da
     )
 
 
-def _spark_struct(type: pa.StructType, path: str, marked: bool) -> T.DataType:
+def _spark_struct(type: pa.StructType, path: str, is_marked: bool) -> T.DataType:
     mark_inside = any(CHILD_MARK in (child.metadata or {}) for child in type)
-    if is_variant_type(type) and (marked or mark_inside):
+    if is_variant_type(type) and (is_marked or mark_inside):
         return T.VariantType()
     if mark_inside:
         check_leaves(type, path)
@@ -259,7 +259,7 @@ def is_marked_struct(type: T.DataType) -> bool:
 
 def marked_struct(type: pa.StructType) -> T.StructType:
     """Return the marked Spark struct for the Arrow storage struct of a VARIANT."""
-    struct = _spark_struct(type, "$", marked=False)
+    struct = _spark_struct(type, "$", is_marked=False)
     if isinstance(struct, T.VariantType):
         fields = [T.StructField("metadata", T.BinaryType(), True), T.StructField("value", T.BinaryType(), True)]
         struct = T.StructType(fields)
@@ -294,14 +294,14 @@ def _atomic_type(name: str) -> T.DataType | None:
         return None
 
 
-def _from_ddl(parsed: DdlType) -> T.DataType:
-    if parsed.name == "STRUCT":
-        return T.StructType([T.StructField(name, _from_ddl(child)) for name, child in parsed.fields])
-    if parsed.element is not None:
-        element = _from_ddl(parsed.element)
-        return T.ArrayType(element) if parsed.key is None else T.MapType(_from_ddl(parsed.key), element)
-    alias = "DECIMAL" if parsed.name in ("DEC", "NUMERIC") else parsed.name
-    name = alias + (f"({','.join(map(str, parsed.arguments))})" if parsed.arguments else "")
+def _from_ddl(ddl_type: DdlType) -> T.DataType:
+    if ddl_type.name == "STRUCT":
+        return T.StructType([T.StructField(name, _from_ddl(child)) for name, child in ddl_type.fields])
+    if ddl_type.element is not None:
+        element = _from_ddl(ddl_type.element)
+        return T.ArrayType(element) if ddl_type.key is None else T.MapType(_from_ddl(ddl_type.key), element)
+    alias = "DECIMAL" if ddl_type.name in ("DEC", "NUMERIC") else ddl_type.name
+    name = alias + (f"({','.join(map(str, ddl_type.arguments))})" if ddl_type.arguments else "")
     type = _atomic_type(name)
     if type is None:
         raise ValueError(f"{name!r} is not the name of a Spark type")

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark.columns.names import quoted
+from pqext.spark.columns.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +31,7 @@ AS_INT = "CAST(CAST(x AS INTERVAL MONTH) AS INT)"
 
 def has_months(type: T.DataType) -> bool:
     """Whether a type is or contains a year-month interval."""
-    return _replaced(type, T.IntegerType()) != type
+    return _replace_intervals(type, T.IntegerType()) != type
 
 
 def intervals_to_months(schema: T.StructType) -> T.StructType:
@@ -68,10 +68,10 @@ def _cast(df: DataFrame, schema: T.StructType) -> DataFrame:
     """Cast between intervals and integers: either ``df`` or ``schema`` has the intervals."""
     columns = []
     for field, target in zip(df.schema, schema, strict=True):
-        column = F.col(quoted(field.name))
+        column = F.col(quote(field.name))
         if field.dataType != target.dataType:
             interval_field = field if has_months(field.dataType) else target
-            intermediate = _replaced(interval_field.dataType, _MONTHS)
+            intermediate = _replace_intervals(interval_field.dataType, _MONTHS)
             column = column.cast(intermediate).cast(target.dataType).alias(field.name, metadata=target.metadata)
         columns.append(column)
     return df if schema == df.schema else df.select(*columns)
@@ -79,7 +79,7 @@ def _cast(df: DataFrame, schema: T.StructType) -> DataFrame:
 
 def _interval_to_months(field: T.StructField) -> T.StructField:
     metadata = {**(field.metadata or {}), MARK: field.dataType.json()}
-    return T.StructField(field.name, _replaced(field.dataType, T.IntegerType()), field.nullable, metadata)
+    return T.StructField(field.name, _replace_intervals(field.dataType, T.IntegerType()), field.nullable, metadata)
 
 
 def _months_to_interval(field: T.StructField) -> T.StructField:
@@ -91,18 +91,18 @@ def _months_to_interval(field: T.StructField) -> T.StructField:
     return T.StructField.fromJson(data)
 
 
-def _replaced(type: T.DataType, number: T.DataType) -> T.DataType:
+def _replace_intervals(type: T.DataType, number: T.DataType) -> T.DataType:
     """``type`` with year-month intervals replaced by ``number``."""
     if isinstance(type, T.YearMonthIntervalType):
         return number
     if isinstance(type, T.ArrayType):
-        return T.ArrayType(_replaced(type.elementType, number), type.containsNull)
+        return T.ArrayType(_replace_intervals(type.elementType, number), type.containsNull)
     if isinstance(type, T.MapType):
-        key, value = _replaced(type.keyType, number), _replaced(type.valueType, number)
+        key, value = _replace_intervals(type.keyType, number), _replace_intervals(type.valueType, number)
         return T.MapType(key, value, type.valueContainsNull)
     if isinstance(type, T.StructType):
         fields = [
-            T.StructField(field.name, _replaced(field.dataType, number), field.nullable, field.metadata)
+            T.StructField(field.name, _replace_intervals(field.dataType, number), field.nullable, field.metadata)
             for field in type
         ]
         return T.StructType(fields)

@@ -18,7 +18,7 @@ from pqext.spark.base.settings import CASE_SENSITIVE, is_case_sensitive, session
 Node = TypeVar("Node")
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Quote the name of a column with backquotes, so that Spark does not parse dots in it."""
     return "`" + name.replace("`", "``") + "`"
 

@@ -62,15 +62,17 @@ def merge_recorded(texts: Iterable[bytes]) -> str:
     return json.dumps({"type": "struct", "fields": [*fields.values()]})
 
 
-def _stored_type(data: Any, unsupported: list[str]) -> Any:
+def _stored_type(data: Any, unsupported_types: list[str]) -> Any:
     """The JSON of a field with each unsupported user-defined type replaced by its stored type."""
     if not isinstance(data, dict):
-        return [_stored_type(item, unsupported) for item in data] if isinstance(data, list) else data
+        return [_stored_type(item, unsupported_types) for item in data] if isinstance(data, list) else data
     if data.get("type") == "udt" and (data.get("pyClass") not in _KNOWN or "serializedClass" in data):
-        unsupported.append(str(data.get("class") or data.get("pyClass")))
-        return _stored_type(data.get("sqlType"), unsupported)
+        unsupported_types.append(str(data.get("class") or data.get("pyClass")))
+        return _stored_type(data.get("sqlType"), unsupported_types)
     return {
-        key: _metadata(value) if key == "metadata" else _stored_type(value, unsupported) for key, value in data.items()
+        key: _metadata(value) if key == "metadata" else _stored_type(
+            value, unsupported_types
+        ) for key, value in data.items()
     }
 
 
@@ -107,35 +109,35 @@ def _metadata(data: Any) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in _INTERNAL}
 
 
-def apply_recorded(field: T.StructField, recorded: RecordedField | None) -> T.StructField:
+def apply_recorded(field: T.StructField, record: RecordedField | None) -> T.StructField:
     """Return a column of a file with the type and metadata that Spark recorded, if they agree with the file.
 
     Raises ``UnsupportedError`` for an unsupported user-defined type.
     """
-    if recorded is None:
+    if record is None:
         return field
-    if recorded.unsupported:
+    if record.unsupported:
         raise UnsupportedError(
-            f"the user-defined type {escape_text(recorded.unsupported[0])} is not known; exclude the column with "
+            f"the user-defined type {escape_text(record.unsupported[0])} is not known; exclude the column with "
             "columns=, or read it with spark.read.parquet", feature="user-defined types", column=field.name,
         )
-    metadata = {**(recorded.field.metadata or {}), **(field.metadata or {})}
-    return T.StructField(field.name, _apply_type(field.dataType, recorded.field.dataType), field.nullable, metadata)
+    metadata = {**(record.field.metadata or {}), **(field.metadata or {})}
+    return T.StructField(field.name, _apply_type(field.dataType, record.field.dataType), field.nullable, metadata)
 
 
-def _apply_type(type: T.DataType, recorded: T.DataType) -> T.DataType:
-    if isinstance(recorded, T.UserDefinedType):
-        is_stored = type.simpleString() == recorded.sqlType().simpleString()
-        return recorded if is_stored else type
-    if any(isinstance(type, stored) and isinstance(recorded, logical) for stored, logical in _STORED):
-        return recorded
-    if isinstance(type, T.ArrayType) and isinstance(recorded, T.ArrayType):
-        return T.ArrayType(_apply_type(type.elementType, recorded.elementType), type.containsNull)
-    if isinstance(type, T.MapType) and isinstance(recorded, T.MapType):
-        key, value = _apply_type(type.keyType, recorded.keyType), _apply_type(type.valueType, recorded.valueType)
+def _apply_type(type: T.DataType, record: T.DataType) -> T.DataType:
+    if isinstance(record, T.UserDefinedType):
+        is_stored = type.simpleString() == record.sqlType().simpleString()
+        return record if is_stored else type
+    if any(isinstance(type, stored) and isinstance(record, logical) for stored, logical in _STORED):
+        return record
+    if isinstance(type, T.ArrayType) and isinstance(record, T.ArrayType):
+        return T.ArrayType(_apply_type(type.elementType, record.elementType), type.containsNull)
+    if isinstance(type, T.MapType) and isinstance(record, T.MapType):
+        key, value = _apply_type(type.keyType, record.keyType), _apply_type(type.valueType, record.valueType)
         return T.MapType(key, value, type.valueContainsNull)
-    if isinstance(type, T.StructType) and isinstance(recorded, T.StructType):
-        fields = {field.name: RecordedField(field) for field in recorded}
+    if isinstance(type, T.StructType) and isinstance(record, T.StructType):
+        fields = {field.name: RecordedField(field) for field in record}
         return T.StructType([apply_recorded(field, fields.get(field.name)) for field in type])
     return type
 
@@ -146,18 +148,18 @@ _STORED = (
 """Stored types, and the types that a recorded schema may give them."""
 
 
-def recorded_text(schema: T.StructType, without: Collection[str] = ()) -> str | None:
-    """Return the schema to record for a data frame except columns ``without``; None if Parquet expresses all of it."""
-    fields = [_to_record(field) for field in schema if field.name not in without]
+def recorded_text(schema: T.StructType, excluded_names: Collection[str] = ()) -> str | None:
+    """Return the schema to record for a data frame without ``excluded_names``; None if Parquet expresses it."""
+    fields = [_to_record(field) for field in schema if field.name not in excluded_names]
     is_needed = any(field.metadata or _is_beyond_parquet(field.dataType) for field in _fields(fields))
     return T.StructType(fields).json() if is_needed else None
 
 
 def with_recorded_schema(
-    options: Mapping[str, Any], schema: T.StructType, without: Collection[str]
+    options: Mapping[str, Any], schema: T.StructType, excluded_names: Collection[str]
 ) -> Mapping[str, Any]:
     """Return the writer's ``options`` with the schema to record, if any, in the key-value metadata."""
-    text = recorded_text(schema, without)
+    text = recorded_text(schema, excluded_names)
     if text is None:
         return options
     return {**options, "key_value_metadata": {KEY: text, **options.get("key_value_metadata", {})}}
@@ -207,7 +209,7 @@ def is_collated(type: T.DataType) -> bool:
     return isinstance(type, T.StringType) and type.simpleString() not in ("string", "string collate UTF8_BINARY")
 
 
-def holds_collated(column: T.StructField) -> bool:
+def has_collation(column: T.StructField) -> bool:
     """Whether a column contains strings with a collation."""
     return any(is_collated(field.dataType) for field in _fields([column]))
 

@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.errors import VariantError
 from pqext.core.base.suggestions import excerpt
-from pqext.spark.columns.names import quoted
+from pqext.spark.columns.names import quote
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import Untyped
 
@@ -40,19 +40,19 @@ class FieldPath:
     steps: tuple[Step, ...] = ()
 
     @property
-    def dotted(self) -> str:
+    def dotted_path(self) -> str:
         """The path in the writer's options."""
         return ".".join([self.column, *(name for step in self.steps for name in step)])
 
     @property
     def relative(self) -> str:
         """The path with ``$`` for the column."""
-        return f"${self.dotted[len(self.column) :]}"
+        return f"${self.dotted_path[len(self.column) :]}"
 
 
 def variant_paths(schema: T.StructType) -> dict[str, FieldPath]:
     """Return the paths of all VARIANTs of a data frame, by their dotted paths in the file."""
-    return {path.dotted: path for path, field in walk_fields(schema) if isinstance(field.dataType, T.VariantType)}
+    return {path.dotted_path: path for path, field in walk_fields(schema) if isinstance(field.dataType, T.VariantType)}
 
 
 def has_choice(field: T.StructField) -> bool:
@@ -99,10 +99,10 @@ def column_choices(schema: T.StructType) -> dict[str, Shredding]:
     paths = variant_paths(schema)
     choices: dict[str, Shredding] = {}
     for field_path, field in walk_fields(schema):
-        for relative, choice in _choices(field, field_path.dotted).items():
-            path = field_path.dotted + relative[1:]
+        for relative, choice in _choices(field, field_path.dotted_path).items():
+            path = field_path.dotted_path + relative[1:]
             if path not in paths:
-                raise _error(field_path.dotted, f"it sets a shredding for {path!r}, which is not a VARIANT")
+                raise _error(field_path.dotted_path, f"it sets a shredding for {path!r}, which is not a VARIANT")
             choices.setdefault(path, choice)
     return choices
 
@@ -161,7 +161,7 @@ def _with_choices(df: DataFrame, choices: Mapping[str, Mapping[str, Any]]) -> Da
         raise ValueError(f"several columns are named {duplicate!r}: drop or rename them before writing a file")
     columns = []
     for field in df.schema:
-        column = F.col(quoted(field.name))
+        column = F.col(quote(field.name))
         if field.name in choices:
             metadata = {key: value for key, value in (field.metadata or {}).items() if key != KEY}
             if choices[field.name]:

@@ -169,7 +169,7 @@ def read(
         partition_types=partition_types, ignore_table_format=ignore_table_format, **file_options,
     )
     if needs_schema(where) or names_column(where, include_row_numbers):
-        return read_in_two_steps(again, columns, where, _where)
+        return read_in_two_steps(again, columns, where, _filter_rows)
     values, where = where, filter_in_timezone(where, timezone)
     expression = as_expression(where)
     options = encode_options(
@@ -181,7 +181,7 @@ def read(
     )
     options = with_settings(options, session_setting(spark))
     if is_spark_sql(values) and not _is_on_connect(spark) and not can_evaluate(partial(_query_of, options, paths)):
-        return read_in_two_steps(again, columns, values, _where)
+        return read_in_two_steps(again, columns, values, _filter_rows)
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
@@ -274,12 +274,12 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     Example:
         >>> where(read(spark, "events"), col("event").variant("$.mag", "double") > 5)  # doctest: +SKIP
     """
-    return _where(df, expression)
+    return _filter_rows(df, expression)
 
 
-def _where(df: DataFrame, expression: Any) -> DataFrame:
+def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
     if is_spark_sql(expression):
-        requested = spark_condition(df, expression, bounded=df in _reads)
+        requested = spark_condition(df, expression, is_bounded=df in _reads)
         narrowed = df if requested.tree is None else _where_tree(df, requested.tree)
         if requested.remainder is None:
             return narrowed
@@ -328,8 +328,8 @@ def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequ
     return None if any(map(is_remote, path_list)) else _query_of(options, paths).files
 
 
-def _is_on_connect(one: DataFrame | SparkSession) -> bool:
-    return type(one).__module__.startswith("pyspark.sql.connect")
+def _is_on_connect(session_or_frame: DataFrame | SparkSession) -> bool:
+    return type(session_or_frame).__module__.startswith("pyspark.sql.connect")
 
 
 @suggest_arguments_of("spark")
@@ -416,4 +416,4 @@ def _explain(
 
 def _query_of(options: Mapping[str, str], paths: str | Sequence[str]) -> Query:
     path_list = [paths] if isinstance(paths, str) else paths
-    return Query.from_options({**options, "paths": json.dumps(path_list)}).resolved()
+    return Query.from_options({**options, "paths": json.dumps(path_list)}).resolve()

@@ -31,7 +31,7 @@ def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, sr
     For a null ``z``, the Z of the point is NaN.
     """
     wkb = POINT(x, y) if z is None else POINT_Z(x, y, z)
-    return _typed("st_point", wkb, srid, *(column for column in (x, y, z) if column is not None))
+    return _with_srid("st_point", wkb, srid, *(column for column in (x, y, z) if column is not None))
 
 
 def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
@@ -39,7 +39,7 @@ def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
 
     Spark raises an error for malformed WKB, EWKB and rings that are not closed.
     """
-    return _typed("st_geomfromwkb", check_argument("st_geomfromwkb", _BYTES, wkb), srid, wkb)
+    return _with_srid("st_geomfromwkb", check_argument("st_geomfromwkb", _BYTES, wkb), srid, wkb)
 
 
 def st_geomfromwkt(wkt: ColumnOrName, srid: int = 4326) -> Column:
@@ -47,7 +47,7 @@ def st_geomfromwkt(wkt: ColumnOrName, srid: int = 4326) -> Column:
 
     Malformed WKT fails the query; the error states the row in its batch and the byte.
     """
-    return _typed("st_geomfromwkt", FROM_WKT(wkt), srid, wkt)
+    return _with_srid("st_geomfromwkt", FROM_WKT(wkt), srid, wkt)
 
 
 st_geomfromtext = st_geomfromwkt
@@ -58,10 +58,10 @@ def st_geomfromgeojson(geojson: ColumnOrName, srid: int = 4326) -> Column:
 
     Null for null. Malformed GeoJSON fails the query; the error states the row in its batch and the byte.
     """
-    return _typed("st_geomfromgeojson", FROM_GEOJSON(geojson), srid, geojson)
+    return _with_srid("st_geomfromgeojson", FROM_GEOJSON(geojson), srid, geojson)
 
 
-def _typed(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> Column:
+def _with_srid(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> Column:
     """``wkb`` as GEOMETRY(``srid``)."""
     has_srid = len(signature(F.st_geomfromwkb).parameters) > 1  # false in Spark 4.1
     result = F.st_geomfromwkb(wkb, F.lit(srid)) if has_srid else F.st_setsrid(F.st_geomfromwkb(wkb), F.lit(srid))

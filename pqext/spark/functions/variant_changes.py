@@ -97,7 +97,7 @@ def _constant(value: Any) -> _Value:
     return _Value(value)
 
 
-def _unwrapped(values: pa.Array) -> pa.Array:
+def _to_storage(values: pa.Array) -> pa.Array:
     if pa.types.is_struct(values.type) and values.type.get_field_index("metadata") >= 0:
         return variant_from_spark(values)
     return values
@@ -106,7 +106,7 @@ def _unwrapped(values: pa.Array) -> pa.Array:
 def _set(variants: pa.Array, values: pa.Array, path: str, create: bool = True, strict: bool = False) -> pa.Array:
     from pqext import variant
 
-    changed = variant.set(variant_from_spark(variants), path, _unwrapped(values), create=create, strict=strict)
+    changed = variant.set(variant_from_spark(variants), path, _to_storage(values), create=create, strict=strict)
     return variant_to_spark(changed)
 
 
@@ -128,7 +128,7 @@ def _delete(variants: pa.Array, paths: tuple[str, ...], strict: bool = False) ->
 def _merge(variants: pa.Array, patches: pa.Array) -> pa.Array:
     from pqext import variant
 
-    return variant_to_spark(variant.merge(variant_from_spark(variants), _unwrapped(patches)))
+    return variant_to_spark(variant.merge(variant_from_spark(variants), _to_storage(patches)))
 
 
 def _merge_constant(variants: pa.Array, value: _Value) -> pa.Array:

@@ -144,10 +144,10 @@ def text(schema: Schema) -> str:
         return f"DECIMAL({schema[1]},{schema[2]})"
     if schema[0] == "ARRAY":
         return f"ARRAY<{text(schema[1])}>"
-    return "OBJECT<" + ", ".join(f"{_quoted(name)}: {text(schema[1][name])}" for name in sorted(schema[1])) + ">"
+    return "OBJECT<" + ", ".join(f"{_quote(name)}: {text(schema[1][name])}" for name in sorted(schema[1])) + ">"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit()
     return name if plain else "`" + name.replace("`", "``") + "`"
 

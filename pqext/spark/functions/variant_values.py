@@ -110,7 +110,7 @@ def variant_key(variant: ColumnOrName) -> Column:
     return VARIANT_KEY(variant)
 
 
-def _parsed(
+def _parse_json(
     texts: pa.Array, on_error: Any = "raise", numbers: Any = "decimal", duplicate_keys: Any = "error"
 ) -> pa.Array:
     from pqext import variant
@@ -120,7 +120,7 @@ def _parsed(
 
 
 def _parsed_or_null(texts: pa.Array, numbers: Any = "decimal", duplicate_keys: Any = "error") -> pa.Array:
-    return _parsed(texts, "null", numbers, duplicate_keys)
+    return _parse_json(texts, "null", numbers, duplicate_keys)
 
 
 def _json(values: pa.Array, timezone: str | None = None) -> pa.Array:
@@ -164,10 +164,10 @@ def _valid(values: pa.Array) -> pa.Array:
     return pa.array(valid, mask=variants.is_null().to_numpy(zero_copy_only=False))
 
 
-def _equal(values: pa.Array, others: pa.Array) -> pa.Array:
+def _equal(values: pa.Array, other_values: pa.Array) -> pa.Array:
     from pqext import variant
 
-    return variant.equals(variant_from_spark(values), variant_from_spark(others))
+    return variant.equals(variant_from_spark(values), variant_from_spark(other_values))
 
 
 def _hash(values: pa.Array) -> pa.Array:
@@ -184,7 +184,7 @@ def _key(values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*parts, b"")
 
 
-PARSE_JSON = ArrowFunction("parse_json", (TEXT_OR_BYTES,), T.VariantType(), _parsed)
+PARSE_JSON = ArrowFunction("parse_json", (TEXT_OR_BYTES,), T.VariantType(), _parse_json)
 TRY_PARSE_JSON = ArrowFunction("try_parse_json", (TEXT_OR_BYTES,), T.VariantType(), _parsed_or_null)
 TO_JSON = ArrowFunction("to_json", (VARIANTS,), T.StringType(), _json)
 VARIANT_TYPE = ArrowFunction("variant_type", (VARIANTS,), T.StringType(), _types)

@@ -39,7 +39,7 @@ class EarlierJobs:
     @staticmethod
     def read(target: Target) -> EarlierJobs:
         """Read the records of a target."""
-        return EarlierJobs(target, target.ingested())
+        return EarlierJobs(target, target.ingest_notes())
 
     def divide(
         self, parts: Sequence[Part], arguments: Mapping[str, str], on_changed_arguments: OnChangedArguments
@@ -75,7 +75,7 @@ class EarlierJobs:
         That is the case if a later record contains one of the new files, or if an overwrite removed the record of an
         ingested file. Call this while the target is locked for the commit.
         """
-        current = self.target.ingested(self.notes.keys() - self.used)
+        current = self.target.ingest_notes(self.notes.keys() - self.used)
         later = [note for name, note in current.items() if name not in self.used]
         if not self.used <= current.keys() or any(
             (entry := note.get(part.name)) and _is_unchanged(part, entry) for part in parts for note in later
@@ -161,13 +161,13 @@ def _format(arguments: Mapping[str, str], name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(_plain(value), sort_keys=True, default=str)
+    return value if isinstance(value, str) else json.dumps(_to_json_value(value), sort_keys=True, default=str)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """A value for JSON, with bytes and keys as strings."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, Mapping):
-        return {str(_plain(key)): _plain(item) for key, item in value.items()}
-    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
+        return {str(_to_json_value(key)): _to_json_value(item) for key, item in value.items()}
+    return [*map(_to_json_value, value)] if isinstance(value, list | tuple) else value

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pqext.core.base.progress import Progress
 from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.dataset.writing import commit
-from pqext.dataset.writing.appending import empty_file, without
+from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.dataset.writing.ingest_notes import Digest, note_of
 from pqext.dataset.writing.part_files import Division, WrittenFile, check_division
 from pqext.dataset.writing.targets import Target, put_empty
@@ -34,7 +34,7 @@ from pqext.spark.ingest.ingested_files import (
 from pqext.spark.ingest.plan import IngestConfig, geometry_columns, partition_columns
 from pqext.spark.ingest.task import Attempt, IngestTask, StoppedError
 from pqext.spark.json.csv_documents import CsvFormat
-from pqext.spark.json.text_parts import Part, find_parts, share_out
+from pqext.spark.json.text_parts import Part, assign_parts, find_parts
 from pqext.spark.options.save import with_profile
 from pqext.spark.writing.sink import append_check
 from pqext.variant.json.documents import Form
@@ -255,7 +255,7 @@ def ingest_json(
         if not parts:
             return IngestResult((), skipped, (), None)
         job_config = _with_schema(config, parts)
-        work = share_out(parts, task_bytes, format == "lines")
+        work = assign_parts(parts, task_bytes, format == "lines")
         job = Job(
             spark, target, tuple(parts), job_config, arguments, work, mode == "overwrite", merge_schema, earlier,
             progress,
@@ -279,7 +279,7 @@ def _with_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:
     parsing = config.parsing()
     if parsing.undecided is None:
         return config
-    sample = pa.chunked_array(config.sample(parts), type=parsing.unshredded().type)
+    sample = pa.chunked_array(config.sample(parts), type=parsing.for_samples().type)
     return replace(config, shredding=replace(config.shredding, schema=parsing.undecided.schema_for(sample)))
 
 
@@ -302,7 +302,7 @@ class Job:
     def run(self) -> tuple[list[Attempt], str | None]:
         """Run the tasks and commit their files; return the attempts and the path of the file of bad lines."""
         division = self.config.division
-        schema = without(self.config.schema(self.config.parsing()), division.partition_by)
+        schema = drop_columns(self.config.schema(self.config.parsing()), division.partition_by)
         empty = empty_file(schema, self.config.options)  # raises for options that do not match the columns
         self.target.check(self.overwrite, append_check(lambda: empty, division.partition_by, self.merge_schema))
         job = uuid.uuid4().hex

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.dataset.computed_columns import ColumnRecipe, path_within
+from pqext.dataset.computed_columns import ColumnRecipe, variant_path
 from pqext.dataset.writing.part_files import Division
 from pqext.geo.types import geometry_field
 from pqext.spark.json.csv_documents import CsvFormat, CsvRows, read_csv_rows
@@ -120,7 +120,7 @@ def geometry_columns(
             expected = 'two or three paths, as in ("$.lon", "$.lat")' if format == "points" else "one path"
             raise ValueError(f"geometry {name!r}: {format} needs {expected}, not {paths!r}")
         for path in paths:
-            as_path(path_within(path))
+            as_path(variant_path(path))
         field = geometry_field(name, choice.get("crs"), choice.get("edges", "planar"))
         columns.append((ColumnRecipe(format, name, paths), field))
         if choice:
@@ -146,14 +146,14 @@ def partition_columns(partition_by: Mapping[str, Any] | Sequence[str] | None) ->
     parsed = []
     for name, choice in columns.items():
         path, type = (choice, "string") if isinstance(choice, str) else tuple(choice)
-        as_path(path_within(path))
+        as_path(variant_path(path))
         target_type(type)
-        parsed.append((name, path_within(path), type))
+        parsed.append((name, variant_path(path), type))
     return tuple(parsed)
 
 
 def _last_key(path: str) -> str:
-    key = as_path(path_within(path))[-1:]
+    key = as_path(variant_path(path))[-1:]
     if not key or not isinstance(key[0], str):
         raise ValueError(f"partition_by: {path!r} does not end in a name: map a name to it")
     return key[0]

@@ -23,10 +23,10 @@ from pqext.dataset.writing.part_files import PartFiles, Staging
 from pqext.dataset.writing.staging import StagingArea
 from pqext.spark.ingest.plan import IngestConfig
 from pqext.spark.json.csv_documents import CsvRows
-from pqext.spark.json.text_parts import Part, digest_of, form_hint, lines_before, stamp_of
+from pqext.spark.json.text_parts import Part, count_preceding_lines, digest_of, form_hint, stamp_of
 from pqext.variant.access.cast import extract
 from pqext.variant.access.path import as_path
-from pqext.variant.json.faults import line_fault, placed
+from pqext.variant.json.faults import describe_fault, line_fault
 from pqext.variant.json.files import Piece
 from pqext.variant.json.parser import Parsing
 
@@ -107,10 +107,10 @@ class IngestTask:
         bad_lines: list[bytes] = []
         preceding_lines, is_line_known, document = 0, part.start == 0, 0
         for chunk in config.chunks(part):
-            _, arrays, errors, lines = chunk.parsed(parsing)
+            _, arrays, errors, lines = chunk.parse(parsing)
             result.bytes += len(chunk.text)
             if errors and not is_line_known:
-                preceding_lines, is_line_known = lines_before(config.locate(part), chunk.start), True
+                preceding_lines, is_line_known = count_preceding_lines(config.locate(part), chunk.start), True
             faults = [line_fault(error, preceding_lines) for error in errors]
             preceding_lines += lines
             result.bad += len(faults)
@@ -118,13 +118,13 @@ class IngestTask:
             first = 0
             if faults and config.on_error == "fail":
                 hint = form_hint(faults[0]) if config.unit == "line" else ""
-                raise VariantError(f"{placed(faults[0], part.name, unit=config.unit)}{hint}; {_ADVICE}")
+                raise VariantError(f"{describe_fault(faults[0], part.name, unit=config.unit)}{hint}; {_ADVICE}")
             for array in arrays:
                 # Only invalid documents are null rows: JSON null is a variant.
                 array_faults, faults = faults[: array.null_count], faults[array.null_count :]
                 rows = np.flatnonzero(array.is_null()) if array_faults else ()
                 reasons = {
-                    int(row): placed(fault, part.name, unit=config.unit)
+                    int(row): describe_fault(fault, part.name, unit=config.unit)
                     for row, fault in zip(rows, array_faults, strict=True)
                 }
                 columns = [array]

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pqext.core.base.lru import LRU
 from pqext.geo.joins.matching import Condition, Matcher, Nearest, Rows
 from pqext.spark.base.types import exchange_schema
-from pqext.spark.joins.sides import Side, batch_of, numbered
+from pqext.spark.joins.sides import Side, batch_of, number_columns
 
 How = Literal["inner", "left", "semi", "anti"]
 BATCH_ROWS = 1 << 16
@@ -29,7 +29,7 @@ _loaded: LRU[str, tuple[pa.Table, Any]] = LRU(2)
 
 
 @dataclass(frozen=True)
-class Whole:
+class BroadcastRows:
     """A data frame's rows as bytes, to be sent along with a task."""
 
     token: str
@@ -37,16 +37,16 @@ class Whole:
     schema: pa.Schema
 
     @classmethod
-    def collect(cls, df: DataFrame) -> Whole:
+    def collect(cls, df: DataFrame) -> BroadcastRows:
         """Collect the rows; runs a job."""
-        result, _ = cls.within(df, math.inf)
+        result, _ = cls.collect_bounded(df, math.inf)
         assert result is not None
         return result
 
     @classmethod
-    def within(
+    def collect_bounded(
         cls, df: DataFrame, max_bytes: float, batches: Iterator[pa.RecordBatch] | None = None
-    ) -> tuple[Whole | None, int]:
+    ) -> tuple[BroadcastRows | None, int]:
         """Return the rows, or None if they exceed ``max_bytes`` in Arrow, and their size.
 
         Runs a job unless ``batches`` contains the rows, and a second job if a task did not send its rows because its
@@ -57,7 +57,7 @@ class Whole:
             rows = [row for batch in _Parts(max_bytes)(batches) for row in batch.to_pylist()]
         else:
             fields = [T.StructField("part", T.BinaryType()), T.StructField("size", T.LongType())]
-            rows = numbered(df).mapInArrow(_Parts(max_bytes).__call__, T.StructType(fields)).collect()
+            rows = number_columns(df).mapInArrow(_Parts(max_bytes).__call__, T.StructType(fields)).collect()
         size = sum(row["size"] for row in rows)
         if size > max_bytes:
             return None, size
@@ -71,7 +71,7 @@ class Whole:
         table = pa.Table.from_batches(batches) if batches else self.schema.empty_table()
         return table.combine_chunks().rename_columns(self.schema.names)
 
-    def once(self, make: Callable[[pa.Table], Any]) -> tuple[pa.Table, Any]:
+    def load(self, make: Callable[[pa.Table], Any]) -> tuple[pa.Table, Any]:
         """The rows and what ``make`` makes of them, once a worker."""
         def load() -> tuple[pa.Table, Any]:
             table = self.table()
@@ -117,15 +117,15 @@ class SpatialTask:
 
     left: Side
     right: Side
-    whole: Whole
+    whole: BroadcastRows
     condition: Condition
     how: How
     schema: T.StructType
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table, matcher = self.whole.once(lambda table: Matcher(self.right.geometries(table), self.condition))
-        for batch in larger(batches):
+        table, matcher = self.whole.load(lambda table: Matcher(self.right.geometries(table), self.condition))
+        for batch in combine_batches(batches):
             left_rows, right_rows = matcher.pairs(self.left.geometries(batch))
             if self.how in ("semi", "anti"):
                 held = np.zeros(batch.num_rows, np.bool_)
@@ -135,8 +135,8 @@ class SpatialTask:
                 continue
             matched: tuple[Rows, pa.Array] = (left_rows, pa.array(right_rows, pa.int64()))
             if self.how == "left":
-                matched = _with_unmatched(batch.num_rows, left_rows, right_rows)
-            yield from put_together(self.schema, self.names, batch, table, *matched)
+                matched = _add_unmatched(batch.num_rows, left_rows, right_rows)
+            yield from pair_rows(self.schema, self.names, batch, table, *matched)
 
 
 @dataclass(frozen=True)
@@ -145,21 +145,21 @@ class NearestTask:
 
     left: Side
     right: Side
-    whole: Whole
+    whole: BroadcastRows
     k: int
     max_distance: float | None
     schema: T.StructType
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table, nearest = self.whole.once(lambda table: Nearest(self.right.geometries(table), self.k, self.max_distance))
-        for batch in larger(batches):
+        table, nearest = self.whole.load(lambda table: Nearest(self.right.geometries(table), self.k, self.max_distance))
+        for batch in combine_batches(batches):
             left_rows, right_rows, away = nearest.pairs(self.left.geometries(batch))
             matched = pa.array(right_rows, pa.int64())
-            yield from put_together(self.schema, self.names, batch, table, left_rows, matched, away)
+            yield from pair_rows(self.schema, self.names, batch, table, left_rows, matched, away)
 
 
-def _with_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
+def _add_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
     """Return the pairs, and the unmatched rows of the left side paired with null."""
     alone = np.setdiff1d(np.arange(rows), left_rows)
     both = np.concatenate([left_rows, alone])
@@ -169,16 +169,16 @@ def _with_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows,
     return both[order], pa.array(theirs[order], pa.int64(), mask=missing[order])
 
 
-def put_together(
+def pair_rows(
     schema: T.StructType, names: tuple[str, ...], left: Any, right: pa.Table, left_rows: Rows, right_rows: pa.Array,
-    *more: Any,
+    *extra_columns: Any,
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of paired rows; ``names`` lists the columns of both sides, ``schema`` the selected ones."""
     for start in range(0, len(left_rows), _RESULT_ROWS):
         part = slice(start, start + _RESULT_ROWS)
         mine, theirs = pa.array(left_rows[part], pa.int64()), right_rows[part]
         sources = [(column, mine) for column in left.columns] + [(column, theirs) for column in right.columns]
-        sources += [(pa.array(values[part]), None) for values in more]
+        sources += [(pa.array(values[part]), None) for values in extra_columns]
         result = dict(zip(names, sources, strict=True))
         yield batch_of(schema, [_take_rows(*result[name]) for name in schema.names])
 
@@ -188,7 +188,7 @@ def _take_rows(column: Any, numbers: pa.Array | None) -> pa.Array:
     return whole if numbers is None else whole.take(numbers)
 
 
-def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def combine_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of small batches together."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:

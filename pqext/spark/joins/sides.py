@@ -106,12 +106,12 @@ def _type(schema: T.StructType, name: str) -> GeospatialType | None:
     return spatial_type(schema, (name,))
 
 
-def numbered(df: DataFrame) -> DataFrame:
+def number_columns(df: DataFrame) -> DataFrame:
     """Rename the columns to numbers: pyspark does not pass columns with a full stop in their name to functions."""
     return df.toDF(*map(str, range(len(df.columns))))
 
 
-def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *more: T.StructField) -> T.StructType:
+def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *extra_columns: T.StructField) -> T.StructType:
     """Return the columns of both sides; columns of the right with a name of the left get ``suffix``.
 
     Raises ``ValueError`` if names still occur twice.
@@ -120,7 +120,7 @@ def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *more: T
     theirs = [
         T.StructField(f.name + suffix if f.name in used else f.name, f.dataType, True, f.metadata) for f in right
     ]
-    fields = [*left.fields, *theirs, *more]
+    fields = [*left.fields, *theirs, *extra_columns]
     names = [field.name for field in fields]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

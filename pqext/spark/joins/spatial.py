@@ -23,11 +23,11 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.geo.joins.matching import Condition, Matcher, Sides, sides_of
 from pqext.geo.predicates.boxes import Operation
 from pqext.spark.base.types import exchange_schema
-from pqext.spark.columns.names import quoted
+from pqext.spark.columns.names import quote
 from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.udf import arrow_udf
-from pqext.spark.joins.broadcasting import How, NearestTask, SpatialTask, Whole, put_together
-from pqext.spark.joins.sides import Side, joined_schema, numbered, sides
+from pqext.spark.joins.broadcasting import BroadcastRows, How, NearestTask, SpatialTask, pair_rows
+from pqext.spark.joins.sides import Side, joined_schema, number_columns, sides
 
 Strategy = Literal["auto", "broadcast", "grid"]
 On = str | tuple[str, str] | None
@@ -76,22 +76,24 @@ def spatial_join(
         ValueError: If a name or option is unknown, the CRSs differ, or the right side is too large for ``how``.
         TypeError: If a column does not contain geometries.
     """
-    condition = Condition.of(predicate, distance)
+    condition = Condition.from_arguments(predicate, distance)
     _one_of("how", how, get_args(How))
     _one_of("strategy", strategy, get_args(Strategy))
     sides(left, right, on)
     only_left = how in ("semi", "anti")
     whole = T.StructType(left.schema.fields) if only_left else joined_schema(left.schema, right.schema, suffix)
-    schema = _chosen(whole, columns)
+    schema = _result_schema(whole, columns)
     if strategy == "grid" and how != "inner":
         raise ValueError(f"strategy 'grid' supports inner joins only, not {how!r}: omit it")
     right_frame = right
-    left, right, names = _select_needed(left, right, on, whole, schema)
+    left, right, names = _select_columns(left, right, on, whole, schema)
     left_side, right_side = sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
         here = read_on_driver(right_frame, right.schema)
-        collected, size = Whole.within(right, broadcast_bytes if strategy == "auto" else math.inf, here)
+        collected, size = BroadcastRows.collect_bounded(
+            right, broadcast_bytes if strategy == "auto" else math.inf, here
+        )
     if collected is None:
         if how != "inner":
             raise ValueError(
@@ -100,7 +102,7 @@ def spatial_join(
             )
         return _join_large_sides(left, right, (left_side, right_side), condition, schema, names)
     task = SpatialTask(left_side, right_side, collected, condition, how, schema, names)
-    return numbered(left).mapInArrow(task.__call__, schema)
+    return number_columns(left).mapInArrow(task.__call__, schema)
 
 
 def knn_join(
@@ -142,15 +144,15 @@ def knn_join(
         raise TypeError("knn_join needs planar geometries: transform both sides to a projected CRS with st_transform")
     away = T.StructField(distance_column, T.DoubleType(), True)
     whole = joined_schema(left.schema, right.schema, suffix, away)
-    schema = _chosen(whole, columns)
-    left, right, names = _select_needed(left, right, on, whole, schema)
+    schema = _result_schema(whole, columns)
+    left, right, names = _select_columns(left, right, on, whole, schema)
     left_side, right_side = sides(left, right, on)
     most = None if max_distance is None else float(max_distance)
-    task = NearestTask(left_side, right_side, Whole.collect(right), k, most, schema, (*names, distance_column))
-    return numbered(left).mapInArrow(task.__call__, schema)
+    task = NearestTask(left_side, right_side, BroadcastRows.collect(right), k, most, schema, (*names, distance_column))
+    return number_columns(left).mapInArrow(task.__call__, schema)
 
 
-def _chosen(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType:
+def _result_schema(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType:
     """The fields of the result. Raises ``ValueError`` for names that it has not, and for none."""
     if columns is None:
         return schema
@@ -163,7 +165,7 @@ def _chosen(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType
     return T.StructType([schema[name] for name in names])
 
 
-def _select_needed(
+def _select_columns(
     left: DataFrame, right: DataFrame, on: Any, result: T.StructType, schema: T.StructType
 ) -> tuple[DataFrame, DataFrame, tuple[str, ...]]:
     """Select the required columns of both sides; return them with their names in the full result."""
@@ -176,8 +178,8 @@ def _select_needed(
     right_names = [name for name, is_needed in zip(right.columns, needed[count:], strict=True) if is_needed]
     names = [name for name, is_needed in zip(in_result, needed, strict=False) if is_needed]
     return (
-        left.select(*(left[quoted(name)] for name in left_names)),
-        right.select(*(right[quoted(name)] for name in right_names)),
+        left.select(*(left[quote(name)] for name in left_names)),
+        right.select(*(right[quote(name)] for name in right_names)),
         tuple(names),
     )
 
@@ -190,21 +192,21 @@ def _one_of(argument: str, value: Any, choices: tuple[str, ...]) -> None:
 def _join_large_sides(
     left: DataFrame,
     right: DataFrame,
-    both: tuple[Side, Side],
+    sides: tuple[Side, Side],
     condition: Condition,
     schema: T.StructType,
     names: tuple[str, ...],
 ) -> DataFrame:
     """The inner join of large sides."""
     surveys = [
-        Survey.collect(df.select(df[quoted(side.name)]), Side(0, side.name, side.type))
-        for df, side in zip((left, right), both, strict=True)
+        Survey.collect(df.select(df[quote(side.name)]), Side(0, side.name, side.type))
+        for df, side in zip((left, right), sides, strict=True)
     ]
     rows = sum(survey.rows for survey in surveys)
     centres = np.concatenate([survey.centres for survey in surveys])
     count = min(max(rows // ROWS_A_CELL, 1), MOST_CELLS)
     cells = divide(centres, count)
-    return join_by_cells(left, right, both, condition, schema, names, cells)
+    return join_by_cells(left, right, sides, condition, schema, names, cells)
 
 
 CELL = "_pqext_cell"
@@ -226,7 +228,7 @@ class Survey:
     def collect(cls, df: DataFrame, side: Side) -> Survey:
         """Runs a job that reads the side's columns."""
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
-        result = numbered(df).mapInArrow(_SurveyedSide(side), schema).collect()
+        result = number_columns(df).mapInArrow(_SurveyedSide(side), schema).collect()
         total = sum(row["rows"] for row in result)
         samples = []
         for row in result:  # each task's share of the sample is its share of the rows
@@ -304,20 +306,20 @@ def join_by_cells(
     right_cells = _in_cells(right, sides[1], condition, cells)
     task = _CellTask(sides, condition, schema, names, cells)
 
-    def joined(key: Any, left: pa.Table, right: pa.Table) -> pa.Table:
+    def join_cell(key: Any, left: pa.Table, right: pa.Table) -> pa.Table:
         return task(key, left, right)
 
-    return left_cells.groupBy(CELL).cogroup(right_cells.groupBy(CELL)).applyInArrow(joined, schema)
+    return left_cells.groupBy(CELL).cogroup(right_cells.groupBy(CELL)).applyInArrow(join_cell, schema)
 
 
 def _in_cells(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
     """Repeat each row for each of its cells, with the cell's number as last column."""
 
-    def touched(geometries: pa.Array) -> pa.Array:
+    def find_cells(geometries: pa.Array) -> pa.Array:
         return cells_of(sides_of(side.with_type(geometries), condition), cells)
 
-    df = numbered(df)
-    numbers = arrow_udf(touched, T.ArrayType(T.IntegerType()), "cells")(df[side.number])
+    df = number_columns(df)
+    numbers = arrow_udf(find_cells, T.ArrayType(T.IntegerType()), "cells")(df[side.number])
     return df.select("*", F.explode(numbers).alias(CELL))
 
 
@@ -342,5 +344,5 @@ class _CellTask:
         xmin, ymin, xmax, ymax = self.cells[number]
         here = (corner[:, 0] >= xmin) & (corner[:, 0] < xmax) & (corner[:, 1] >= ymin) & (corner[:, 1] < ymax)
         pairs = left_rows[here], pa.array(right_rows[here], pa.int64())
-        batches = list(put_together(self.schema, self.names, left, right, *pairs))
+        batches = list(pair_rows(self.schema, self.names, left, right, *pairs))
         return pa.Table.from_batches(batches) if batches else empty

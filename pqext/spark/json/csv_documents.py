@@ -17,8 +17,8 @@ from pqext.core.io.sources.csv_text import (
     CsvText,
     EndMarkedFile,
     encoding_name,
+    find_duplicate,
     is_bad_text,
-    repeated,
     suppress_arrow_messages,
     with_names,
 )
@@ -90,7 +90,7 @@ class CsvFormat:
         for name in (*columns, *(header or ())):
             if not isinstance(name, str):
                 raise TypeError(f"csv: the name of a column must be a string, not {name!r}")
-        duplicate = repeated(header or ())
+        duplicate = find_duplicate(header or ())
         if duplicate is not None:
             raise ValueError(f"csv: header has two columns called {duplicate!r}")
         return CsvFormat(
@@ -120,7 +120,7 @@ class CsvRows:
         data = self.documents.buffers()[2]
         return memoryview(b"" if data is None else data)
 
-    def parsed(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+    def parse(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
         """Return the path, the documents, the errors by row of the file, and 0 lines to add to these rows."""
         try:
             arrays, errors = parsing.documents(self.documents)
@@ -133,7 +133,7 @@ class CsvRows:
         """Parse the first documents, of about ``size`` bytes."""
         sizes = np.cumsum(pa.compute.binary_length(self.documents).to_numpy(zero_copy_only=False))
         rows = max(1, int(np.searchsorted(sizes, size)))
-        return parsing.unshredded().documents(self.documents.slice(0, rows))[0]
+        return parsing.for_samples().documents(self.documents.slice(0, rows))[0]
 
 
 def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRows]:
@@ -165,11 +165,11 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
             with suppress_arrow_messages():
                 opened = csv.open_csv(pa.PythonFile(end, "r"), read, parse, convert)
             with opened as batches:
-                duplicate = repeated(name for name in end.names if name in names)
+                duplicate = find_duplicate(name for name in end.names if name in names)
                 if duplicate is not None and format.header is None:
                     raise CorruptFileError(f"two columns are called {escape_text(duplicate)!r}", path=path)
                 previous: pa.RecordBatch | None = None  # the last batch is not yielded before the file is checked
-                while (batch := _next(batches)) is not None:
+                while (batch := _read_batch(batches)) is not None:
                     if previous is not None:
                         yield _rows(path, previous, first)
                         first += len(previous)
@@ -203,6 +203,6 @@ def _rows(path: str, rows: pa.RecordBatch, first: int) -> CsvRows:
     return CsvRows(path, rows.column(0).fill_null(b""), rows.select(range(1, rows.num_columns)), first)
 
 
-def _next(batches: csv.CSVStreamingReader) -> pa.RecordBatch | None:
+def _read_batch(batches: csv.CSVStreamingReader) -> pa.RecordBatch | None:
     with suppress_arrow_messages():
         return next(batches, None)

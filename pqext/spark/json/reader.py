@@ -20,14 +20,14 @@ from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.json.text_parts import (
     READ_BYTES,
     Part,
+    assign_parts,
+    count_preceding_lines,
     find_parts,
     form_hint,
-    lines_before,
     location_of,
-    share_out,
     stamp_of,
 )
-from pqext.variant.json.faults import line_fault, placed
+from pqext.variant.json.faults import describe_fault, line_fault
 from pqext.variant.json.files import pieces_at
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, LARGEST_BYTES, Parsing, parsing
 
@@ -61,7 +61,7 @@ class JsonLinesReader(DataSourceReader):
 
     def plan(self, parts: Sequence[Part]) -> list[InputPartition]:
         """Plan the tasks for some files."""
-        return [Ranges(work) for work in share_out(parts, self.partition_bytes or None, True, PARTITION_BYTES)]
+        return [Ranges(work) for work in assign_parts(parts, self.partition_bytes or None, True, PARTITION_BYTES)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Read the lines of the ranges of a task."""
@@ -86,10 +86,10 @@ class JsonLinesReader(DataSourceReader):
             )
         preceding_lines, is_line_known = 0, part.start == 0
         for chunk in pieces_at(location, "lines", READ_BYTES, self.max_line_bytes, part.start, part.stop):
-            _, arrays, errors, lines = chunk.parsed(parser)
+            _, arrays, errors, lines = chunk.parse(parser)
             if errors and not is_line_known:
-                preceding_lines, is_line_known = lines_before(location, chunk.start), True
-            reasons = [placed(line_fault(error, preceding_lines), part.name) for error in errors]
+                preceding_lines, is_line_known = count_preceding_lines(location, chunk.start), True
+            reasons = [describe_fault(line_fault(error, preceding_lines), part.name) for error in errors]
             preceding_lines += lines
             if reasons and self.raises:
                 raise VariantError(f"{reasons[0]}{form_hint(line_fault(errors[0]))}")

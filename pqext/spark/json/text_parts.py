@@ -86,7 +86,7 @@ def digest_of(path: str, start: int, stop: int) -> str:
     return digest.hexdigest()
 
 
-def share_out(
+def assign_parts(
     parts: Iterable[Part], task_bytes: int | None, can_split: bool, upper: int = TASK_BYTES
 ) -> tuple[tuple[Part, ...], ...]:
     """Assign parts to tasks: ranges of large files, and several small files. Compressed files are not split.
@@ -122,7 +122,7 @@ def location_of(part: Part, storage_options: Mapping[str, Any] | None) -> str | 
     return location
 
 
-def lines_before(location: str | Location, offset: int) -> int:
+def count_preceding_lines(location: str | Location, offset: int) -> int:
     """Count the lines before a byte of an uncompressed file."""
     with open_stream(location) as file:
         return count_newlines(file, offset)

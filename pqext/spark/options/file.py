@@ -110,9 +110,9 @@ class FileFilter:
             raise FileNotFoundError(errno.ENOENT, f"No file has a modification time that matches {limits}", locations)
         return selected
 
-    def _matches_time(self, modified: float) -> bool:
+    def _matches_time(self, mtime: float) -> bool:
         after, before = self.modified_after, self.modified_before
-        return (after is None or modified > after.timestamp()) and (before is None or modified < before.timestamp())
+        return (after is None or mtime > after.timestamp()) and (before is None or mtime < before.timestamp())
 
 
 def _base_name(location: Any) -> str:

@@ -159,8 +159,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
     return with_profile(parsed, "option profile=none")
 
 
-def with_profile(options: dict[str, Any], lifted_by: str) -> dict[str, Any]:
-    """Validate options of the writer, and add profile ``spark`` by default; ``lifted_by`` is the remedy in errors."""
+def with_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]:
+    """Validate options of the writer, and add profile ``spark``; ``lifting_option`` is the remedy in errors."""
     WriteOptions(**options)
     if "profile" in options:
         return options
@@ -168,7 +168,7 @@ def with_profile(options: dict[str, Any], lifted_by: str) -> dict[str, Any]:
     try:
         WriteOptions(**options)
     except ValueError as error:
-        raise ValueError(f"{error}, which is the default in Spark; {lifted_by} lifts it") from None
+        raise ValueError(f"{error}, which is the default in Spark; {lifting_option} lifts it") from None
     return options
 
 

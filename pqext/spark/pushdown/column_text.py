@@ -97,8 +97,10 @@ def _infix(text: str) -> str:
     return result
 
 
-def _is_within_word(text: str, at: int) -> bool:
-    return at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_.") and (text[at].isalnum() or text[at] == "_")
+def _is_within_word(text: str, position: int) -> bool:
+    return position > 0 and (text[position - 1].isalnum() or text[position - 1] in "_.") and (
+        text[position].isalnum() or text[position] == "_"
+    )
 
 
 def _ends_with_operand(text: str) -> bool:
@@ -129,21 +131,21 @@ def _add_brackets(argument: str) -> str:
     return argument if is_atomic else f"({argument})"
 
 
-def _arguments(text: str, at: int) -> tuple[int, list[str]]:
-    """The end of a call whose bracket opens before ``at``, and its arguments."""
-    depth, start, arguments = 0, at, []
-    while at < len(text):
-        quoted = _QUOTED.match(text, at)
+def _arguments(text: str, position: int) -> tuple[int, list[str]]:
+    """The end of a call whose bracket opens before ``position``, and its arguments."""
+    depth, start, arguments = 0, position, []
+    while position < len(text):
+        quoted = _QUOTED.match(text, position)
         if quoted is not None:
-            at = quoted.end()
+            position = quoted.end()
             continue
-        depth += (text[at] in _OPENING) - (text[at] in _CLOSING)
-        if depth < 0 or (depth == 0 and text[at] == ","):
-            arguments.append(text[start:at].strip())
-            start = at + 1
+        depth += (text[position] in _OPENING) - (text[position] in _CLOSING)
+        if depth < 0 or (depth == 0 and text[position] == ","):
+            arguments.append(text[start:position].strip())
+            start = position + 1
         if depth < 0:
-            return at + 1, [argument for argument in arguments if argument]
-        at += 1
+            return position + 1, [argument for argument in arguments if argument]
+        position += 1
     raise _NoTextError
 
 

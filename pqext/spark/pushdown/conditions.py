@@ -46,8 +46,8 @@ from pqext.spark.base.types import (
     parse_type,
     spark_type,
 )
-from pqext.spark.columns.names import quoted
-from pqext.spark.columns.recorded_schema import holds_collated, is_collated, is_interval
+from pqext.spark.columns.names import quote
+from pqext.spark.columns.recorded_schema import has_collation, is_collated, is_interval
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf
@@ -161,7 +161,7 @@ class _Translator(Visitor[Condition]):
 
     def visit_comparison(self, node: Comparison) -> Condition:
         if not isinstance(node.operand, E.Column | VariantField):
-            return self._computed(node)
+            return self._computed_condition(node)
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
@@ -179,7 +179,7 @@ class _Translator(Visitor[Condition]):
             condition = self.visit_is_in(IsIn(node.operand, node.values))
             return Condition(condition.exact | F.lit(None).cast("boolean"), condition.guard)
         if not isinstance(node.operand, E.Column | VariantField):
-            return self._computed(node)
+            return self._computed_condition(node)
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
@@ -201,7 +201,7 @@ class _Translator(Visitor[Condition]):
         return ~self.visit_is_not_null(node)
 
     def visit_relation(self, node: Relation) -> Condition:
-        return self._computed(node)
+        return self._computed_condition(node)
 
     def visit_matches(self, node: Matches) -> Condition:
         if isinstance(node.operand, E.Column) and isinstance(node.pattern, str):
@@ -211,11 +211,11 @@ class _Translator(Visitor[Condition]):
                 return Condition(exact)
             if isinstance(type, T.StringType) and node.how == "like":
                 return Condition(F.like(column, F.lit(node.pattern), F.lit(node.escape)))
-        return self._computed(node)
+        return self._computed_condition(node)
 
     def visit_is_not_null(self, node: IsNotNull | IsNull) -> Condition:
         if not isinstance(node.operand, E.Column | VariantField):
-            return self._computed(IsNotNull(node.operand))
+            return self._computed_condition(IsNotNull(node.operand))
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
@@ -256,13 +256,13 @@ class _Translator(Visitor[Condition]):
 
         return Condition(arrow_udf(holds, T.BooleanType(), "holds")(column))
 
-    def _computed(self, node: Expression) -> Condition:
+    def _computed_condition(self, node: Expression) -> Condition:
         """A condition on computed values, evaluated by pqext on the referenced columns."""
         paths = list(dict.fromkeys(path[0] for path in visitors.paths(node)))
         columns, fields = [], []
         for name in paths:
             column, type = self._column((name,))
-            if holds_collated(self.schema[name]):
+            if has_collation(self.schema[name]):
                 raise UnsupportedError(
                     "pqext compares strings by their bytes, and the column has a collation: use a condition of Spark, "
                     "such as df.where(...)", feature="collations", column=name,
@@ -295,7 +295,7 @@ def find_field(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType
     schema = df.schema
     if path[0] not in schema.names:
         raise ValueError(f"no column {path[0]!r}; the columns are {', '.join(schema.names)}")
-    column, type = df[quoted(path[0])], schema[path[0]].dataType
+    column, type = df[quote(path[0])], schema[path[0]].dataType
     for depth, name in enumerate(path[1:], 1):
         if not isinstance(type, T.StructType) or name not in type.names:
             raise ValueError(f"no field {name!r} in column {'.'.join(path[:depth])} of {type.simpleString()}")
@@ -306,8 +306,8 @@ def find_field(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType
 def field_type(operand: VariantField) -> T.DataType | None:
     """Return the Spark type of a VARIANT field; None if Spark does not have the type."""
     target = target_type(operand.type)
-    type = spark_type(target, marked=True)
-    return type if pa.types.is_nested(target) or exchange_type(type) == _plain(target) else None
+    type = spark_type(target, is_marked=True)
+    return type if pa.types.is_nested(target) or exchange_type(type) == _spark_type(target) else None
 
 
 def _evaluate(text: str, values: pa.Array) -> pa.Array:
@@ -319,10 +319,10 @@ def _rename(operand: VariantField) -> VariantField:
     return replace(operand, column=E.Column(("v",)))
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
+def _spark_type(type: pa.DataType) -> pa.DataType:
     """``type`` with the width that Spark uses, if all values are representable."""
     if pa.types.is_dictionary(type):
-        return _plain(type.value_type)
+        return _spark_type(type.value_type)
     if pa.types.is_decimal(type) and type.precision <= 38:
         return pa.decimal128(type.precision, type.scale)
     if type in (pa.large_string(), pa.string_view()):

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.format.predicate import Operator
-from pqext.dataset.evaluation.literal_placement import placed
+from pqext.dataset.evaluation.literal_placement import fit_literal
 from pqext.dataset.expressions.literals import to_value, value_type_of_arrow
 from pqext.spark.base.types import exchange_type
 
@@ -68,7 +68,7 @@ def place_literal(type: T.DataType, operator: Operator, literal: Any, column: st
     value = to_value(literal, kind, column)
     if kind.name in ("string", "binary", "boolean"):
         return operator, literal
-    test = placed(arrow, operator, value)
+    test = fit_literal(arrow, operator, value)
     if isinstance(test, bool):
         return test
     operator, scalar = test
@@ -131,34 +131,34 @@ def with_residual(guard: Column | None, residual: Column | None) -> Column | Non
     return guard | (residual > F.lit(_JSON_NULL))
 
 
-def leaf_guard(leaf: Column, leaf_type: T.DataType, requested: T.DataType, op: Operator, value: Any) -> Column | None:
+def leaf_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, op: Operator, value: Any) -> Column | None:
     """Return a condition on ``leaf`` that is implied by ``cast(leaf as requested) op value``, or None.
 
     It is false or null only if the comparison is.
     """
     if op == "!=":
         return None
-    if leaf_type == requested and type(leaf_type) in _LITERALS:
+    if leaf_type == target_type and type(leaf_type) in _LITERALS:
         is_same_type = type(value) is _LITERALS[type(leaf_type)]
         is_same_type = is_same_type and not (isinstance(value, datetime) and value.tzinfo is None)
         return OPERATORS[op](leaf, F.lit(value)) if is_same_type else None
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
         return None
-    if not _cast_never_fails(leaf_type, requested):
+    if not _cast_never_fails(leaf_type, target_type):
         return None
-    low = _lower(value, leaf_type, requested) if op in ("==", ">", ">=") else None
-    high = _upper(value, leaf_type, requested) if op in ("==", "<", "<=") else None
-    return _between(leaf, leaf_type, low, high)
+    low = _lower_bound(value, leaf_type, target_type) if op in ("==", ">", ">=") else None
+    high = _upper_bound(value, leaf_type, target_type) if op in ("==", "<", "<=") else None
+    return _range_condition(leaf, leaf_type, low, high)
 
 
-def list_guard(leaf: Column, leaf_type: T.DataType, requested: T.DataType, values: Iterable[Any]) -> Column | None:
+def list_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, values: Iterable[Any]) -> Column | None:
     """Return a condition on ``leaf`` that is implied by ``cast(leaf as requested)`` being one of ``values``."""
     values = list(values)
     if len(values) > MAX_LISTED and len({type(value) for value in values}) == 1:
-        low = leaf_guard(leaf, leaf_type, requested, ">=", min(values))
-        high = leaf_guard(leaf, leaf_type, requested, "<=", max(values))
+        low = leaf_guard(leaf, leaf_type, target_type, ">=", min(values))
+        high = leaf_guard(leaf, leaf_type, target_type, "<=", max(values))
         return None if low is None or high is None else low & high
-    guards = [leaf_guard(leaf, leaf_type, requested, "==", value) for value in values]
+    guards = [leaf_guard(leaf, leaf_type, target_type, "==", value) for value in values]
     present = [guard for guard in guards if guard is not None]
     return reduce(operator.or_, present) if present and len(present) == len(guards) else None
 
@@ -181,60 +181,60 @@ def plain_guard(column: Column, op: Operator, value: Any) -> Column:
     return guard
 
 
-def _cast_never_fails(leaf: T.DataType, requested: T.DataType) -> bool:
-    """Whether the cast of every number of type ``leaf`` to ``requested`` succeeds and preserves the order."""
+def _cast_never_fails(leaf: T.DataType, target_type: T.DataType) -> bool:
+    """Whether the cast of every number of type ``leaf`` to ``target_type`` succeeds and preserves the order."""
     if type(leaf) in _INTEGERS:
-        if type(requested) in _INTEGERS:
-            return _INTEGERS[type(leaf)] <= _INTEGERS[type(requested)]
-        if isinstance(requested, T.DecimalType):
-            return requested.precision - requested.scale >= len(str(2 ** (_INTEGERS[type(leaf)] - 1)))
-        return isinstance(requested, T.FloatType | T.DoubleType)
+        if type(target_type) in _INTEGERS:
+            return _INTEGERS[type(leaf)] <= _INTEGERS[type(target_type)]
+        if isinstance(target_type, T.DecimalType):
+            return target_type.precision - target_type.scale >= len(str(2 ** (_INTEGERS[type(leaf)] - 1)))
+        return isinstance(target_type, T.FloatType | T.DoubleType)
     if isinstance(leaf, T.DecimalType):
         digits = leaf.precision - leaf.scale
-        if type(requested) in _INTEGERS:
-            return digits < len(str(2 ** (_INTEGERS[type(requested)] - 1)))
-        if isinstance(requested, T.DecimalType):
-            return requested.scale >= leaf.scale and requested.precision - requested.scale >= digits
-        return isinstance(requested, T.FloatType | T.DoubleType)
+        if type(target_type) in _INTEGERS:
+            return digits < len(str(2 ** (_INTEGERS[type(target_type)] - 1)))
+        if isinstance(target_type, T.DecimalType):
+            return target_type.scale >= leaf.scale and target_type.precision - target_type.scale >= digits
+        return isinstance(target_type, T.FloatType | T.DoubleType)
     if isinstance(leaf, T.FloatType):
-        return isinstance(requested, T.FloatType | T.DoubleType)
-    return isinstance(leaf, T.DoubleType) and isinstance(requested, T.DoubleType)
+        return isinstance(target_type, T.FloatType | T.DoubleType)
+    return isinstance(leaf, T.DoubleType) and isinstance(target_type, T.DoubleType)
 
 
-def is_widened(leaf: T.DataType, requested: T.DataType) -> bool:
-    """Whether ``requested`` represents every value of type ``leaf``, or rounds it once to the nearest double.
+def is_widened(leaf: T.DataType, target_type: T.DataType) -> bool:
+    """Whether ``target_type`` represents every value of type ``leaf``, or rounds it once to the nearest double.
 
     Spark's cast then returns the same as pqext's, and never null.
     """
-    if leaf == requested:
+    if leaf == target_type:
         return True
-    if type(leaf) in _INTEGERS and type(requested) in _INTEGERS:
-        return _INTEGERS[type(leaf)] <= _INTEGERS[type(requested)]
-    return isinstance(requested, T.DoubleType) and (
+    if type(leaf) in _INTEGERS and type(target_type) in _INTEGERS:
+        return _INTEGERS[type(leaf)] <= _INTEGERS[type(target_type)]
+    return isinstance(target_type, T.DoubleType) and (
         type(leaf) in _INTEGERS or isinstance(leaf, T.DecimalType | T.FloatType)
     )
 
 
-def _lower(value: Any, leaf: T.DataType, requested: T.DataType) -> Decimal:
+def _lower_bound(value: Any, leaf: T.DataType, target_type: T.DataType) -> Decimal:
     """A lower bound of the leaves whose cast is at least ``value``."""
-    return -_upper(-value, leaf, requested)
+    return -_upper_bound(-value, leaf, target_type)
 
 
-def _upper(value: Any, leaf: T.DataType, requested: T.DataType) -> Decimal:
+def _upper_bound(value: Any, leaf: T.DataType, target_type: T.DataType) -> Decimal:
     """An upper bound of the leaves whose cast is at most ``value``.
 
     Casts to floating point and comparisons with a floating-point literal round; one step outward compensates. Casts
     from decimals to integers may truncate the fraction.
     """
-    if isinstance(requested, T.FloatType) and not isinstance(leaf, T.FloatType):
+    if isinstance(target_type, T.FloatType) and not isinstance(leaf, T.FloatType):
         with np.errstate(over="ignore"):
             step = np.nextafter(np.float32(value), np.float32(np.inf))
             value = float(np.nextafter(step, np.float32(np.inf)))
     elif not (isinstance(leaf, T.DoubleType | T.FloatType) and isinstance(value, float)) and (
-        isinstance(requested, T.DoubleType | T.FloatType) or isinstance(value, float)
+        isinstance(target_type, T.DoubleType | T.FloatType) or isinstance(value, float)
     ):
         value = math.nextafter(_to_float(value), math.inf)
-    if isinstance(leaf, T.DecimalType) and type(requested) in _INTEGERS:
+    if isinstance(leaf, T.DecimalType) and type(target_type) in _INTEGERS:
         value += 1
     return Decimal(value)
 
@@ -246,11 +246,11 @@ def _to_float(value: Any) -> float:
         return math.copysign(math.inf, value)
 
 
-def _between(leaf: Column, type: T.DataType, low: Decimal | None, high: Decimal | None) -> Column:
+def _range_condition(leaf: Column, type: T.DataType, low: Decimal | None, high: Decimal | None) -> Column:
     """``leaf`` between two optional numbers, as literals of its type; null for null."""
     least, greatest = _range(type)
-    low = None if low is None else _round(max(low, least), type, up=True)
-    high = None if high is None else _round(min(high, greatest), type, up=False)
+    low = None if low is None else _round(max(low, least), type, is_up=True)
+    high = None if high is None else _round(min(high, greatest), type, is_up=False)
     if (least if low is None else low) > (greatest if high is None else high):
         return leaf < _literal(least, type)  # no value matches
     if low is not None and low == high:
@@ -271,21 +271,21 @@ def _range(type: T.DataType) -> tuple[Decimal, Decimal]:
     return Decimal("-Infinity"), Decimal("Infinity")
 
 
-def _round(value: Decimal, type: T.DataType, up: bool) -> Decimal:
+def _round(value: Decimal, type: T.DataType, is_up: bool) -> Decimal:
     """Round ``value`` up or down to a value of ``type``; FLOAT is rounded outward instead."""
     if not value.is_finite():
         return value
     if isinstance(type, T.FloatType):
         with np.errstate(over="ignore"):
             nearest = np.float32(float(value))
-        if Decimal(float(nearest)) != value and (Decimal(float(nearest)) > value) == up:
-            nearest = np.nextafter(nearest, np.float32(-np.inf if up else np.inf))
+        if Decimal(float(nearest)) != value and (Decimal(float(nearest)) > value) == is_up:
+            nearest = np.nextafter(nearest, np.float32(-np.inf if is_up else np.inf))
         return Decimal(float(nearest))
     if isinstance(type, T.DoubleType):
         return value
     scale = type.scale if isinstance(type, T.DecimalType) else 0
     step = Decimal((0, (1,), -scale))
-    return value.quantize(step, rounding=ROUND_CEILING if up else ROUND_FLOOR, context=_EXACT)
+    return value.quantize(step, rounding=ROUND_CEILING if is_up else ROUND_FLOOR, context=_EXACT)
 
 
 def _literal(value: Decimal, type: T.DataType) -> Column:

@@ -40,7 +40,7 @@ from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.settings import session_timezone
-from pqext.spark.columns.names import quoted, resolve_case
+from pqext.spark.columns.names import quote, resolve_case
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
@@ -48,7 +48,7 @@ from pqext.spark.pushdown.sql_clauses import (
     TIME,
     clauses,
     differs_in_spark,
-    names_within,
+    field_names,
     with_standard_quotes,
     without_brackets,
 )
@@ -104,18 +104,18 @@ def needs_schema(where: Any) -> bool:
     return not all(map(_is_plain_of_any_type, visitors.leaves(tree)))
 
 
-def spark_condition(df: DataFrame, where: str | Column, bounded: bool = True) -> SparkCondition:
-    """Split a condition on the columns of ``df``, with bounds of what Spark evaluates if ``bounded``.
+def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True) -> SparkCondition:
+    """Split a condition on the columns of ``df``, with bounds of what Spark evaluates if ``is_bounded``.
 
     Raises ``ValueError`` for text that pqext and Spark cannot parse, and Spark's error for other mistakes.
     """
     if isinstance(where, Column):
-        text = column_text(where, names_within(df.schema))
+        text = column_text(where, field_names(df.schema))
         if text is None:
             return SparkCondition(None, where)
-        split = _Splitter(df, bounded, is_column=True).split(text)
+        split = _Splitter(df, is_bounded, is_column=True).split(text)
         return SparkCondition(split.tree, where if split.clauses else None)
-    split = _Splitter(df, bounded).split(where)
+    split = _Splitter(df, is_bounded).split(where)
     if not split.clauses:
         return SparkCondition(split.tree, None)
     remainder = F.expr(" AND ".join(f"({clause}\n)" for clause in split.clauses))  # a comment may end the clause
@@ -138,8 +138,8 @@ class _Split:
 
 
 class _Splitter:
-    def __init__(self, df: DataFrame, bounded: bool, is_column: bool = False) -> None:
-        self.df, self.bounded = df, bounded
+    def __init__(self, df: DataFrame, is_bounded: bool, is_column: bool = False) -> None:
+        self.df, self.bounded = df, is_bounded
         self.timezone = session_timezone(df.sparkSession)
         self.is_column = is_column
         """Whether the text is from a ``Column``, which prints doubles like decimals."""
@@ -342,17 +342,21 @@ def read_in_two_steps(
     added = condition_columns(columns, condition, read().schema.names)
     filtered = where(read([*columns, *added]), condition)
     names = [column if isinstance(column, str) else column.name for column in columns]
-    return filtered.select(*map(quoted, names)) if added else filtered
+    return filtered.select(*map(quote, names)) if added else filtered
 
 
-def condition_columns(columns: Sequence[str | ComputedColumn], where: str | Column, stored: Sequence[str]) -> list[str]:
-    """Return the ``stored`` columns that a condition may refer to and that are not in the ``columns`` of a read."""
+def condition_columns(
+    columns: Sequence[str | ComputedColumn], where: str | Column, stored_columns: Sequence[str]
+) -> list[str]:
+    """Return the ``stored_columns`` that a condition may refer to and that are not in the ``columns`` of a read."""
     text = str(where).casefold()
     words = set(re.findall(r"\w+", text))
-    used = [name for name in stored if (fold := name.casefold()) in words or (fold in text and re.search(r"\W", fold))]
+    used = [name for name in stored_columns if (fold := name.casefold()) in words or (
+        fold in text and re.search(r"\W", fold)
+    )]
     if hidden := [column.name for column in columns if isinstance(column, ComputedColumn) and column.name in used]:
         raise ValueError(f"column {hidden[0]!r} is computed, but where= reads the stored column: rename the result")
-    folds = [name.casefold() for name in stored]
+    folds = [name.casefold() for name in stored_columns]
     names = [column if isinstance(column, str) else column.name for column in columns]
     read = {name.casefold() for name in names if folds.count(name.casefold()) == 1}
     return [name for name in used if name not in names and name.casefold() not in read]

@@ -55,7 +55,7 @@ _SAME_IN_VARIANTS: dict[pa.DataType, Any] = {
 
 
 def value_bound(
-    tree: Expression, is_plain: Callable[[Expression], bool], type_of: Callable[[Any], T.DataType | None]
+    tree: Expression, is_plain: Callable[[Expression], bool], get_type: Callable[[Any], T.DataType | None]
 ) -> Expression | None:
     """Return the bound of a clause whose values pqext computes too: the clause itself, or rows that may fail in Spark.
 
@@ -71,12 +71,12 @@ def value_bound(
             case VariantField():
                 if not _is_same_in_variants(operand, values):
                     return None
-            case E.Cast(operand=E.Column() as column, type="date") if isinstance(type_of(column), _TEMPORAL):
+            case E.Cast(operand=E.Column() as column, type="date") if isinstance(get_type(column), _TEMPORAL):
                 pass
             case E.Arithmetic(
                 operator="+" | "-" as sign, operands=(E.Column() as column, E.Constant(value=int(number)))
             ):
-                bits = _INTEGERS.get(type(type_of(column)))
+                bits = _INTEGERS.get(type(get_type(column)))
                 if bits is None or abs(number) >= 1 << 31 or not all(isinstance(value, int) for value in values):
                     return None
                 offset = number if sign == "+" else -number
@@ -103,7 +103,7 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
     return ()
 
 
-def function_bound(text: str, type_of: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
+def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
     """Return the bound of a comparison of a function or a timestamp; None if the bound is unknown.
 
     ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
@@ -112,12 +112,12 @@ def function_bound(text: str, type_of: TypeOf, timezone: str, slack: timedelta) 
         node = sqlglot.parse_one(text, dialect=Filter)
     except sqlglot.errors.SqlglotError:
         return None
-    return _Bounds(type_of, timezone, slack).bound(node)
+    return _Bounds(get_type, timezone, slack).bound(node)
 
 
 class _Bounds:
-    def __init__(self, type_of: TypeOf, timezone: str, slack: timedelta) -> None:
-        self.type_of, self.timezone, self.slack = type_of, timezone, slack
+    def __init__(self, get_type: TypeOf, timezone: str, slack: timedelta) -> None:
+        self.type_of, self.timezone, self.slack = get_type, timezone, slack
 
     def bound(self, node: Any) -> Expression | None:
         """Return the bound of a clause; None if the bound is unknown."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from pqext.dataset.notations.sql import parsed
+from pqext.dataset.notations.sql import parse_tree
 from pqext.dataset.notations.sql_functions import NAN
 from pqext.dataset.notations.sql_literals import ARITHMETIC
 
@@ -98,7 +98,7 @@ def with_standard_quotes(text: str) -> str:
     return "".join(parts)
 
 
-def _standard(quoted: str) -> str:
+def _standard(quoted_text: str) -> str:
     def replacement(escape: re.Match[str]) -> str:
         if escape[1] in "%_":
             return escape[0]
@@ -106,7 +106,7 @@ def _standard(quoted: str) -> str:
             raise ValueError(f"the text has Spark's escape {escape[0]}, which pqext does not support")
         return "''" if escape[1] == "'" else escape[1]
 
-    return re.sub(r"\\(.)", replacement, quoted, flags=re.S)
+    return re.sub(r"\\(.)", replacement, quoted_text, flags=re.S)
 
 
 def differs_in_spark(text: str) -> bool:
@@ -119,21 +119,21 @@ def differs_in_spark(text: str) -> bool:
     (True, False)
     """
     try:
-        tree = parsed(with_standard_quotes(text))
+        tree = parse_tree(with_standard_quotes(text))
     except ValueError:
         return False  # pqext evaluates neither the condition nor a bound of it
     return any(_differs(node, text) for node in tree.walk())
 
 
-def names_within(type: T.DataType) -> list[str]:
+def field_names(type: T.DataType) -> list[str]:
     """Return the names of the fields of a type at any depth."""
     match type:
         case T.StructType():
-            return [name for field in type for name in (field.name, *names_within(field.dataType))]
+            return [name for field in type for name in (field.name, *field_names(field.dataType))]
         case T.ArrayType():
-            return names_within(type.elementType)
+            return field_names(type.elementType)
         case T.MapType():
-            return [*names_within(type.keyType), *names_within(type.valueType)]
+            return [*field_names(type.keyType), *field_names(type.valueType)]
     return []
 
 

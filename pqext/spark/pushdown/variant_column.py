@@ -78,13 +78,13 @@ class Condition:
         return Condition(
             self.exact & other.exact,
             _conjunction(self.guard, other.guard),
-            _either(self.guard_negated, other.guard_negated),
+            _combine_guards(self.guard_negated, other.guard_negated),
         )
 
     def __or__(self, other: Condition) -> Condition:
         return Condition(
             self.exact | other.exact,
-            _either(self.guard, other.guard),
+            _combine_guards(self.guard, other.guard),
             _conjunction(self.guard_negated, other.guard_negated),
         )
 
@@ -101,7 +101,7 @@ def _conjunction(guard: Column | None, other: Column | None) -> Column | None:
     return guard & other if guard is not None and other is not None else guard if other is None else other
 
 
-def _either(guard: Column | None, other: Column | None) -> Column | None:
+def _combine_guards(guard: Column | None, other: Column | None) -> Column | None:
     return guard | other if guard is not None and other is not None else None
 
 

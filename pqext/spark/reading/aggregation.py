@@ -73,7 +73,7 @@ class Aggregation:
             if not isinstance(field.dataType, _ADDED if is_added else _ORDERED):
                 raise TypeError(f"{item.function} is not defined for {_describe_field(field)}")
 
-    def compared(self, values: T.StructType) -> list[T.StructField]:
+    def compared_fields(self, values: T.StructType) -> list[T.StructField]:
         """Return the fields whose values are compared with each other, to group rows or to find an extreme."""
         extremes = [item.place for item in self.wanted if item.place is not None and item.function in ("min", "max")]
         return [*values.fields[: self.by], *(values[place] for place in extremes)]
@@ -94,7 +94,7 @@ class Aggregation:
         columns: dict[str, pa.Array] = dict(zip(names, batch.columns, strict=False))
         requested: list[tuple[Any, str]] = []
         for number, item in enumerate(self.wanted):
-            for what, array in _prepared(item, values, batch):
+            for what, array in _iter_inputs(item, values, batch):
                 part = _part(number, what)
                 if array is None:
                     requested.append(([], "count_all"))
@@ -107,14 +107,14 @@ class Aggregation:
         for (part, _), column in zip(requested, made.columns[len(names) :], strict=True):
             value[part or "count_all"] = column
         schema = exchange_schema(self.partial_schema(values))
-        arrays = [self._finished(value, field) for field in schema]
+        arrays = [self._finish_column(value, field) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def from_metadata(
         self, planner: ScanPlanner, task: Task, file: ParquetFile, values: T.StructType
     ) -> tuple[list[pa.RecordBatch], list[RowGroupPlan]]:
         """Return partial results that the metadata of row groups proves, and the plans of the other row groups."""
-        columns = [_stored(entry) for entry in planner.request.result or ()]
+        columns = [_stored_operand(entry) for entry in planner.request.result or ()]
         names = planner.request.partitions.schema.names
         with_reasons = not self.by and all(
             item.function in ("count", "min", "max")
@@ -137,7 +137,7 @@ class Aggregation:
             batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
         return batches, sorted(others, key=lambda plan: plan.index)
 
-    def _finished(self, parts: Mapping[str, pa.ChunkedArray], field: pa.Field) -> pa.Array:
+    def _finish_column(self, parts: Mapping[str, pa.ChunkedArray], field: pa.Field) -> pa.Array:
         """A column of the partial result; the greatest of numbers among which is NaN is NaN."""
         if field.name.startswith("count") and field.name not in parts:
             column = parts["count_all"]
@@ -181,7 +181,7 @@ def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         yield name, function, None if isinstance(column, str) and column == "*" else column
 
 
-def _stored(column: str | ComputedColumn) -> StoredOperand | None:
+def _stored_operand(column: str | ComputedColumn) -> StoredOperand | None:
     """The stored column that a value is, None where it is computed."""
     if isinstance(column, str):
         return StoredOperand((column,))
@@ -222,7 +222,7 @@ def _sum_type(type: T.DataType, *, is_mean: bool) -> T.DataType:
     return T.DoubleType() if is_float or is_mean else T.DecimalType(_DIGITS, 0)
 
 
-def _prepared(
+def _iter_inputs(
     aggregate: Aggregate, values: T.StructType, batch: pa.RecordBatch
 ) -> Iterator[tuple[str, pa.Array | None]]:
     """Yield the inputs of partial results: name and values, None for rows."""

@@ -80,7 +80,7 @@ def survey_files(
     plain: dict[Key, set[T.DataType]] = {key: set() for key in fields}
     not_plain: set[Key] = set()
     different: set[str] = set()
-    for _, file in files.opened(rows):
+    for _, file in files.iter_open(rows):
         _check_file(file, survey)
         for name in columns:
             node = file.schema.root.child(name)
@@ -199,7 +199,7 @@ def _check_column(file: ParquetFile, node: SchemaNode, survey: FileSurvey) -> No
     for dotted, text in _column_obstacles(node):
         obstacles.setdefault(dotted, f"column {escape_text(dotted)} is {text}")
     for leaf in node.leaves():
-        dotted = leaf.dotted
+        dotted = leaf.dotted_path
         if _is_inexact(leaf):
             survey.inexact.add(dotted)
         if dotted in obstacles:
@@ -235,11 +235,11 @@ def _column_obstacles(node: SchemaNode) -> list[tuple[str, str]]:
     """The nodes of a column that Spark's reader does not read as pqext does, by dotted path."""
     if node.is_leaf:
         text = _leaf_obstacle(node)
-        return [] if text is None else [(node.dotted, text)]
+        return [] if text is None else [(node.dotted_path, text)]
     children = list(node.children)
     text = _group_obstacle(node, children)
     if text is not None:
-        return [(leaf.dotted, text) for leaf in node.leaves()] or [(node.dotted, text)]
+        return [(leaf.dotted_path, text) for leaf in node.leaves()] or [(node.dotted_path, text)]
     if node.logical_name in ("LIST", "MAP"):
         children = list(children[0].children)
     return [obstacle for child in children for obstacle in _column_obstacles(child)]
@@ -266,7 +266,7 @@ def _group_obstacle(node: SchemaNode, children: Sequence[SchemaNode]) -> str | N
 
 def _leaf_obstacle(leaf: SchemaNode) -> str | None:
     name, type = leaf.logical_name, leaf.leaf_type
-    if type.passed_over is not None or leaf.physical_type not in _LEAVES.get(name, ()):
+    if type.ignored_reason is not None or leaf.physical_type not in _LEAVES.get(name, ()):
         return f"of type {name or (leaf.physical_type.name if leaf.physical_type is not None else '')}"
     if name == "TIMESTAMP" and pa.types.is_timestamp(type.arrow_type()) and type.arrow_type().unit == "ns":
         return "a timestamp of nanoseconds"

@@ -21,7 +21,7 @@ from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
 from pqext.dataset.planning.projection import ComputedColumn
 from pqext.spark.base.types import marked_struct
-from pqext.spark.columns.names import quoted
+from pqext.spark.columns.names import quote
 from pqext.spark.functions.variant_paths import get_in_timezone
 from pqext.spark.pushdown.conditions import condition, field_type, variant
 from pqext.spark.pushdown.guards import is_widened
@@ -79,7 +79,7 @@ class NativeRead:
     @classmethod
     def plan(cls, query: Query, target: T.StructType, plan: ReadPlan) -> NativeRead:
         """Survey the files of a plan, and choose the layout of each column."""
-        names = query.named()
+        names = query.display_names()
         paths = [names.get(task.path, task.path) for task in plan.tasks if task.kept_row_groups]
         stored = query.stored_schema()
         fields, leaves = fields_of(query), [*leaves_of(query.where)]
@@ -112,11 +112,13 @@ class NativeRead:
         for name, layout in self.layouts.items():
             if layout == "folder" and name in self.survey.stored:
                 texts.append(f"column {escape_text(name)} is in the files as well as in their folders")
-            texts += self.survey.obstacles_of(name, self._compared(name) if layout == "leaf" else None)
+            texts += self.survey.obstacles_of(name, self._compared_leaves(name) if layout == "leaf" else None)
         if not self.layouts:
             texts.append("no column is read")
         for column in self.target:
-            texts += [f"column {escape_text(column.name)} has type {text}" for text in _unsupported(column.dataType)]
+            texts += [
+                f"column {escape_text(column.name)} has type {text}" for text in _unsupported_types(column.dataType)
+            ]
         for item in self.query.columns or ():
             if isinstance(item, ComputedColumn) and isinstance(item.field, VariantField):
                 type = self.target[item.name].dataType
@@ -168,7 +170,7 @@ class NativeRead:
             leaf in inexact or any(path.startswith(f"{leaf}.") for path in inexact)
             for name in self.layouts
             if name not in shielded
-            for leaf in self._compared(name)
+            for leaf in self._compared_leaves(name)
         )
 
     @property
@@ -176,7 +178,7 @@ class NativeRead:
         """Columns with inexact bounds, which are wrapped in an expression so that Spark does not push down filters."""
         return [name for name, layout in self.layouts.items() if layout == "plain" and name in self.survey.inexact]
 
-    def _compared(self, name: str) -> list[str]:
+    def _compared_leaves(self, name: str) -> list[str]:
         """The dotted paths of the compared leaves of a column."""
         if self.layouts[name] not in ("leaf", "struct") or name in self.target.names:
             return [name]
@@ -194,12 +196,12 @@ class NativeRead:
             if folders:
                 reader = reader.option("basePath", _uri(str(self.query.partitions.root)))
             relation = reader.parquet(*map(_uri, self.files))
-            rows = rows.union(relation.select(*map(quoted, schema.names)))
+            rows = rows.union(relation.select(*map(quote, schema.names)))
         for name in self._shield_columns if self._is_pushed else ():
-            column = rows[quoted(name)]
+            column = rows[quote(name)]
             rows = rows.withColumn(name, F.coalesce(column, column))
         for name in folders:
-            rows = rows.withColumn(name, rows[quoted(name)].cast(self.stored[name].dataType))
+            rows = rows.withColumn(name, rows[quote(name)].cast(self.stored[name].dataType))
         bound = {key: value for key, field in self.fields.items() if (value := self._value(rows, field)) is not None}
         if self.query.where is not None:
             test = condition(rows, self.query.where, bound)
@@ -236,7 +238,7 @@ class NativeRead:
         """A VARIANT value in ``rows``; None if it is extracted from the shredded struct."""
         name, type = field.column.path[0], field_type(field)
         assert type is not None
-        column = rows[quoted(name)]
+        column = rows[quote(name)]
         if self.layouts[name] == "whole":
             return Value(get_in_timezone(column, field.path, type, field.timezone), type)
         if _plain_type(field, self.survey) is None:
@@ -267,7 +269,7 @@ class NativeRead:
                 column = value.exact
             else:
                 assert isinstance(operand, E.Column)
-                column = rows[quoted(operand.path[0])]
+                column = rows[quote(operand.path[0])]
                 for step in operand.path[1:]:
                     column = column[step]
             yield column.alias(field.name, metadata=field.metadata) if field.metadata else column.alias(field.name)
@@ -342,15 +344,15 @@ def _struct_of(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:
     ])
 
 
-def _unsupported(type: T.DataType) -> list[str]:
+def _unsupported_types(type: T.DataType) -> list[str]:
     """The types within ``type`` that Spark's Parquet reader does not read as pqext does."""
     match type:
         case T.StructType():
-            return [text for field in type for text in _unsupported(field.dataType)]
+            return [text for field in type for text in _unsupported_types(field.dataType)]
         case T.ArrayType():
-            return _unsupported(type.elementType)
+            return _unsupported_types(type.elementType)
         case T.MapType():
-            return _unsupported(type.keyType) + _unsupported(type.valueType)
+            return _unsupported_types(type.keyType) + _unsupported_types(type.valueType)
         case T.GeometryType() | T.GeographyType() | T.NullType() | T.TimeType():
             return [type.simpleString()]
     return []

@@ -20,7 +20,7 @@ from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.errors import concise_errors, spark_option_names
 from pqext.spark.base.files import is_remote
-from pqext.spark.base.settings import check_assumed
+from pqext.spark.base.settings import check_settings
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.columns.months import intervals_to_months, reject_months
@@ -85,7 +85,7 @@ class Reader(DataSourceReader):
         self.values = StructType() if query.is_count else values
         """The columns that tasks read."""
         self.target = exchange_schema(intervals_to_months(self.values))
-        self.named = query.named()
+        self.named = query.display_names()
 
     @concise_errors
     def partitions(self) -> list[InputPartition]:
@@ -98,7 +98,7 @@ class Reader(DataSourceReader):
         if not isinstance(partition, Slice):
             return  # Spark reads an empty partition if a plan is empty
         prepare_worker()
-        check_assumed(self.query.assumed)
+        check_settings(self.query.assumed)
         with spark_option_names():
             yield from self.rows(partition)
 
@@ -169,7 +169,7 @@ def read_few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] 
     """Read the rows of a query on the driver, as a task would, with the columns of ``schema``; None for many rows."""
     reader = Reader(query, schema)
     slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]
-    return None if _are_many(slices) else (batch for slice in slices for batch in reader.rows(slice))
+    return None if _has_many_groups(slices) else (batch for slice in slices for batch in reader.rows(slice))
 
 
 def few_files_counter(query: Query) -> Callable[[], int] | None:
@@ -181,12 +181,12 @@ def few_files_counter(query: Query) -> Callable[[], int] | None:
         return None
     reader = Reader(query, query.values_schema())
     slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]
-    if query.filter() is not None and _are_many(slices):
+    if query.filter() is not None and _has_many_groups(slices):
         return None
     return lambda: sum(pc.sum(batch.column(0)).as_py() for slice in slices for batch in reader.rows(slice))
 
 
-def _are_many(slices: Sequence[Slice]) -> bool:
+def _has_many_groups(slices: Sequence[Slice]) -> bool:
     tasks = [task for slice in slices for task in slice.tasks]
     stored = sum(plan.bytes_read for task in tasks for plan in task.row_groups)
     return stored > STORED_BYTES or sum(task.rows_kept for task in tasks) > MOST_ROWS

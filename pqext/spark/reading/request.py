@@ -22,7 +22,7 @@ from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all
 from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.files.sources import located, source_name
+from pqext.dataset.files.sources import locate_sources, source_name
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.json_text import to_json, tree_of
 from pqext.dataset.planning.projection import ComputedColumn, parse_columns
@@ -141,7 +141,7 @@ class Query:
         values.pop("engine", None)
         roots, types = values.pop("base_path", paths), values.pop("partition_types", None)
         partitions = partitions_of(
-            located(roots, None, storage), places, values.pop("partitioning", "hive"), types=types
+            locate_sources(roots, None, storage), places, values.pop("partitioning", "hive"), types=types
         )
         if "base_path" in arguments:
             check_base_path(roots, partitions.root, places)
@@ -174,7 +174,7 @@ class Query:
         """Return the location of a file."""
         return locate(file, None, self.storage_options) if is_remote(file) else file
 
-    def named(self) -> dict[str, str]:
+    def display_names(self) -> dict[str, str]:
         """The files by the names that plans and messages have for them, where these differ."""
         names = {source_name(self.locate(file)): file for file in self.files if is_remote(file)}
         return {name: file for name, file in names.items() if name != file}
@@ -215,7 +215,7 @@ class Query:
             if requested:
                 first = self.query(self.files[:1], [item.name for item in requested], filter=None)
                 made = {field.name: field for field in ScanPlanner(first).schema}
-                fields |= {entry.name: _stored(entry, fields) or made[entry.name] for entry in requested}
+                fields |= {entry.name: _stored_field(entry, fields) or made[entry.name] for entry in requested}
             names = [column.name if isinstance(column, ComputedColumn) else column for column in self.columns]
             noted = {element.name: _recorded_field(element, noted) for element in requested} | {
                 name: noted.get(name) for name in self.columns if isinstance(name, str)
@@ -241,7 +241,7 @@ class Query:
         """Spark schema of the rows that tasks return."""
         values = self.values_schema()
         if self.aggregation is not None:
-            reject_collated(self.aggregation.compared(values), "group and aggregate it with Spark")
+            reject_collated(self.aggregation.compared_fields(values), "group and aggregate it with Spark")
         if self.where is not None:
             self._check_comparisons(self.where)
         if self.aggregation is not None:
@@ -283,7 +283,7 @@ class Query:
             parts.append(col([self.bbox_column]).intersects(self.bbox))
         return all_of(parts) if parts else None
 
-    def resolved(self) -> Query:
+    def resolve(self) -> Query:
         """The query with the columns of dotted names and of ``bbox`` known, in the case that the files have.
 
         Raises ``ValueError`` for a name that several columns have in other cases, and if the files have several
@@ -337,13 +337,13 @@ class Query:
         return replace(self, bbox_column=names[0])
 
 
-def _recorded_field(column: ComputedColumn, recorded: Mapping[str, RecordedField | None]) -> RecordedField | None:
+def _recorded_field(column: ComputedColumn, record: Mapping[str, RecordedField | None]) -> RecordedField | None:
     """Return the recorded field of a stored column, which may be renamed."""
     path = column.field.path if isinstance(column.field, Column) else ()
-    return recorded.get(path[0]) if len(path) == 1 else None
+    return record.get(path[0]) if len(path) == 1 else None
 
 
-def _stored(column: ComputedColumn, fields: Mapping[str, pa.Field]) -> pa.Field | None:
+def _stored_field(column: ComputedColumn, fields: Mapping[str, pa.Field]) -> pa.Field | None:
     """Return the field of a stored column, which may be renamed."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return fields[path[0]].with_name(column.name) if len(path) == 1 and path[0] in fields else None

@@ -11,7 +11,7 @@ from pqext.core.io.sources.locations import locate
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.format.names import path_of
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.maintenance.construction import Indexing, Summary, as_stored, create_store, refresh_store
+from pqext.skipping.maintenance.construction import Indexing, Summary, create_store, refresh_store, storage_type_options
 from pqext.skipping.maintenance.object_cells import Indexer
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.store import Store
@@ -119,7 +119,7 @@ def _indexing(
         return ByFrames(Files(spark, paths, format, schema, dict(options or {})), storage, progress)
     if schema is not None or options:
         raise ValueError("schema and options are for formats that Spark reads, not for Parquet")
-    return InTasks(spark, Indexer((), as_stored(None), DEFAULT_LIMITS, data), storage, progress)
+    return InTasks(spark, Indexer((), storage_type_options(None), DEFAULT_LIMITS, data), storage, progress)
 
 
 def _check_read_as(store: Store, files: Files) -> None:

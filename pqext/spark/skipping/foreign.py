@@ -34,7 +34,7 @@ from pqext.skipping.maintenance.part_layout import Layout, PartWriter
 from pqext.skipping.store.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.store.table import Table
 from pqext.spark.base.types import exchange_type
-from pqext.spark.columns.names import quoted
+from pqext.spark.columns.names import quote
 from pqext.spark.skipping.tasks import REPORT, Parts, Place, Report, parallelism
 
 if TYPE_CHECKING:
@@ -189,9 +189,9 @@ class ByFrames:
         return Summary(len(files), done.added, 0, done.read, (*done.failed, *rowless))
 
 
-def without(frame: DataFrame, pruned: set[str]) -> DataFrame:
+def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
     """Exclude the rows of files, by their names in stores; Spark does not open these files."""
-    return _select_files(frame, [uri for uri in frame.inputFiles() if path_of(uri) in pruned], are_included=False)
+    return _select_files(frame, [uri for uri in frame.inputFiles() if path_of(uri) in pruned_files], are_included=False)
 
 
 def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
@@ -236,15 +236,15 @@ def _is_temporal(type: T.DataType) -> bool:
 
 def _column(operand: Any) -> Any:
     first, *rest = operand.path
-    column = F.col(quoted(first))
+    column = F.col(quote(first))
     for name in rest:
         column = column[name]
     return column
 
 
-def _version(objects: Objects, at: int = 0) -> tuple[int, int, str | None]:
+def _version(objects: Objects, version: int = 0) -> tuple[int, int, str | None]:
     """Return the identity of a version of a file on this machine."""
-    return int(objects.modified[at]), int(objects.sizes[at]), objects.etags[at].as_py()
+    return int(objects.modified[version]), int(objects.sizes[version]), objects.etags[version].as_py()
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

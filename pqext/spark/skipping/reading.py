@@ -18,7 +18,7 @@ from pqext.skipping.store.objects import objects_of
 from pqext.spark.base.files import is_remote
 from pqext.spark.frames.parquet import where
 from pqext.spark.options.skipping_store import StoreReference
-from pqext.spark.skipping.foreign import READ_AS, Files, stored_type, type_at, without
+from pqext.spark.skipping.foreign import READ_AS, Files, exclude_files, stored_type, type_at
 from pqext.spark.skipping.tasks import paths_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def read_with_skipping(
     result = store.prune_reasons(sources, expression, _trusting(files, frame.schema))
     names = objects_of(sources).paths
     refused = {names[at].as_py() for at, reason in enumerate(result) if reason is not None}
-    return where(without(frame, refused), expression) if refused else rows
+    return where(exclude_files(frame, refused), expression) if refused else rows
 
 
 def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:

@@ -158,10 +158,11 @@ def parallelism(spark: SparkSession) -> int:
 
 
 def paths_of(
-    spark: SparkSession, path: str | Sequence[str], others: Sequence[Any], storage_options: Mapping[str, Any] | None
+    spark: SparkSession, path: str | Sequence[str], other_paths: Sequence[Any],
+    storage_options: Mapping[str, Any] | None,
 ) -> tuple[list[str], Mapping[str, Any] | None]:
     """Return absolute paths and URLs, and the settings for them and for the files next to them."""
     path_list = [path] if isinstance(path, str) else list(path)
     paths = [element if is_remote(element) else local_path(element) for element in path_list]
-    remote = [item for item in (*paths, *others) if isinstance(item, str) and is_remote(item)]
+    remote = [item for item in (*paths, *other_paths) if isinstance(item, str) and is_remote(item)]
     return paths, storage_options or (from_hadoop(spark, remote) if remote else None)

@@ -95,7 +95,7 @@ class JsonLinesStream(FileStream):
     @concise_errors
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Ranges of the new files."""
-        new, _ = self.between(start, end)
+        new, _ = self.list_batch(start, end)
         return self._reader.plan(parts_of((item.file, item.place) for item in new))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

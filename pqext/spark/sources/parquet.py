@@ -47,7 +47,7 @@ class PqextSource(DataSource):
 
         prepare_worker()
         self._has_user_schema = False  # Spark asks only where the user gives none, and pickles this object afterwards
-        return Query.from_options(stream_options(self._options())[1]).resolved().schema()
+        return Query.from_options(stream_options(self._options())[1]).resolve().schema()
 
     @concise_errors
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -56,7 +56,7 @@ class PqextSource(DataSource):
         Raises ``ValueError`` for a column that is not in the files, or has another type there.
         """
         prepare_worker()
-        query = replace(Query.from_options(self._options()).resolved(), has_user_schema=self._has_user_schema)
+        query = replace(Query.from_options(self._options()).resolve(), has_user_schema=self._has_user_schema)
         check_user_schema(schema, query.schema(), has_all=not self._has_user_schema)
         return Reader(query, schema)
 

@@ -126,7 +126,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files = [StreamedFile(file, place, _final(source_name(place))) for file, place in results]
         return sorted(files, key=lambda item: (_time(item.place), item.name))
 
-    def between(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[list[StreamedFile], list[StreamedFile]]:
+    def list_batch(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[list[StreamedFile], list[StreamedFile]]:
         """Return the files of a batch in order, and all current files.
 
         Raises ``FileNotFoundError`` if files of the batch were removed.

@@ -54,16 +54,16 @@ class ParquetStream(FileStream):
     @concise_errors
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan a slice for each task from the row groups of new files that may contain matching rows."""
-        new, there = self.between(start, end)
+        new, there = self.list_batch(start, end)
         if not new:
             return []
         every = [(entry.file, entry.place) for entry in there]
         query = Query.from_options(self._given, every)
         files = tuple(item.file for item in new)
-        query = replace(query, files=files, has_user_schema=self._has_user_schema).resolved()
+        query = replace(query, files=files, has_user_schema=self._has_user_schema).resolve()
         check_user_schema(self._schema, query.schema(), has_all=not self._has_user_schema)
         slices = Reader(query, self._schema).partitions()
-        named = query.named()
+        named = query.display_names()
         return [
             StreamSlice(replace(query, files=tuple(named.get(task.path, task.path) for task in element.tasks)), element)
             for element in slices

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import did_you_mean
-from pqext.spark.columns.names import quoted
+from pqext.spark.columns.names import quote
 from pqext.spark.functions.geometry_keys import WORLD, st_hilbert
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def layout(
             raise ValueError(f"there is no column {name!r}{did_you_mean(name, df.columns)}")
         keys[f"_pqext_{uuid.uuid4().hex}"] = _key(df, name, bounds)
     # One projection computes the keys once for ranges and sorting, and preserves the metadata of the columns.
-    keyed = df.select(*[F.col(quoted(name)) for name in df.columns], *[key.alias(name) for name, key in keys.items()])
+    keyed = df.select(*[F.col(quote(name)) for name in df.columns], *[key.alias(name) for name, key in keys.items()])
     names = [*keys]
     ranged = keyed.repartitionByRange(*names) if partitions is None else keyed.repartitionByRange(partitions, *names)
     return ranged.sortWithinPartitions(*names).drop(*names)
@@ -65,7 +65,7 @@ def layout(
 
 def _key(df: DataFrame, name: str, bounds: tuple[float, float, float, float] | None) -> Column:
     type = df.schema[name].dataType
-    column = F.col(quoted(name))
+    column = F.col(quote(name))
     if isinstance(type, T.GeometryType) and bounds is None and type.srid not in _DEGREES:
         raise ValueError(f"column {name!r} has SRID {type.srid}: pass bounds= in its coordinates")
     if isinstance(type, T.GeometryType | T.GeographyType | T.BinaryType):

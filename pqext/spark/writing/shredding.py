@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from pqext.spark.base.arrays import conform, variant_from_spark
 from pqext.spark.base.types import exchange_type, is_marked_struct, marked_struct, without_metadata
-from pqext.spark.columns.names import quoted
+from pqext.spark.columns.names import quote
 from pqext.spark.columns.shredding_choice import (
     ELEMENT,
     VALUE,
@@ -109,7 +109,7 @@ def unshred_variant(df: DataFrame, columns: Iterable[str] | None = None) -> Data
         if has_choice(df.schema[name]):
             df = drop_choices(df, name)
         else:
-            df = df.withColumn(name, arrow_udf(_unshred, T.VariantType(), "unshred_variant")(F.col(quoted(name))))
+            df = df.withColumn(name, arrow_udf(_unshred, T.VariantType(), "unshred_variant")(F.col(quote(name))))
     return df
 
 
@@ -117,22 +117,22 @@ def _to_structs(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFr
     """``df`` with top-level VARIANT columns replaced by shredded structs."""
     for path, choice in choices.items():
         if path.steps:
-            raise ValueError(f"storage=True supports top-level columns only, not {path.dotted!r}; omit storage")
+            raise ValueError(f"storage=True supports top-level columns only, not {path.dotted_path!r}; omit storage")
         name = path.column
         typed = choice.schema if choice.schema is not None else _infer(df, path, choice)
         marked = marked_struct(storage_struct(typed))
-        column = _shred(F.col(quoted(name)), typed, choice.coerce, without_metadata(marked))
+        column = _shred(F.col(quote(name)), typed, choice.coerce, without_metadata(marked))
         df = df.withColumn(name, column.cast(marked))
     return df
 
 
 def _shred(column: Column, schema: ShreddingSchema, coerce: Coerce, type: T.DataType) -> Column:
-    def shred(values: pa.Array) -> pa.Array:
+    def shred_array(values: pa.Array) -> pa.Array:
         from pqext import variant
 
         return conform(variant.shred(variant_from_spark(values), schema, coerce=coerce), exchange_type(type))
 
-    return arrow_udf(shred, type, "shred_variant")(column)
+    return arrow_udf(shred_array, type, "shred_variant")(column)
 
 
 def _unshred(values: pa.Array) -> pa.Array:
@@ -142,7 +142,7 @@ def _unshred(values: pa.Array) -> pa.Array:
 
 
 def _infer(df: DataFrame, path: FieldPath, choice: Shredding) -> ShreddingSchema:
-    values = df.select(F.col(quoted(path.column)).alias("v"))
+    values = df.select(F.col(quote(path.column)).alias("v"))
     for step in path.steps:
         if step == ELEMENT:
             child = F.explode("v")

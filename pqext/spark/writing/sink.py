@@ -26,8 +26,8 @@ from pyspark.sql.types import StructType
 from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.table.agreement import check_agreement
-from pqext.dataset.table.unified_schema import Unifier, widened
-from pqext.dataset.writing.appending import Compare, empty_file, nullable, partitions_beside, without
+from pqext.dataset.table.unified_schema import Unifier, merge_schemas
+from pqext.dataset.writing.appending import Compare, drop_columns, empty_file, nullable, partitions_of_target
 from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
 from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
 from pqext.dataset.writing.saved import SaveResult as SaveResult
@@ -83,7 +83,7 @@ class SaveWriter:
         reject_months(partition_fields, f"cast it to name folders: {AS_INT}")
         check_division(self.options.division, self.schema)
         # Writing an empty file rejects options that do not match the columns before any task runs.
-        self.empty = empty_file(without(self.schema, self.partition_by), self._writer_options(self.options))
+        self.empty = empty_file(drop_columns(self.schema, self.partition_by), self._writer_options(self.options))
 
     def task_options(self) -> SaveOptions:
         """Return the options completed by the settings of the session, which only tasks can read."""
@@ -190,24 +190,24 @@ def append_check(empty: Callable[[], bytes], partition_by: tuple[str, ...] = (),
 
 
 def check_append(
-    target: str, sources: Any, present: Mapping[str, Any], appended: bytes, partition_by: tuple[str, ...] = (),
+    target: str, sources: Any, present: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...] = (),
     merge_schema: bool = False,
 ) -> None:
-    """Raise ``SchemaMismatchError`` if the schema of a file like ``appended`` differs from that of ``target``.
+    """Raise ``SchemaMismatchError`` if the schema of a file like ``appended_schema`` differs from that of ``target``.
 
     Args:
         target: The path of the target, for messages.
         sources: The sources with which a reader opens the target.
         present: The files of the target by path. A file that cannot be read, such as an encrypted file, is not
             compared.
-        appended: The bytes of a file without rows.
+        appended_schema: The bytes of a file without rows.
         partition_by: The partition columns.
         merge_schema: Accept other columns and types if a unified schema represents all values.
     """
     options, limits = Query(()).options, Query(()).limits
-    with ParquetFile(appended, options) as file:
+    with ParquetFile(appended_schema, options) as file:
         new = file.arrow_schema
-    partitions = partitions_beside(target, sources, present, partition_by, new.names, _ADVICE)
+    partitions = partitions_of_target(target, sources, present, partition_by, new.names, _ADVICE)
     path, location = next(iter(present.items()))
     try:
         existing = (
@@ -222,7 +222,7 @@ def check_append(
     advice = f"select and cast the columns of {target}, or {_ADVICE}"
     try:
         if merge_schema:
-            widened(first, other, target, "the data frame")
+            merge_schemas(first, other, target, "the data frame")
         else:
             check_agreement(first, other, path, "the data frame")
     except SchemaMismatchError as error:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from pqext.dataset.writing.appending import empty_file, without
+from pqext.dataset.writing.appending import drop_columns, empty_file
 from pqext.dataset.writing.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.base.types import file_schema, is_marked_struct
@@ -102,12 +102,12 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     writer_options = dict(save.writer)
     stored = file_schema(schema)
     check_division(save.division, stored)
-    empty_file(without(stored, save.division.partition_by), writer_options)
+    empty_file(drop_columns(stored, save.division.partition_by), writer_options)
     by_option = save.shredding_options
     shreddings = writer_options.pop("shredding", {})
     plans = []
     for field_path, field in walk_fields(schema):
-        path = field_path.dotted
+        path = field_path.dotted_path
         if is_marked_struct(field.dataType) and path not in by_option:
             plans.append(VariantPlan(path, _shredding_schema(field.dataType), "struct"))
         elif path in shreddings:

@@ -24,7 +24,7 @@ from pqext.variant.access.nested import (
 )
 from pqext.variant.access.path import Path, as_path
 from pqext.variant.access.targets import VARIANT, describe, target_type
-from pqext.variant.access.widening import widened
+from pqext.variant.access.widening import widen
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
@@ -139,12 +139,12 @@ class Group:
         return child(self.array, "value")
 
     @property
-    def typed(self) -> pa.Array | None:
+    def typed_value(self) -> pa.Array | None:
         return child(self.array, "typed_value")
 
-    def masked_typed(self) -> pa.Array:
+    def masked_typed_value(self) -> pa.Array:
         """``typed_value`` with the nulls of the group around it."""
-        return _mask(self.typed, self.array)
+        return _mask(self.typed_value, self.array)
 
     @property
     def validity(self) -> tuple[pa.Buffer, int] | None:
@@ -165,31 +165,35 @@ class Group:
         )
 
 
-def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
+def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, parent_path: str = "") -> pa.Array:
     """Return the value at ``path`` in each row of the group, reading only the columns on the path."""
-    typed = group.typed
+    typed = group.typed_value
     if path or typed is None:
         # Below a typed group without the field, and below a primitive, values are in the residual only.
-        return _from_value(group, path, target, task, below)
+        return _from_value(group, path, target, task, parent_path)
     typed = _mask(typed, group.array)
     if pa.types.is_dictionary(target):
-        return as_dictionary(cast_group(group, path, target.value_type, task, below), target)
+        return as_dictionary(cast_group(group, path, target.value_type, task, parent_path), target)
     if pa.types.is_dictionary(typed.type):
         typed = typed.dictionary_decode()
     if describe(target) is not None and describe(typed.type) == describe(target):
-        return _completed(typed if typed.type == target else typed.cast(target), group, typed, target, task, below)
-    wide = widened(typed, target)
+        return _complete_values(
+            typed if typed.type == target else typed.cast(target), group, typed, target, task, parent_path
+        )
+    wide = widen(typed, target)
     if wide is not None:
-        return _completed(wide, group, typed, target, task, below)
+        return _complete_values(wide, group, typed, target, task, parent_path)
     if pa.types.is_struct(target) and not is_variant_type(target) and pa.types.is_struct(typed.type):
-        return _completed(_struct(group, typed, target, task, below), group, typed, target, task, below)
+        return _complete_values(
+            _struct(group, typed, target, task, parent_path), group, typed, target, task, parent_path
+        )
     if is_list(target) and is_list(typed.type):
-        return _completed(_list(group, typed, target, task, below), group, typed, target, task, below)
+        return _complete_values(_list(group, typed, target, task, parent_path), group, typed, target, task, parent_path)
     if group.rows is None:
-        return _from_value(whole_group(group, task.first_row), (), target, task, below)
+        return _from_value(whole_group(group, task.first_row), (), target, task, parent_path)
     inner = replace(task, first_row=0, failed=None)
     with rows_of(group, task):
-        result = _from_value(whole_group(group), (), target, inner, below)
+        result = _from_value(whole_group(group), (), target, inner, parent_path)
     if inner.failed is not None:
         row, place, type = inner.failed
         task.fail((1, group.rows[row].as_py()), place, type)
@@ -209,19 +213,19 @@ def rows_of(group: Group, task: Task) -> Iterator[None]:
         raise shredding_faults.shift_row(error, row - error.row) from None
 
 
-def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, below: str) -> pa.Array:
+def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
     """Evaluate ``steps`` in the encoded ``value`` of each row; null where the group or its value is."""
     value = group.value
     if value is None:
         return pa.nulls(len(group.array), target)
     described = VARIANT if is_variant_type(target) else describe(target)
     if group.rows is not None or described is None:
-        return cast_cells(group.cells(steps, task.first_row), group.metadata, target, task, below)
+        return cast_cells(group.cells(steps, task.first_row), group.metadata, target, task, parent_path)
     names = BinaryInput(group.metadata)
     result = kernel.get(
         names, BinaryInput(value), group.validity, kernel.PathSteps(steps), described, task.first_row, task.kernel_zone
     )
-    task.fail(result[4], below, target)
+    task.fail(result[4], parent_path, target)
     if described != VARIANT:
         return leaf_array(result, len(value), target, group.metadata, None, task)
     validity, nulls, offsets, data, _, _ = result
@@ -229,20 +233,20 @@ def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, belo
     return variant_array(names_of(group.metadata), values, pa.py_buffer(validity) if nulls else None)
 
 
-def _completed(
-    result: pa.Array, group: Group, typed: pa.Array, target: pa.DataType, task: Task, below: str
+def _complete_values(
+    result: pa.Array, group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str
 ) -> pa.Array:
     """Return the values of the typed column, completed with the residual where it is null."""
     value = group.value
-    if value is None or value.null_count == len(value) or typed.null_count == 0:
+    if value is None or value.null_count == len(value) or typed_value.null_count == 0:
         return result
-    lacking = pc.and_(typed.is_null(), value.is_valid())
+    lacking = pc.and_(typed_value.is_null(), value.is_valid())
     if group.array.null_count:
         lacking = pc.and_(lacking, group.array.is_valid())
     if not pc.any(lacking).as_py():
         return result
     cells = group.cells((), task.first_row, (lacking.buffers()[1], lacking.offset))
-    others = cast_cells(cells, group.metadata, target, task, below)
+    others = cast_cells(cells, group.metadata, target, task, parent_path)
     if others.null_count == len(others):
         return result
     if describe(target) is not None:
@@ -251,38 +255,38 @@ def _completed(
     return pa.concat_arrays([result, others]).take(pc.if_else(lacking, pc.add(indices, len(result)), indices))
 
 
-def _struct(group: Group, typed: pa.StructArray, target: pa.StructType, task: Task, below: str) -> pa.Array:
+def _struct(group: Group, typed_value: pa.StructArray, target: pa.StructType, task: Task, parent_path: str) -> pa.Array:
     """A struct of a shredded object: each field from its own columns, others from the object in ``value``."""
     children = []
     cells = None
     value = group.value
     for member in target:
-        name = f"{below}.{member.name}"
-        index = typed.type.get_field_index(member.name)
+        name = f"{parent_path}.{member.name}"
+        index = typed_value.type.get_field_index(member.name)
         if index >= 0:
-            inner = _member(pc.struct_field(typed, [index]))
+            inner = _member(pc.struct_field(typed_value, [index]))
             children.append(cast_group(Group(inner, group.metadata, group.rows), (), member.type, task, name))
         elif value is None or value.null_count == len(value):
-            children.append(pa.nulls(len(typed), member.type))
+            children.append(pa.nulls(len(typed_value), member.type))
         else:
             if cells is None:
-                partial = pc.and_(typed.is_valid(), value.is_valid())
+                partial = pc.and_(typed_value.is_valid(), value.is_valid())
                 cells = group.cells((), task.first_row, (partial.buffers()[1], partial.offset))
             result = cells.find(kernel.PathSteps((member.name,)))
             children.append(cast_cells(result, group.metadata, member.type, task, name))
-    mask = typed.is_null() if typed.null_count else None
+    mask = typed_value.is_null() if typed_value.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
 
-def _list(group: Group, typed: pa.Array, target: pa.DataType, task: Task, below: str) -> pa.Array:
+def _list(group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
     """A list of a shredded array, from the columns of its elements."""
-    elements, offsets, parents = list_elements(typed)
+    elements, offsets, parents = list_elements(typed_value)
     rows = parents if group.rows is None else group.rows.take(parents)
-    items = cast_group(Group(elements, group.metadata, rows), (), target.value_type, task, f"{below}[]")
-    bitmap = typed.is_valid().buffers()[1] if typed.null_count else None
+    items = cast_group(Group(elements, group.metadata, rows), (), target.value_type, task, f"{parent_path}[]")
+    bitmap = typed_value.is_valid().buffers()[1] if typed_value.null_count else None
     plain = pa.list_(target.value_field)
-    lists = pa.Array.from_buffers(plain, len(typed), [bitmap, offsets.buffers()[1]], children=[items])
-    return as_list(lists, target, task, below, None if group.rows is None else lambda: group.rows.to_numpy())
+    lists = pa.Array.from_buffers(plain, len(typed_value), [bitmap, offsets.buffers()[1]], children=[items])
+    return as_list(lists, target, task, parent_path, None if group.rows is None else lambda: group.rows.to_numpy())
 
 
 def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
@@ -342,10 +346,10 @@ def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
     return group, path
 
 
-def _mask(typed: pa.Array, group: pa.StructArray) -> pa.Array:
-    """``typed`` with the nulls of the group around it."""
+def _mask(typed_value: pa.Array, group: pa.StructArray) -> pa.Array:
+    """``typed_value`` with the nulls of the group around it."""
     if not group.null_count:
-        return typed
+        return typed_value
     return storage_array(pc.struct_field(group, [group.type.get_field_index("typed_value")]))
 
 

@@ -98,7 +98,7 @@ def _explode(
 ) -> _Exploded:
     """Explode the value at ``path`` of the group: through list columns first, then in the bytes."""
     wildcard, after = parts[1]
-    typed = group.typed
+    typed = group.typed_value
     value = group.value
     if (
         not path
@@ -107,7 +107,7 @@ def _explode(
         and wildcard in (None, Wildcard.ELEMENTS)
         and (value is None or value.null_count == len(value))
     ):
-        typed = group.masked_typed()
+        typed = group.masked_typed_value()
         elements, offsets, parents = list_elements(typed)
         rows = parents if group.rows is None else group.rows.take(parents)
         inner, below = descend(elements, after)

@@ -41,11 +41,11 @@ class Task:
         """The time zone for the kernels; None for UTC."""
         return None if self.zone is None else self.zone.kernel
 
-    def fail(self, failures: tuple[int, int], below: str, type: pa.DataType) -> None:
-        """Record that values ``below`` the path did not cast: (how many, the first one's row)."""
+    def fail(self, failures: tuple[int, int], parent_path: str, type: pa.DataType) -> None:
+        """Record that values ``parent_path`` the path did not cast: (how many, the first one's row)."""
         count, row = failures
         if count and (self.failed is None or row < self.failed[0]):
-            self.failed = (row, below, type)
+            self.failed = (row, parent_path, type)
 
     def check(self, target: pa.DataType) -> None:
         """Raise ``VariantError`` for the first row with a value that did not cast to ``target``, if strict."""
@@ -57,32 +57,34 @@ class Task:
             raise VariantError(f"the value at {place} {CAST_FAILED} {name}", row=self.first_row + row)
 
 
-def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
+def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str = "") -> pa.Array:
     """Cast each cell to ``target``, null if it is empty; rows of the cells index into ``metadata``."""
     types = pa.types
     if is_variant_type(target):
         return _variants(cells, metadata)
     if describe(target) is not None:
-        return _leaves(cells, metadata, target, task, below)
+        return _leaves(cells, metadata, target, task, parent_path)
     if types.is_struct(target):
         validity, nulls, _, _, _, failures = cells.open(False, True, False)
-        task.fail(failures, below, target)
+        task.fail(failures, parent_path, target)
         children = [
-            cast_cells(cells.find(PathSteps((member.name,))), metadata, member.type, task, f"{below}.{member.name}")
+            cast_cells(
+                cells.find(PathSteps((member.name,))), metadata, member.type, task, f"{parent_path}.{member.name}"
+            )
             for member in target
         ]
         bitmap = pa.py_buffer(validity) if nulls else None
         return pa.StructArray.from_buffers(target, cells.count, [bitmap], nulls, children=children)
     if types.is_dictionary(target):
-        return as_dictionary(cast_cells(cells, metadata, target.value_type, task, below), target)
-    return _lists(cells, metadata, target, task, below)
+        return as_dictionary(cast_cells(cells, metadata, target.value_type, task, parent_path), target)
+    return _lists(cells, metadata, target, task, parent_path)
 
 
-def _leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str) -> pa.Array:
+def _leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
     described = describe(target)
     assert described is not None
     result = cells.cast(described, task.kernel_zone)
-    task.fail(result[4], below, target)
+    task.fail(result[4], parent_path, target)
     rows = cells.rows if result[5] is not None else None
     return leaf_array(result, cells.count, target, metadata, rows, task)
 
@@ -163,27 +165,27 @@ def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
     return values.take(indices)
 
 
-def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str) -> pa.Array:
+def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
     is_map = pa.types.is_map(target)
     validity, nulls, offsets, keys, children, failures = cells.open(not is_map, is_map, True)
-    task.fail(failures, below, target)
+    task.fail(failures, parent_path, target)
     bitmap = pa.py_buffer(validity) if nulls else None
     starts = pa.py_buffer(offsets)
     if is_map:
-        items = cast_cells(children, metadata, target.item_type, task, f"{below}[]")
+        items = cast_cells(children, metadata, target.item_type, task, f"{parent_path}[]")
         names = pa.Array.from_buffers(pa.string(), children.count, [None, *map(pa.py_buffer, keys[1:])], 0)
         if target.key_type != pa.string():
             names = names.cast(target.key_type)
         entry = pa.struct([target.key_field, target.item_field])
         entries = pa.StructArray.from_buffers(entry, children.count, [None], 0, children=[names, items])
         return pa.Array.from_buffers(target, cells.count, [bitmap, starts], nulls, children=[entries])
-    items = cast_cells(children, metadata, target.value_type, task, f"{below}[]")
+    items = cast_cells(children, metadata, target.value_type, task, f"{parent_path}[]")
     plain = pa.list_(target.value_field)
     lists = pa.Array.from_buffers(plain, cells.count, [bitmap, starts], nulls, children=[items])
-    return as_list(lists, target, task, below, cells.rows)
+    return as_list(lists, target, task, parent_path, cells.rows)
 
 
-def as_list(lists: pa.Array, target: pa.DataType, task: Task, below: str, rows: Any = None) -> pa.Array:
+def as_list(lists: pa.Array, target: pa.DataType, task: Task, parent_path: str, rows: Any = None) -> pa.Array:
     """Convert lists to another layout; lists of another length than a fixed-size ``target`` do not cast."""
     assert is_list(target)
     if pa.types.is_list_view(target) or pa.types.is_large_list_view(target):
@@ -200,7 +202,7 @@ def as_list(lists: pa.Array, target: pa.DataType, task: Task, below: str, rows: 
     if pc.any(wrong).as_py():
         first = pc.index(wrong, True).as_py()
         row = np.frombuffer(rows(), np.int64)[first] if rows is not None else first
-        task.fail((1, int(row)), below, target)
+        task.fail((1, int(row)), parent_path, target)
     right = pc.and_(lists.is_valid(), pc.invert(wrong))
     starts = lists.offsets.slice(0, len(lists)).to_numpy(zero_copy_only=False).astype(np.int64)
     at = (starts[:, None] + np.arange(size)).ravel()

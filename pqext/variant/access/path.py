@@ -48,10 +48,10 @@ def parse(text: str, *, from_end: bool = False) -> Path:
     return _parse(text, False, from_end)  # type: ignore[return-value]
 
 
-def parse_many(text: str) -> ManyPath:
+def parse_wildcard_path(text: str) -> ManyPath:
     """Parse a path that may have the wildcards ``[*]`` and ``.*``; a field of that name is ``['*']``.
 
-    >>> parse_many("$.a[*].b")
+    >>> parse_wildcard_path("$.a[*].b")
     ('a', <Wildcard.ELEMENTS: '[*]'>, 'b')
     """
     return _parse(text, True, False)
@@ -78,7 +78,7 @@ def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
             step, at = Wildcard.ELEMENTS, at + 3
         elif text[at] == ".":
             is_quoted = text.startswith('"', at + 1)
-            step, at = _quoted(text, at + 1) if is_quoted else _name(text, at + 1)
+            step, at = _parse_quoted_step(text, at + 1) if is_quoted else _name(text, at + 1)
             if step == "*" and not is_quoted:
                 if not wildcards:
                     raise _error(text, at - 1, f"{_MANY}; a field of that name is ['*']")
@@ -103,7 +103,7 @@ def as_path(path: str | Sequence[str | int], *, from_end: bool = False) -> Path:
 
 def as_many_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
     """Parse a path like :func:`as_path`, with wildcards."""
-    return parse_many(path) if isinstance(path, str) else _check_steps(path, (str, int, Wildcard))
+    return parse_wildcard_path(path) if isinstance(path, str) else _check_steps(path, (str, int, Wildcard))
 
 
 def _check_steps(
@@ -152,7 +152,7 @@ def _name(text: str, start: int) -> tuple[str, int]:
 def _bracket(text: str, start: int, from_end: bool) -> tuple[str | int, int]:
     step: str | int
     if text[start : start + 1] in ("'", '"'):
-        step, at = _quoted(text, start)
+        step, at = _parse_quoted_step(text, start)
     else:
         index = _INDEX.match(text, start)
         if index is None:
@@ -168,12 +168,12 @@ def _bracket(text: str, start: int, from_end: bool) -> tuple[str | int, int]:
     return step, at + 1
 
 
-def _quoted(text: str, start: int) -> tuple[str, int]:
+def _parse_quoted_step(text: str, start: int) -> tuple[str, int]:
     match = _QUOTED[text[start]].match(text, start)
     if match is None:
         raise _error(text, start, "the quoted field name is not closed")
     return _ESCAPED[text[start]].sub(r"\1", match[1]), match.end()
 
 
-def _error(text: str, at: int, reason: str) -> ValueError:
-    return ValueError(f"path {excerpt(text, at)!r}, position {at}: {reason}")
+def _error(text: str, position: int, reason: str) -> ValueError:
+    return ValueError(f"path {excerpt(text, position)!r}, position {position}: {reason}")

@@ -184,29 +184,29 @@ def _of_name(name: str) -> pa.DataType:
     return _of_ddl(parse_ddl(name, "type", maps=True), name)
 
 
-def _of_ddl(parsed: DdlType, text: str) -> pa.DataType:
-    if parsed.name == "STRUCT":
-        names = [name for name, _ in parsed.fields]
+def _of_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
+    if ddl_type.name == "STRUCT":
+        names = [name for name, _ in ddl_type.fields]
         if len(set(names)) < len(names):
             raise ValueError(f"two fields of {text!r} have the same name")
-        return pa.struct([pa.field(name, _of_ddl(child, text)) for name, child in parsed.fields])
-    if parsed.element is not None:
-        item = _of_ddl(parsed.element, text)
-        if parsed.key is None:
+        return pa.struct([pa.field(name, _of_ddl(child, text)) for name, child in ddl_type.fields])
+    if ddl_type.element is not None:
+        item = _of_ddl(ddl_type.element, text)
+        if ddl_type.key is None:
             return pa.list_(item)
-        if _of_ddl(parsed.key, text) != pa.string():
+        if _of_ddl(ddl_type.key, text) != pa.string():
             raise ValueError(f"map keys must be strings, the field names of an object, in {text!r}")
         return pa.map_(pa.string(), item)
-    if parsed.name == "VARIANT" and not parsed.arguments:
+    if ddl_type.name == "VARIANT" and not ddl_type.arguments:
         return variant_type()
-    if parsed.name == "TIME" and len(parsed.arguments) == 1:
+    if ddl_type.name == "TIME" and len(ddl_type.arguments) == 1:
         units = {0: pa.time32("s"), 3: pa.time32("ms"), 6: pa.time64("us"), 9: pa.time64("ns")}
-        if parsed.arguments[0] not in units:
-            raise ValueError(f"TIME({parsed.arguments[0]}): Arrow has times of 0, 3, 6 and 9 digits after the second")
-        return units[parsed.arguments[0]]
-    if parsed.name.lower() in _ARROW_NAMES and not parsed.arguments:
-        return _ARROW_NAMES[parsed.name.lower()]
-    return leaf_of_name(parsed.name, parsed.arguments)
+        if ddl_type.arguments[0] not in units:
+            raise ValueError(f"TIME({ddl_type.arguments[0]}): Arrow has times of 0, 3, 6 and 9 digits after the second")
+        return units[ddl_type.arguments[0]]
+    if ddl_type.name.lower() in _ARROW_NAMES and not ddl_type.arguments:
+        return _ARROW_NAMES[ddl_type.name.lower()]
+    return leaf_of_name(ddl_type.name, ddl_type.arguments)
 
 
 def type_name(type: str | pa.DataType) -> str:

@@ -14,16 +14,16 @@ _EXACT_INTEGERS = 1 << 53
 """Integers up to this one are doubles."""
 
 
-def widened(typed: pa.Array, target: pa.DataType) -> pa.Array | None:
-    """Return ``typed`` as ``target``, with the same nulls; ``None`` if values must be cast individually."""
-    source = typed.type
+def widen(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Return ``typed_value`` as ``target``, with the same nulls; ``None`` if values must be cast individually."""
+    source = typed_value.type
     if pa.types.is_signed_integer(source):
         wider = pa.types.is_signed_integer(target) and target.bit_width >= source.bit_width
-        return typed.cast(target, safe=False) if wider or pa.types.is_float64(target) else None
+        return typed_value.cast(target, safe=False) if wider or pa.types.is_float64(target) else None
     if pa.types.is_float32(source):
-        return typed.cast(target) if pa.types.is_float64(target) else None
+        return typed_value.cast(target) if pa.types.is_float64(target) else None
     if pa.types.is_decimal128(source) and pa.types.is_float64(target):
-        return _doubles(typed)
+        return _doubles(typed_value)
     return None
 
 

@@ -12,7 +12,7 @@ from pqext.core.base.errors import LimitError
 from pqext.core.base.text import escape_text
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.data_frames import with_arrow_types
-from pqext.core.schema.types.arrow_compute import dictionary_decoded, run_ends_decoded
+from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
 from pqext.variant.coercion import as_arrow
 from pqext.variant.conversion.rows import all_rows, one_array
 from pqext.variant.kernels.binary import BinaryInput
@@ -105,7 +105,7 @@ def _struct_of(batch: pa.RecordBatch) -> pa.StructArray:
 
 
 def _rows(array: pa.Array, keep_nulls: bool, first_row: int) -> pa.StructArray:
-    rows = ArrowRows(_described(array), keep_nulls)
+    rows = ArrowRows(_list_columns(array), keep_nulls)
     return one_array(all_rows(lambda start: rows.rows(start, len(array), first_row), len(array)))
 
 
@@ -113,16 +113,16 @@ _Part = tuple[Any, ...]
 """Form, name, validity, offset, offsets, whether these are wide, width, length, columns, first child, children."""
 
 
-def _described(array: pa.Array) -> list[_Part]:
+def _list_columns(array: pa.Array) -> list[_Part]:
     """The columns below ``array`` for the kernel, parents first and the children of each together."""
     queue: list[tuple[pa.Array, bytes | None, pa.Field | None, str]] = [(array, None, None, "")]
     parts: list[_Part] = []
     for column, name, field, path in queue:  # the loop extends the queue
-        column = _plain(column, path)
+        column = _to_plain_layout(column, path)
         type = column.type
         validity = column.buffers()[0] if column.null_count and not pa.types.is_null(type) else None
         if validity is not None and validity.size * 8 < column.offset + len(column):
-            raise ValueError(f"{_named(path)}: the validity buffer is too short")
+            raise ValueError(f"{_format_path(path)}: the validity buffer is too short")
         first = len(queue)
         form, offsets, wide, width, length = Form.FORM_LEAF, None, False, 0, 0
         columns: list[BinaryInput] = []
@@ -142,7 +142,9 @@ def _described(array: pa.Array) -> list[_Part]:
             if pa.types.is_dictionary(keys.type):
                 keys = keys.dictionary_decode()
             if not _is_text(keys.type):
-                raise TypeError(f"{_named(path)}: a map with {keys.type} keys is not an object; keys must be strings")
+                raise TypeError(
+                    f"{_format_path(path)}: a map with {keys.type} keys is not an object; keys must be strings"
+                )
             columns, offsets, length = [BinaryInput(plain_binary(keys))], column.buffers()[1], len(column.items)
             queue.append((column.items, None, type.item_field, f"{path}{{}}"))
         elif pa.types.is_fixed_size_list(type):
@@ -157,7 +159,7 @@ def _described(array: pa.Array) -> list[_Part]:
             )
             queue.append((column.values, None, type.value_field, f"{path}[]"))
         else:
-            columns = [BinaryInput(_encoded(column, path, _is_uuid(column.type, field)))]
+            columns = [BinaryInput(_encode_leaves(column, path, _is_uuid(column.type, field)))]
             if pa.types.is_null(type):
                 validity = pa.py_buffer(bytes((len(column) + column.offset + 7) // 8 or 1))
         if (
@@ -165,24 +167,26 @@ def _described(array: pa.Array) -> list[_Part]:
             and offsets.size < (column.offset + len(column) + 1) * (8 if wide else 4)
             and len(column)
         ):
-            raise ValueError(f"{_named(path)}: the offsets buffer is too short")
+            raise ValueError(f"{_format_path(path)}: the offsets buffer is too short")
         part = (form, name, validity, column.offset, offsets, wide, width, length, columns, first, len(queue) - first)
         parts.append(part)
     return parts
 
 
-def _plain(column: pa.Array, path: str) -> pa.Array:
+def _to_plain_layout(column: pa.Array, path: str) -> pa.Array:
     """``column`` outside extension types, decoded, in a layout that the kernel reads."""
     if isinstance(column, pa.ExtensionArray) and column.type.extension_name == "arrow.uuid":
         return column
     column = storage_array(column)
     if pa.types.is_dictionary(column.type):
-        return _plain(dictionary_decoded(column), path)
+        return _to_plain_layout(decode_dictionary(column), path)
     if pa.types.is_run_end_encoded(column.type):
         try:
-            return _plain(run_ends_decoded(column), path)
+            return _to_plain_layout(decode_run_ends(column), path)
         except pa.ArrowNotImplementedError as error:
-            raise TypeError(f"{_named(path)}: pyarrow cannot decode the run ends of {column.type}: {error}") from None
+            raise TypeError(
+                f"{_format_path(path)}: pyarrow cannot decode the run ends of {column.type}: {error}"
+            ) from None
     if is_shredded_type(column.type) and any(CHILD_MARK in (member.metadata or {}) for member in column.type):
         return unshred(column)
     if pa.types.is_list_view(column.type) or pa.types.is_large_list_view(column.type):
@@ -193,14 +197,14 @@ def _plain(column: pa.Array, path: str) -> pa.Array:
 def _check_names(names: list[str], path: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ValueError(f"{_named(path)}: two fields are named {escape_text(repeated[0])!r}")
+        raise ValueError(f"{_format_path(path)}: two fields are named {escape_text(repeated[0])!r}")
 
 
 def _utf8(name: str) -> bytes:
     return name.encode("utf-8", "surrogatepass")
 
 
-def _named(path: str) -> str:
+def _format_path(path: str) -> str:
     return f"column {escape_text(path)}" if path else "the array"
 
 
@@ -216,7 +220,7 @@ def _is_uuid(type: pa.DataType, field: pa.Field | None) -> bool:
     return bool(type == UUID and marks.get(b"ARROW:extension:name") == b"arrow.uuid")
 
 
-def _encoded(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
+def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
     """A column of leaves as encoded primitives; nulls are anything."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.binary())
@@ -224,12 +228,12 @@ def _encoded(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
         type = UUID if is_uuid else _leaf(column.type)
         if type is None:
             raise TypeError(
-                f"{_named(path)}: variants have no type for {column.type}; cast it to an integer or a string"
+                f"{_format_path(path)}: variants have no type for {column.type}; cast it to an integer or a string"
             )
         plain = storage_array(column)
         typed = plain if type == plain.type or _is_text(plain.type) or type == pa.binary() else plain.cast(type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"{_named(path)}: {error}") from None
+        raise ValueError(f"{_format_path(path)}: {error}") from None
     if pa.types.is_fixed_size_binary(typed.type) and type == pa.binary():
         typed = typed.cast(pa.binary())
     group = pa.StructArray.from_arrays([typed], ["typed_value"])
@@ -239,7 +243,7 @@ def _encoded(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
     try:
         whole = build(group, names, compile_schema(Primitive(type)))
     except LimitError:
-        raise LimitError(f"{_named(path)} exceeds 2 GiB; pass fewer rows at a time") from None
+        raise LimitError(f"{_format_path(path)} exceeds 2 GiB; pass fewer rows at a time") from None
     return whole.field("value")
 
 

@@ -15,7 +15,7 @@ from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.rows import all_rows, one_array
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.convert import Reader, Writer
-from pqext.variant.python import encode_scalar, plain, python_primitive
+from pqext.variant.python import encode_scalar, python_primitive, to_plain
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.types import VariantLike, struct_chunks
 
@@ -65,7 +65,7 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
         kind = type(values).__name__
         raise TypeError(f"values must be an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")
     objects = values if isinstance(values, list) else list(values)
-    writer = Writer(encode_scalar, plain)
+    writer = Writer(encode_scalar, to_plain)
     return one_array(all_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))
 
 

@@ -15,9 +15,9 @@ Written = tuple[Any, ...]
 """Rows, nulls, validity, metadata offsets, metadata, value offsets, value, and additional kernel results."""
 
 
-def array_of(written: Written) -> pa.StructArray:
+def array_of(values: Written) -> pa.StructArray:
     """The rows as an array of :func:`pqext.variant.variant_type`."""
-    rows, nulls, validity, metadata_offsets, metadata, value_offsets, value = written[:7]
+    rows, nulls, validity, metadata_offsets, metadata, value_offsets, value = values[:7]
     return variant_array(
         binary_of(pa.binary(), rows, metadata_offsets, metadata),
         binary_of(pa.binary(), rows, value_offsets, value),

@@ -108,17 +108,19 @@ def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArra
     for batch in table.to_batches():
         has_residual = residual in batch.schema.names
         residual_rows = unshred(batch.column(residual)) if has_residual else pa.nulls(batch.num_rows, variant_type())
-        chunks.append(_joined(batch.drop_columns([residual]) if has_residual else batch, residual_rows))
+        chunks.append(_overlay_residual(batch.drop_columns([residual]) if has_residual else batch, residual_rows))
     return pa.chunked_array(chunks, variant_type())
 
 
-def _joined(typed: pa.RecordBatch, residual: pa.StructArray) -> pa.StructArray:
+def _overlay_residual(typed_columns: pa.RecordBatch, residual: pa.StructArray) -> pa.StructArray:
     """Overlay the residual on the objects of the typed columns; rows without an object are the residual alone."""
-    rows = typed.num_rows
-    if not typed.num_columns:
+    rows = typed_columns.num_rows
+    if not typed_columns.num_columns:
         return residual
-    present = reduce(pc.or_, [column.is_valid() for column in typed.columns])
-    objects = pa.StructArray.from_arrays(typed.columns, fields=list(typed.schema), mask=pc.invert(present))
+    present = reduce(pc.or_, [column.is_valid() for column in typed_columns.columns])
+    objects = pa.StructArray.from_arrays(
+        typed_columns.columns, fields=list(typed_columns.schema), mask=pc.invert(present)
+    )
     base, overlay = VariantInput(from_arrow(objects)), VariantInput(residual)
 
     def write(start: int) -> Any:
@@ -217,10 +219,10 @@ def _extract(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema)
     return _ExtractedColumn(column, rest, pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
 
 
-def _group(value: pa.Array, typed: pa.Array | None = None) -> pa.StructArray:
-    if typed is None:
+def _group(value: pa.Array, typed_columns: pa.Array | None = None) -> pa.StructArray:
+    if typed_columns is None:
         return pa.StructArray.from_arrays([value], ["value"])
-    return pa.StructArray.from_arrays([value, typed], ["value", "typed_value"])
+    return pa.StructArray.from_arrays([value, typed_columns], ["value", "typed_value"])
 
 
 def _bits(valid: pa.BooleanArray) -> pa.Buffer:

@@ -41,7 +41,7 @@ class Splitter:
 
     def _find_slice_ends(self, text: NDArray[np.uint8]) -> NDArray[np.int64]:
         quotes = np.flatnonzero(text == ord('"'))
-        quotes = quotes[~self._are_escaped(text, quotes)]
+        quotes = quotes[~self._flag_escaped_quotes(text, quotes)]
         marks = np.flatnonzero((_STEPS[text] != 0) | (text == ord(",")) if self.base else _STEPS[text] != 0)
         inside = (np.searchsorted(quotes, marks) + self._in_string) & 1
         self._in_string = bool((len(quotes) + self._in_string) & 1)
@@ -57,7 +57,7 @@ class Splitter:
         ends: NDArray[np.int64] = marks[at_base]
         return np.add(ends, 1)
 
-    def _are_escaped(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _flag_escaped_quotes(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Flag quotes that follow an odd number of backslashes."""
         slashes = text == ord("\\")
         before, self._escaped = self._escaped, False

@@ -59,19 +59,19 @@ def row_error(fault: Found, first_row: int = 0) -> VariantError:
     return error_type(reason(code, name), row=first_row + row, offset=offset)
 
 
-def line_error(fault: Found, lines_before: int = 0, path: str | None = None) -> VariantError:
-    """Return the error for a fault in lines, ``lines_before`` of which precede the parsed text."""
+def line_error(fault: Found, preceding_lines: int = 0, path: str | None = None) -> VariantError:
+    """Return the error for a fault in lines, ``preceding_lines`` of which precede the parsed text."""
     line, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
-    error = error_type(f"line {lines_before + line}: {reason(code, name)}", offset=offset)
+    error = error_type(f"line {preceding_lines + line}: {reason(code, name)}", offset=offset)
     error.locate(path=path)
     return error
 
 
-def line_fault(fault: Found, lines_before: int = 0) -> LineFault:
+def line_fault(fault: Found, preceding_lines: int = 0) -> LineFault:
     """Return the fault in a line as data; arguments as for `line_error`."""
     line, offset, code, name = fault
-    return LineFault(lines_before + line, offset, reason(code, name))
+    return LineFault(preceding_lines + line, offset, reason(code, name))
 
 
 def spans_lines(fault: LineFault) -> bool:
@@ -79,7 +79,7 @@ def spans_lines(fault: LineFault) -> bool:
     return fault.reason == REASONS[JsonFault.JSON_END]
 
 
-def placed(fault: Any, path: str | None, lines_before: int = 0, unit: str = "line") -> str:
+def describe_fault(fault: Any, path: str | None, preceding_lines: int = 0, unit: str = "line") -> str:
     """Describe a fault with its file and line; ``fault`` has the fields of :class:`LineFault`."""
     where = path or "standard input"
-    return f"{where}, {unit} {lines_before + fault.line}, byte {fault.offset}: {fault.reason}"
+    return f"{where}, {unit} {preceding_lines + fault.line}, byte {fault.offset}: {fault.reason}"

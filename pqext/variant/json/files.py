@@ -61,7 +61,7 @@ class Piece:
     ends: NDArray[np.int64] | None = None
     start: int = 0
 
-    def parsed(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+    def parse(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
         """Return the path, the rows, the faults by line, and the number of lines."""
         try:
             if self.ends is None:
@@ -78,9 +78,9 @@ class Piece:
     def sample(self, parsing: Parsing, size: int = SAMPLE_BYTES) -> list[pa.StructArray]:
         """Return the rows in the first ``size`` bytes of the chunk, for schema inference."""
         if self.ends is None:
-            return parsing.unshredded().lines(first_lines(self.text, size))[0]
+            return parsing.for_samples().lines(first_lines(self.text, size))[0]
         ends = self.ends[: max(1, int(np.searchsorted(self.ends, size)))]
-        return parsing.unshredded().documents(_texts(self.text[: int(ends[-1])], ends))[0]
+        return parsing.for_samples().documents(_texts(self.text[: int(ends[-1])], ends))[0]
 
 
 def _texts(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
@@ -88,9 +88,9 @@ def _texts(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
     return binary_of(pa.large_binary(), len(stops), offsets, text)
 
 
-def _in_lines(text: bytes, at: int, code: int, name: bytes | None) -> Found:
+def _in_lines(text: bytes, offset: int, code: int, name: bytes | None) -> Found:
     """A fault at a byte of the text as one at a byte of its line."""
-    return text.count(b"\n", 0, at) + 1, at - (text.rfind(b"\n", 0, at) + 1), code, name
+    return text.count(b"\n", 0, offset) + 1, offset - (text.rfind(b"\n", 0, offset) + 1), code, name
 
 
 class JsonReader(SuggestionMixin):
@@ -146,7 +146,9 @@ class JsonReader(SuggestionMixin):
             first = list(islice(pieces, 1))
             self._peeked = chain(first, pieces)
             sample = first[0].sample(self._parsing) if first else []
-            self._parsing = self._parsing.decided(pa.chunked_array(sample, type=self._parsing.unshredded().type))
+            self._parsing = self._parsing.with_inferred_schema(
+                pa.chunked_array(sample, type=self._parsing.for_samples().type)
+            )
         if self._parsing.schema is None:
             return pa.schema([variant_field(self._column)])
         return pa.schema([pa.field(self._column, self._parsing.type)])
@@ -175,7 +177,7 @@ class JsonReader(SuggestionMixin):
         before = 0
         with (
             Workers(self._threads, self._threads) as workers,
-            closing(workers.map_ahead(lambda piece: piece.parsed(how), pieces, self._threads)) as results,
+            closing(workers.map_ahead(lambda piece: piece.parse(how), pieces, self._threads)) as results,
         ):
             for found_in, arrays, result, lines in results:
                 if found_in != path:

@@ -14,9 +14,9 @@ SAMPLE_BYTES = 4 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def split_lines(text: memoryview, parts: int, smallest: int) -> list[memoryview]:
-    """``text`` in at most ``parts`` parts of whole lines, about equal and not much below ``smallest`` bytes."""
-    parts = max(1, min(parts, len(text) // smallest))
+def split_lines(text: memoryview, parts: int, min_bytes: int) -> list[memoryview]:
+    """``text`` in at most ``parts`` parts of whole lines, about equal and not much below ``min_bytes`` bytes."""
+    parts = max(1, min(parts, len(text) // min_bytes))
     pieces = []
     start = 0
     for i in range(1, parts):
@@ -32,13 +32,13 @@ def first_lines(text: memoryview, size: int) -> memoryview:
     return text[: _newline(text, size - 1)]
 
 
-def _newline(text: memoryview, at: int) -> int:
-    """The offset after the first newline at or after ``at``, or the end of the text."""
-    while at < len(text):
-        result = bytes(text[at : at + 4096]).find(b"\n")
+def _newline(text: memoryview, offset: int) -> int:
+    """The offset after the first newline at or after ``offset``, or the end of the text."""
+    while offset < len(text):
+        result = bytes(text[offset : offset + 4096]).find(b"\n")
         if result >= 0:
-            return at + result + 1
-        at += 4096
+            return offset + result + 1
+        offset += 4096
     return len(text)
 
 
@@ -113,12 +113,12 @@ def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int)
     return None
 
 
-def _end_of_lines(text: bytes, at: int, stop: int | None) -> int:
-    """Return the end in ``text``, at offset ``at``, of the last complete line that begins before ``stop``."""
-    if stop is None or at + len(text) < stop:
+def _end_of_lines(text: bytes, offset: int, stop: int | None) -> int:
+    """Return the end in ``text``, at offset ``offset``, of the last complete line that begins before ``stop``."""
+    if stop is None or offset + len(text) < stop:
         return text.rfind(b"\n") + 1
     # The last line begins at or before stop - 1: it ends with the first newline from there on.
-    return text.find(b"\n", max(0, stop - 1 - at)) + 1 or text.rfind(b"\n", 0, max(0, stop - 1 - at)) + 1
+    return text.find(b"\n", max(0, stop - 1 - offset)) + 1 or text.rfind(b"\n", 0, max(0, stop - 1 - offset)) + 1
 
 
 def _check(size: int, limit: int, offset: int, path: str | None) -> None:

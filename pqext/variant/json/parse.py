@@ -18,7 +18,7 @@ from pqext.variant.json.parser import (
     Numbers,
     OnError,
     Parsing,
-    joined,
+    join_arrays,
     parsing,
 )
 from pqext.variant.kernels.binary import BinaryInput
@@ -66,7 +66,7 @@ def parse_json(
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     columns = [BinaryInput(storage_array(chunk)) for chunk in chunks]
     if options.undecided is not None:
-        options = options.decided(_sample(array, options))
+        options = options.with_inferred_schema(_sample(array, options))
     count = thread_count(threads)
     jobs: list[tuple[BinaryInput, int, int, int]] = []
     first = 0
@@ -77,7 +77,7 @@ def parse_json(
         parsed = [piece for pieces in workers.map(lambda job: options.rows(*job), jobs) for piece in pieces]
     if isinstance(array, pa.ChunkedArray):
         return pa.chunked_array(parsed, type=options.type)
-    return joined(parsed, options.type)
+    return join_arrays(parsed, options.type)
 
 
 def parse_json_lines(
@@ -111,8 +111,8 @@ def parse_json_lines(
             f"text must be bytes or a contiguous buffer, not {type(text).__name__}; parse_json parses arrays"
         ) from error
     if options.undecided is not None:
-        sample = options.unshredded().lines(first_lines(whole, SAMPLE_BYTES))[0]
-        options = options.decided(pa.chunked_array(sample, type=options.type))
+        sample = options.for_samples().lines(first_lines(whole, SAMPLE_BYTES))[0]
+        options = options.with_inferred_schema(pa.chunked_array(sample, type=options.type))
     pieces = split_lines(whole, thread_count(threads), MIN_JOB_BYTES)
     arrays: list[pa.StructArray] = []
     faults_found: list[LineFault] = []
@@ -124,7 +124,7 @@ def parse_json_lines(
             faults_found += [line_fault(fault, before) for fault in result]
             arrays += [piece for piece in parsed if len(piece)]
             before += lines
-    return joined(arrays, options.type), faults_found
+    return join_arrays(arrays, options.type), faults_found
 
 
 def _sample(array: VariantLike, options: Parsing) -> pa.ChunkedArray:
@@ -133,5 +133,5 @@ def _sample(array: VariantLike, options: Parsing) -> pa.ChunkedArray:
     rows = min(len(array), options.undecided.inference.sample_rows)
     sample = take(array, sampled_rows(len(array), rows))
     chunks = sample.chunks if isinstance(sample, pa.ChunkedArray) else [sample]
-    parsed = [options.unshredded().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
+    parsed = [options.for_samples().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
     return pa.chunked_array([piece for pieces in parsed for piece in pieces], type=options.type)

@@ -58,13 +58,13 @@ class Parsing:
     undecided: Shredding | None = None
     """Shredding whose schema must be chosen before parsing."""
 
-    def decided(self, sample: VariantLike) -> Parsing:
+    def with_inferred_schema(self, sample: VariantLike) -> Parsing:
         """This parsing with its schema chosen from ``sample``; unchanged if no choice was left."""
         if self.undecided is None:
             return self
         return _with_schema(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
 
-    def unshredded(self) -> Parsing:
+    def for_samples(self) -> Parsing:
         """A parsing of samples: without shredding, and with null for faulty documents."""
         return Parsing(self.options.tolerant(), False, self.max_bytes)
 
@@ -89,7 +89,7 @@ class Parsing:
                 result = shred_column(column, start, stop, self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
                     raise shredding_faults.error(result[0], row=first_row + result[1])
-                array, value, _ = _shredded(result, self.schema)
+                array, value, _ = _check_shredding(result, self.schema)
                 after = stop
             if value and self.raises:
                 raise row_error(value[0], first_row)
@@ -114,7 +114,7 @@ class Parsing:
                 result = shred_column(column, start, len(texts), self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
                     raise shredding_faults.error(result[0], row=result[1])
-                array, value, _ = _shredded(result, self.schema)
+                array, value, _ = _check_shredding(result, self.schema)
                 after = len(texts)
             arrays.append(array)
             faults += value
@@ -131,7 +131,7 @@ class Parsing:
             result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
             if len(result) == 3:
                 raise LimitError(f"line {result[2]}: a column exceeds 2^31 - 1 bytes; parse fewer lines at a time")
-            array, value, line = _shredded(result, self.schema)
+            array, value, line = _check_shredding(result, self.schema)
             return [array], value, line - 1
         arrays, faults, start, line = [], [], 0, 1
         while True:
@@ -194,13 +194,13 @@ def _checked_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]
     return array, match, after, line
 
 
-def _shredded(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
+def _check_shredding(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
     rows, nulls, value, line, validity, metadata_offsets, metadata, columns = result
     array = storage_of(schema, binary_of(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
     return array, value, line
 
 
-def joined(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
+def join_arrays(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
     """One array of all rows; ``LimitError`` when 32-bit offsets do not suffice."""
     if len(arrays) == 1:
         return arrays[0]

@@ -78,7 +78,7 @@ def _texts(
     kernel_zone = None if zone is None else zone.kernel
     array = as_variants(array)
     chunks = struct_chunks(array)
-    write = _shredded if is_shredded_type(array.type) else _unshredded
+    write = _shredded_writer if is_shredded_type(array.type) else _unshredded_writer
     jobs: list[tuple[_Rows, int, int]] = []
     first = 0
     for chunk in chunks:
@@ -113,7 +113,7 @@ class _Rows:
             if status:
                 raise shredding_faults.error(status, row=self.first + row, offset=offset if offset >= 0 else None)
             if not rows:
-                raise _too_long(self.first + row)
+                raise _length_error(self.first + row)
             buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(text)]
             texts = pa.StringArray.from_buffers(rows, buffers[1], buffers[2], buffers[0])
             results += [texts] if indent is None else _indent(texts, indent, self.first + start)
@@ -121,12 +121,12 @@ class _Rows:
         return results
 
 
-def _unshredded(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
+def _unshredded_writer(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
     variants = VariantInput(chunk)
     return lambda start, stop: write_json(variants, start, stop, display, zone)
 
 
-def _shredded(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
+def _shredded_writer(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
     compiled = compile_schema(schema_of_storage(chunk.type))
     metadata = child(chunk, "metadata")
     assert metadata is not None
@@ -149,7 +149,7 @@ def _indent(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArr
         if status:
             faults.fail(status)
         if not rows:
-            raise _too_long(first + start)
+            raise _length_error(first + start)
         part = texts.slice(start, rows)
         buffers = [pa.py_buffer(offsets), pa.py_buffer(text)]
         bitmap = pa.compute.is_valid(part).buffers()[1] if part.null_count else None
@@ -158,5 +158,5 @@ def _indent(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArr
     return results
 
 
-def _too_long(row: int) -> LimitError:
+def _length_error(row: int) -> LimitError:
     return LimitError(f"row {row}: the JSON text is longer than 2 GiB")

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from pqext.core.base.suggestions import did_you_mean, excerpt
-from pqext.variant.shredding.infer import inferred
+from pqext.variant.shredding.infer import infer_with_options
 from pqext.variant.shredding.infer_types import Inference
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names
 from pqext.variant.shredding.shredder import Coerce, check_coerce
@@ -32,7 +32,7 @@ class Shredding:
         """Return the schema, inferred from ``sample`` if there is none; untyped without a sample."""
         if self.schema is not None:
             return self.schema
-        return inferred(sample, self.inference) if sample is not None else Untyped()
+        return infer_with_options(sample, self.inference) if sample is not None else Untyped()
 
     def options(self) -> dict[str, Any]:
         """The mapping, of JSON's types alone, that :func:`shredding` reads as this."""

@@ -193,9 +193,9 @@ class _Parser:
         return tuple(arguments)
 
 
-def _match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return at if match is None else match.end()
+def _match_end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return position if match is None else match.end()
 
 
 def _describe_token(token: _Token) -> str:

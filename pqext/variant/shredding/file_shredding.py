@@ -25,7 +25,7 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
     it violates the layout of Variant Shredding.
     """
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
-        variants = [node.dotted for node in _below(file.schema.root) if node.logical_name == "VARIANT"]
+        variants = [node.dotted_path for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]
         if column is None:
             if len(variants) != 1:
                 there = f"VARIANT columns {join_names(variants)}: name one of them" if variants else "no VARIANT column"
@@ -33,19 +33,19 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
             column = variants[0]
         node = file.schema.find(column)
         if node is None:
-            meant = did_you_mean(column, [child.dotted for child in file.schema.root.children])
+            meant = did_you_mean(column, [child.dotted_path for child in file.schema.root.children])
             raise ValueError(f"no column {column!r} in the file{meant}")
         if node.logical_name != "VARIANT":
             raise TypeError(f"column {column!r} is not a VARIANT")
         return schema_of_storage(shape.from_node(node).storage_field(replace(file.options, shredded=True)).type)
 
 
-def _below(node: SchemaNode) -> Iterator[SchemaNode]:
+def _iter_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
     """Yield the nodes below ``node``, except those within a VARIANT."""
     for child in node.children:
         yield child
         if child.logical_name != "VARIANT":
-            yield from _below(child)
+            yield from _iter_nodes(child)
 
 
 _JSON_NULL = b"\0"

@@ -19,7 +19,7 @@ from pqext.variant.views import take
 _MAX_PLACES = 100_000
 
 
-def inferred(array: VariantLike, options: Inference) -> ShreddingSchema:
+def infer_with_options(array: VariantLike, options: Inference) -> ShreddingSchema:
     """The schema for the values in ``array``; raises as :func:`infer_schema`."""
     survey = Survey(_MAX_PLACES, options.max_depth)
     samples = _count(survey, array, options.sample_rows)
@@ -75,7 +75,7 @@ def infer_schema(
     or ``TypeError`` for arguments outside these, and ``VariantError`` for broken values in the sample.
     """
     how = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
-    return inferred(array, how)
+    return infer_with_options(array, how)
 
 
 def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:

@@ -32,8 +32,8 @@ class Inference:
 
     def __post_init__(self) -> None:
         for name in ("sample_rows", "max_fields"):
-            _check_whole(name, getattr(self, name), 1, None)
-        _check_whole("max_depth", self.max_depth, 0, MAX_DEPTH)
+            _check_integer(name, getattr(self, name), 1, None)
+        _check_integer("max_depth", self.max_depth, 0, MAX_DEPTH)
         if isinstance(self.min_frequency, bool) or not isinstance(self.min_frequency, int | float):
             raise TypeError(f"min_frequency must be a number, not a {type(self.min_frequency).__name__}")
         if not 0 <= self.min_frequency <= 1:
@@ -42,12 +42,12 @@ class Inference:
         _check_word("integers", self.integers, ("bigint", "narrowest"))
         _check_word("coerce", self.coerce, ("equivalent", "exact", "json"))
         if isinstance(self.decimals, int):
-            _check_whole("decimals", self.decimals, 0, 38)
+            _check_integer("decimals", self.decimals, 0, 38)
         else:
             _check_word("decimals", self.decimals, ("wide", "narrowest"))
 
 
-def _check_whole(name: str, value: Any, minimum: int, maximum: int | None) -> None:
+def _check_integer(name: str, value: Any, minimum: int, maximum: int | None) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not a {type(value).__name__}")
     if value < minimum or (maximum is not None and value > maximum):
@@ -159,10 +159,10 @@ def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchem
     if sample.counts.get("null"):
         summary += f", null in {sample.counts['null'] / sample.total:.1%}"
     group = max(counts, key=lambda group: counts[group])
-    if options.coerce == "json" and (double := _double(sample, counts, options, summary)) is not None:
+    if options.coerce == "json" and (double := _double_type(sample, counts, options, summary)) is not None:
         return double
     if len(counts) > 1:
-        chosen, summary = _mixed(sample, counts, group, options, summary)
+        chosen, summary = _mixed_schema(sample, counts, group, options, summary)
         if chosen is not None:
             return chosen
     if group == "object":
@@ -176,7 +176,7 @@ def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchem
     return Primitive(_PLAIN[group], f"{summary}, {group}")
 
 
-def _double(sample: PathSample, counts: dict[str, int], options: Inference, summary: str) -> Primitive | None:
+def _double_type(sample: PathSample, counts: dict[str, int], options: Inference, summary: str) -> Primitive | None:
     """Return DOUBLE for JSON numbers that are long, or vary in digits after the point; None for other values."""
     exact, doubles, values = counts.get("exact number", 0), counts.get("double", 0), sum(counts.values())
     numbers, held = exact + doubles, sample.doubles + doubles
@@ -200,7 +200,7 @@ def _residual(residual: int, values: int) -> str:
     return f"; in the residual: {residual / values:.1%} of the values" if residual else ""
 
 
-def _mixed(
+def _mixed_schema(
     sample: PathSample, counts: dict[str, int], group: str, options: Inference, summary: str
 ) -> tuple[ShreddingSchema | None, str]:
     """Return the schema of values of several types, or None for the schema of ``kind``, with the reason so far."""
@@ -239,8 +239,10 @@ def _object(sample: PathSample, options: Inference, depth: int, summary: str) ->
     return Object(tuple(sorted(fields, key=lambda field: field[0].encode("utf-8", "replace"))), note)
 
 
-def _shorten_list(others: list[str]) -> str:
-    return ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+def _shorten_list(other_paths: list[str]) -> str:
+    return ", ".join(other_paths[:_SHOWN]) + (
+        f" and {len(other_paths) - _SHOWN} more" if len(other_paths) > _SHOWN else ""
+    )
 
 
 def _array(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:

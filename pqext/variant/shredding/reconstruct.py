@@ -60,7 +60,7 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
 def build(
     group: pa.StructArray,
     metadata: pa.Array,
-    compiled: CompiledSchema,
+    compiled_schema: CompiledSchema,
     *,
     strict: bool = False,
     missing_is_null: bool = False,
@@ -72,7 +72,7 @@ def build(
     """
     metadata = plain_binary(metadata)
     status, row, validity, nulls, offsets, data, *extended = kernel.reconstruct(
-        compiled.plan, BinaryInput(metadata), open_columns(group, compiled), strict, missing_is_null
+        compiled_schema.plan, BinaryInput(metadata), open_columns(group, compiled_schema), strict, missing_is_null
     )
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row)
@@ -85,9 +85,9 @@ def build(
     return variant_array(metadata, _binary(len(group), offsets, data), bitmap)
 
 
-def open_columns(group: pa.StructArray, compiled: CompiledSchema) -> Sources:
+def open_columns(group: pa.StructArray, compiled_schema: CompiledSchema) -> Sources:
     """The columns of each node of the plan below ``group``, for the kernels that walk them."""
-    walked = zip(compiled.nodes, _walk(group, compiled), strict=True)
+    walked = zip(compiled_schema.nodes, _walk(group, compiled_schema), strict=True)
     return Sources([_columns(node, columns) for node, columns in walked])
 
 
@@ -120,13 +120,13 @@ def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
 _Columns = tuple[pa.StructArray | None, pa.Array | None, pa.Array | None]
 
 
-def _walk(group: pa.StructArray, compiled: CompiledSchema) -> list[_Columns]:
+def _walk(group: pa.StructArray, compiled_schema: CompiledSchema) -> list[_Columns]:
     """For each node of the plan its group, its ``value`` and its ``typed_value``."""
-    result: list[_Columns] = [(None, None, None)] * len(compiled.nodes)
+    result: list[_Columns] = [(None, None, None)] * len(compiled_schema.nodes)
     groups: dict[int, pa.StructArray] = {0: group}
-    for index, node in enumerate(compiled.nodes):  # parents come before their children
+    for index, node in enumerate(compiled_schema.nodes):  # parents come before their children
         members = groups.pop(index)
-        typed = _typed(node, child(members, "typed_value"))
+        typed = _to_kernel_layout(node, child(members, "typed_value"))
         result[index] = (members, child(members, "value"), typed)
         if typed is None:
             continue
@@ -138,19 +138,19 @@ def _walk(group: pa.StructArray, compiled: CompiledSchema) -> list[_Columns]:
     return result
 
 
-def _typed(node: CompiledNode, typed: pa.Array | None) -> pa.Array | None:
+def _to_kernel_layout(node: CompiledNode, typed_value: pa.Array | None) -> pa.Array | None:
     """``typed_value`` in the one layout that the kernel reads."""
-    if typed is None:
+    if typed_value is None:
         return None
     if isinstance(node.schema, Array):
-        return plain_list(typed)
+        return plain_list(typed_value)
     if isinstance(node.schema, Primitive):
-        if pa.types.is_dictionary(typed.type):
-            typed = typed.dictionary_decode()
-        if pa.types.is_decimal(typed.type):
-            return typed.cast(node.schema.type)
-        return plain_binary(typed)
-    return typed
+        if pa.types.is_dictionary(typed_value.type):
+            typed_value = typed_value.dictionary_decode()
+        if pa.types.is_decimal(typed_value.type):
+            return typed_value.cast(node.schema.type)
+        return plain_binary(typed_value)
+    return typed_value
 
 
 def _columns(node: CompiledNode, columns: _Columns) -> tuple[object, object, object, object]:

@@ -397,21 +397,21 @@ def _is_binary(type: pa.DataType) -> bool:
 # --- Other forms ---------------------------------------------------------------------------------
 
 
-def _from_ddl(parsed: DdlType, text: str) -> ShreddingSchema:
-    if parsed.name == "STRUCT":
-        return Object(tuple((name, _from_ddl(child, text)) for name, child in parsed.fields))
-    if parsed.element is not None:
-        return Array(_from_ddl(parsed.element, text))
-    if parsed.name == "VARIANT" and not parsed.arguments:
+def _from_ddl(ddl_type: DdlType, text: str) -> ShreddingSchema:
+    if ddl_type.name == "STRUCT":
+        return Object(tuple((name, _from_ddl(child, text)) for name, child in ddl_type.fields))
+    if ddl_type.element is not None:
+        return Array(_from_ddl(ddl_type.element, text))
+    if ddl_type.name == "VARIANT" and not ddl_type.arguments:
         return Untyped()
     try:
-        return Primitive(leaf_of_name(parsed.name, parsed.arguments))
+        return Primitive(leaf_of_name(ddl_type.name, ddl_type.arguments))
     except ValueError as error:
         unknown = "is not a type" in str(error)
         more = ", STRUCT<name: type, ...>, ARRAY<type> and VARIANT" if unknown else ""
-        if unknown and text.strip().upper() == parsed.name:
+        if unknown and text.strip().upper() == ddl_type.name:
             more += f" (a field is written with its type, like '{excerpt(text.strip(), limit=60)} STRING')"
-        raise ddl_error(text, parsed.position, f"{error}{more}") from None
+        raise ddl_error(text, ddl_type.position, f"{error}{more}") from None
 
 
 def _from_arrow(type: pa.DataType, depth: int) -> ShreddingSchema:

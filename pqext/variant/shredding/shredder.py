@@ -87,17 +87,19 @@ def check_coerce(coerce: Any) -> Coerce:
     return coerce
 
 
-def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, coerce: int, first_row: int) -> pa.StructArray:
-    status, row, offset, validity, columns = kernel.shred(compiled.plan, VariantInput(chunk), coerce)
+def _shred_chunk(chunk: pa.StructArray, compiled_schema: CompiledSchema, coerce: int, first_row: int) -> pa.StructArray:
+    status, row, offset, validity, columns = kernel.shred(compiled_schema.plan, VariantInput(chunk), coerce)
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
     metadata = child(chunk, "metadata")
     assert metadata is not None
-    return storage_of(compiled, metadata.cast(pa.binary()), columns, validity, chunk.null_count)
+    return storage_of(compiled_schema, metadata.cast(pa.binary()), columns, validity, chunk.null_count)
 
 
 def storage_of(
-    compiled: CompiledSchema, metadata: pa.Array, columns: Sequence[Sequence[Any]], validity: Buffer | None, nulls: int
+    compiled_schema: CompiledSchema, metadata: pa.Array, columns: Sequence[
+        Sequence[Any]
+    ], validity: Buffer | None, nulls: int
 ) -> pa.StructArray:
     """Return the storage struct of ``columns``, one entry per node of the plan, from the kernels' ``take_columns``.
 
@@ -105,7 +107,7 @@ def storage_of(
     """
     groups: list[list[pa.Array]] = [[] for _ in columns]
     for index in reversed(range(len(columns))):  # children come after their parents
-        node = compiled.nodes[index]
+        node = compiled_schema.nodes[index]
         rows, value_count, *value, typed_count, typed_validity, typed_offsets, typed_data = columns[index]
         groups[index] = [_variable(pa.binary(), rows, value_count, *value)]
         if isinstance(node.schema, Untyped):
@@ -127,7 +129,7 @@ def storage_of(
             buffers = [bitmap, pa.py_buffer(typed_offsets)]
             typed = pa.ListArray.from_buffers(type, rows, buffers, rows - typed_count, children=[elements])
         groups[index].append(typed)
-    type = storage_struct(compiled.nodes[0].schema)
+    type = storage_struct(compiled_schema.nodes[0].schema)
     bitmap = pa.py_buffer(validity) if nulls else None
     return pa.StructArray.from_buffers(type, len(metadata), [bitmap], nulls, children=[metadata, *groups[0]])
 

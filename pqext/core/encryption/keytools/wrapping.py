@@ -69,10 +69,10 @@ def wrap_locally(key: bytes, wrapping_key: bytes, aad: bytes) -> str:
     return base64.b64encode(sealed[LENGTH_BYTES:]).decode()
 
 
-def unwrap_locally(wrapped: str, wrapping_key: bytes, aad: bytes) -> bytes:
+def unwrap_locally(wrapped_key: str, wrapping_key: bytes, aad: bytes) -> bytes:
     """The key that :func:`wrap_locally` wrapped. Raises ``EncryptionError`` when key or AAD are not the same."""
     try:
-        sealed = base64.b64decode(wrapped, validate=True)
+        sealed = base64.b64decode(wrapped_key, validate=True)
     except (binascii.Error, ValueError):
         raise EncryptionError("a wrapped key is not valid base64") from None
     module = view(len(sealed).to_bytes(LENGTH_BYTES, "little") + sealed)
@@ -220,18 +220,20 @@ class FileKeyUnwrapper:
         config = self._connection(material)
         client = self._caches.client(config, self._lifetime)
         if material.kek_id is None:
-            return _unwrapped(client.unwrap_key(material.wrapped_dek, material.master_key_id))
+            return _check_unwrapped_key(client.unwrap_key(material.wrapped_dek, material.master_key_id))
         wrapped_kek = material.wrapped_kek or ""
         # Kept by all that it depends on: the id alone comes from a file that may lie.
         name = (material.kek_id, material.master_key_id, wrapped_kek)
         kek = self._caches.read_keks.get(
-            config, name, self._lifetime, lambda: _unwrapped(client.unwrap_key(wrapped_kek, material.master_key_id))
+            config, name, self._lifetime, lambda: _check_unwrapped_key(
+                client.unwrap_key(wrapped_kek, material.master_key_id)
+            )
         )
         try:
             aad = base64.b64decode(material.kek_id, validate=True)
         except (binascii.Error, ValueError):
             raise EncryptionError("the id of a key encryption key is not valid base64") from None
-        return _unwrapped(unwrap_locally(material.wrapped_dek, kek, aad))
+        return _check_unwrapped_key(unwrap_locally(material.wrapped_dek, kek, aad))
 
     @property
     def connection(self) -> KmsConnectionConfig:
@@ -259,7 +261,7 @@ def _new_kek(client: KmsClient, master_key_id: str) -> _KeyEncryptionKey:
     return _KeyEncryptionKey(key, os.urandom(KEK_ID_BYTES), _text(client.wrap_key(key, master_key_id)))
 
 
-def _unwrapped(key: Any) -> bytes:
+def _check_unwrapped_key(key: Any) -> bytes:
     """The key that a file's material gave, which may have been made to give something else."""
     try:
         return check_key(key, "an unwrapped key")
@@ -267,9 +269,9 @@ def _unwrapped(key: Any) -> bytes:
         raise EncryptionError(str(error)) from None
 
 
-def _text(wrapped: Any) -> str:
-    if isinstance(wrapped, bytes):
-        return wrapped.decode("ascii")
-    if isinstance(wrapped, str):
-        return wrapped
-    raise TypeError(f"wrap_key of the KMS client must return text, not {type(wrapped).__name__}")
+def _text(wrapped_key: Any) -> str:
+    if isinstance(wrapped_key, bytes):
+        return wrapped_key.decode("ascii")
+    if isinstance(wrapped_key, str):
+        return wrapped_key
+    raise TypeError(f"wrap_key of the KMS client must return text, not {type(wrapped_key).__name__}")

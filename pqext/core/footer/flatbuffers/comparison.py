@@ -8,7 +8,7 @@ from typing import Any
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.limits import Limits
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
-from pqext.core.footer.flatbuffers.reading import beside, tables_of
+from pqext.core.footer.flatbuffers.reading import parse_frame, tables_of
 from pqext.core.footer.writing import without_copies
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import Struct, decode, encode
@@ -21,7 +21,7 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
 
     Raises an error if the FlatBuffers footer cannot be read.
     """
-    tables = beside(footer).tables(limits)
+    tables = parse_frame(footer).tables(limits)
     lookup = FlatLookup(tables, limits, None)
     flat = lookup.complete()
     thrift = without_copies(decode(FileMetaData, footer, limits=limits)[0])
@@ -32,7 +32,7 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
         pass  # the extension of another writer
     if contradicts_itself(lookup):
         yield "what its tables alone say to others"
-    yield from _between(thrift, flat, "")
+    yield from _compare_structs(thrift, flat, "")
 
 
 def contradicts_itself(lookup: FlatLookup) -> bool:
@@ -43,7 +43,7 @@ def contradicts_itself(lookup: FlatLookup) -> bool:
         return False
 
 
-def _between(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
+def _compare_structs(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
     if thrift.unknown != flat.unknown:
         yield f"{path}unknown fields"
     for field in thrift.fields:
@@ -52,7 +52,7 @@ def _between(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
         if field.name in _LISTS:
             yield from _of_lists(mine or (), theirs or (), name)
         elif isinstance(mine, Struct) and isinstance(theirs, Struct):
-            yield from _between(mine, theirs, f"{name}.")
+            yield from _compare_structs(mine, theirs, f"{name}.")
         elif mine != theirs:
             yield name
 
@@ -62,4 +62,4 @@ def _of_lists(mine: Any, theirs: Any, name: str) -> Iterator[str]:
         yield name
         return
     for position in range(len(mine)):
-        yield from _between(mine[position], theirs[position], f"{name}[{position}].")
+        yield from _compare_structs(mine[position], theirs[position], f"{name}[{position}].")

@@ -62,7 +62,7 @@ class FlatLookup(ColumnWindows):
         with self._lock:
             if self._read is None:
                 raw = self._file({_SCHEMA: self._schema(), _ROW_GROUPS: self.flat.row_groups()})
-                result = self._made(FileMetaData, raw)
+                result = self._decode_struct(FileMetaData, raw)
                 self._read = result, view(raw)
                 self._columns = {}
             return self._read
@@ -75,13 +75,13 @@ class FlatLookup(ColumnWindows):
         """Return the footer, whose row groups are converted on access."""
         if self.is_whole:
             return self.complete()
-        result = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
+        result = self._decode_struct(FileMetaData, self._file({_SCHEMA: self._schema()}))
         result.row_groups = IndexedStructs(
             self, self.row_groups, self._group, lambda whole: whole.row_groups, rows=self.flat.rows
         )
         return result
 
-    def _made(self, struct_type: type[_T], raw: bytes) -> _T:
+    def _decode_struct(self, struct_type: type[_T], raw: bytes) -> _T:
         """The structure in ``raw``, which is not part of the file."""
         try:
             return decode(struct_type, raw, limits=self.limits, path=self.path)[0]
@@ -107,7 +107,7 @@ class FlatLookup(ColumnWindows):
         return b"".join([*retained, raw[done:]])
 
     def _group(self, position: int) -> RowGroup:
-        result = self._made(RowGroup, self.flat.group(position))
+        result = self._decode_struct(RowGroup, self.flat.group(position))
         result.columns = IndexedStructs(
             self, self._leaves, partial(self._chunk, row_group=position),
             lambda whole: whole.row_groups[position].columns, partial(self.chunk_place, row_group=position),

@@ -3,7 +3,7 @@
 If a file has both, the Thrift footer takes precedence; a warning lists differences.
 
 The footer has two locations. In a Thrift footer it is the payload of a frame
-(:mod:`pqext.core.format.extension.framed`):
+(:mod:`pqext.core.format.extension.build_extension`):
 
     1 byte    codec of the tables, 0 or 7 (LZ4_RAW)
     4 bytes   their size before compression
@@ -33,7 +33,7 @@ from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, U
 from pqext.core.base.limits import Limits
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.lookup import BESIDE, FlatFooter, FlatLookup
-from pqext.core.footer.structure_lookup import peeked
+from pqext.core.footer.structure_lookup import peek
 from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.compression import compress, decompress
 from pqext.core.format.enums import CompressionCodec
@@ -93,7 +93,7 @@ class EmbeddedFooter:
         return decompress(self.codec, self.body, self.size).tobytes()
 
 
-def framed(tables: bytes, thrift: bytes) -> bytes:
+def build_extension(tables: bytes, thrift: bytes) -> bytes:
     """Return the extension of a Thrift footer with these serialised fields, without their stop byte."""
     codec, body = CompressionCodec.UNCOMPRESSED, tables
     packed = compress(CompressionCodec.LZ4_RAW, tables)
@@ -107,7 +107,7 @@ def is_beside(footer: Bytes) -> bool:
     return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
 
 
-def beside(footer: Bytes) -> EmbeddedFooter:
+def parse_frame(footer: Bytes) -> EmbeddedFooter:
     """Parse the frame at the end of a serialised Thrift footer. Raises ``CorruptFileError`` if it is corrupt."""
     stop = len(footer) - 1 - FRAME_BYTES  # before the stop byte
     end = footer[stop:-1].tobytes()
@@ -130,12 +130,12 @@ def parse(payload: Bytes) -> EmbeddedFooter:
 def agrees(footer: Bytes) -> bool:
     """Whether a serialised Thrift footer ends in a valid FlatBuffers footer that was made from it."""
     try:
-        return beside(footer).agrees(footer)
+        return parse_frame(footer).agrees(footer)
     except ParquetError:
         return False
 
 
-def alone(tables: bytes) -> bytes:
+def build_file_end(tables: bytes) -> bytes:
     """Return the end of a file whose only footer this is."""
     size = len(tables).to_bytes(4, "little")
     return b"".join([tables, crc32(tables).to_bytes(4, "little"), size, crc32(size).to_bytes(4, "little"), FLAT_MAGIC])
@@ -160,18 +160,18 @@ def check_limit(size: int, limits: Limits) -> None:
         raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
 
 
-def check(stored: Bytes, numbers: bytes) -> None:
+def check(footer: Bytes, numbers: bytes) -> None:
     """Raise ``CorruptFileError`` if bytes do not match the checksum after them."""
-    if crc32(stored.data) != int.from_bytes(numbers[:4], "little"):
+    if crc32(footer.data) != int.from_bytes(numbers[:4], "little"):
         raise CorruptFileError("the FlatBuffers footer does not match its checksum")
 
 
-def tables_of(serialised: bytes) -> bytes:
+def tables_of(serialised_footer: bytes) -> bytes:
     """Convert a serialised FileMetaData to a FlatBuffers footer.
 
     Raises ``ValueError`` if it cannot be represented (:func:`pqext.core.kernels.flatbuffers.from_thrift.convert`).
     """
-    tables, about, at = convert(serialised, _DEPTH)
+    tables, about, at = convert(serialised_footer, _DEPTH)
     extension = frame(about, BESIDE)
     if len(tables) + 4 + len(extension) > _MOST_BYTES:
         raise ValueError("the footer cannot be written as FlatBuffers: it would take more than 2 GiB")
@@ -188,7 +188,7 @@ def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
     if extensions(metadata) is not None:
         raise ValueError("footer='thrift+flatbuffers' uses the same extension as extensions['file']: omit one of them")
     serialised = encode(metadata)
-    extension = framed(tables_of(serialised), serialised[:-1])
+    extension = build_extension(tables_of(serialised), serialised[:-1])
     return append_readable(serialised, extension, "a FlatBuffers footer")
 
 
@@ -196,7 +196,7 @@ _ONE_PLACE = 16
 """Maximum span of changed bytes: a fault of disk or memory changes few, an edit of the footer more."""
 
 
-def read_alone(source: Source, limits: Limits, end: int | None = None) -> FlatFooter:
+def read_standalone(source: Source, limits: Limits, end: int | None = None) -> FlatFooter:
     """Read the footer of a file that ends in ``PAR3``, or ended so at byte ``end`` before more was written.
 
     Raises ``CorruptFileError`` for a corrupt footer, ``LimitError`` beyond ``limits`` and ``UnsupportedError`` for
@@ -212,7 +212,7 @@ def read_alone(source: Source, limits: Limits, end: int | None = None) -> FlatFo
         tables = source.read(about - size, size, is_metadata=True)
         check(tables, tail)
         source.add_metadata(about - size)
-        return _opened(tables.tobytes(), about - size, size, limits, source.path, "flatbuffers")
+        return _open_footer(tables.tobytes(), about - size, size, limits, source.path, "flatbuffers")
     except ParquetError as error:
         error.locate(path=source.path)
         if error.offset is None and isinstance(error, (CorruptFileError, LimitError)):
@@ -220,10 +220,10 @@ def read_alone(source: Source, limits: Limits, end: int | None = None) -> FlatFo
         raise
 
 
-def open_beside(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter:
+def open_embedded(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter:
     """Read the FlatBuffers footer in the extension of a serialised Thrift footer."""
-    tables = beside(footer).tables(limits)
-    return _opened(tables, offset, len(footer), limits, path, "thrift+flatbuffers")
+    tables = parse_frame(footer).tables(limits)
+    return _open_footer(tables, offset, len(footer), limits, path, "thrift+flatbuffers")
 
 
 def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter | None:
@@ -233,10 +233,10 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
     differs from the footer that the FlatBuffers footer was made from in a few adjacent bytes only.
     """
     try:
-        held = beside(footer)
+        held = parse_frame(footer)
         if held.agrees(footer):
             return None
-        opened = open_beside(footer, offset, limits, path)
+        opened = open_embedded(footer, offset, limits, path)
     except ParquetError as error:
         _tell(path, f"ignored the footer's FlatBuffers copy: {error.message}")
         return None
@@ -248,12 +248,12 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
     return opened
 
 
-def open_after(
+def open_fallback(
     error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
 ) -> FlatFooter | None:
     """Return the FlatBuffers footer in a Thrift footer that cannot be read; None if it has none."""
     try:
-        opened = open_beside(footer, offset, limits, path)
+        opened = open_embedded(footer, offset, limits, path)
     except ParquetError:
         return None
     _tell(path, f"the Thrift footer is damaged: {error.message}; the FlatBuffers footer is used")
@@ -266,12 +266,12 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
         metadata, _ = decode(FileMetaData, footer, limits=limits, base=offset, path=path)
         leaves = from_elements(metadata.schema, limits, path).leaves
         rows = 0
-        for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
+        for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
             rows += group.num_rows
             if len(group.columns) != len(leaves) or group.num_rows < 0:
                 return "a row group does not match the schema"
             for at, leaf in enumerate(leaves):
-                chunk = peeked(group.columns, at)
+                chunk = peek(group.columns, at)
                 about = chunk.meta_data
                 if about is None or tuple(about.path_in_schema) != leaf.path or about.type != leaf.physical_type:
                     return "a column chunk does not match its column"
@@ -283,10 +283,11 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
         return error.message
 
 
-def _damage(footer: Bytes, held: EmbeddedFooter, raw: Bytes) -> str | None:
+def _damage(footer: Bytes, embedded_footer: EmbeddedFooter, raw: Bytes) -> str | None:
     """The difference, if the Thrift footer differs from the original of the other footer in one location only."""
     fields = raw[:-1]  # without the stop byte
-    if len(fields) != held.thrift_bytes or crc32(fields.data) != held.thrift_crc or len(fields) > len(footer):
+    has_thrift = len(fields) == embedded_footer.thrift_bytes and crc32(fields.data) == embedded_footer.thrift_crc
+    if not has_thrift or len(fields) > len(footer):
         return None
     others = np.flatnonzero(fields != footer[: len(fields)])
     if not len(others) or others[-1] - others[0] >= _ONE_PLACE:
@@ -294,7 +295,7 @@ def _damage(footer: Bytes, held: EmbeddedFooter, raw: Bytes) -> str | None:
     return f"its bytes {others[0]} to {others[-1]} changed after it was written"
 
 
-def _opened(
+def _open_footer(
     tables: bytes, offset: int, length: int, limits: Limits, path: str | None, footer_format: FooterFormat
 ) -> FlatFooter:
     lookup = FlatLookup(tables, limits, path)

@@ -156,7 +156,7 @@ class TopColumns(Group):
 
     def _by_table(self, position: int) -> SchemaNode:
         _, _, first, _, _, last = self._lookup.top(position)
-        elements = [SchemaElement(name="", num_children=1), *self._lookup.below(position)]
+        elements = [SchemaElement(name="", num_children=1), *self._lookup.column_elements(position)]
         tree = Tree(elements, self._limits, self._path, first)
         if len(tree.leaf_elements) != last - first:
             raise CorruptFileError("the columns of the jump table differ from those of the schema")
@@ -177,7 +177,7 @@ class TopColumns(Group):
         if self._whole is not None or self._lookup.is_whole or not isinstance(name, str):
             return None
         try:
-            candidates = self._lookup.named(name.encode("utf-8", "surrogatepass"))
+            candidates = self._lookup.find_columns(name.encode("utf-8", "surrogatepass"))
         except ParquetError as error:
             self._all()
             tell(self._path, error)
@@ -198,4 +198,4 @@ class TopColumns(Group):
                 tell(self._path, error)
         columns = self._all().children
         assert isinstance(columns, Children)
-        return self[columns.position_over(leaf)]
+        return self[columns.child_index(leaf)]

@@ -141,18 +141,18 @@ def fits(footer: bytes) -> bool | None:
     return None if table is None else table == build(footer[: fields[-1][2]] + b"\x00")
 
 
-def build(serialised: bytes) -> bytes | None:
+def build(serialised_footer: bytes) -> bytes | None:
     """Build the table of a serialised footer without extension; None if the footer is in any way unusual.
 
     Unusual are repeated lists or lists in another order than their fields, counts that differ from the number of
     columns, and files without columns.
     """
-    metadata, end = decode(FileMetaData, serialised, limits=OWN_METADATA)
-    fields, _ = scan_fields(serialised, limits=OWN_METADATA)
+    metadata, end = decode(FileMetaData, serialised_footer, limits=OWN_METADATA)
+    fields, _ = scan_fields(serialised_footer, limits=OWN_METADATA)
     spans = {id: (value, stop) for id, _, _, value, stop in fields}
     lists = [_index(metadata.schema), _index(metadata.row_groups)]
     ids = [id for id, *_ in fields]
-    if end != len(serialised) or len(spans) != len(ids) or ids != sorted(ids) or None in lists:
+    if end != len(serialised_footer) or len(spans) != len(ids) or ids != sorted(ids) or None in lists:
         return None
     schema, groups = (index for index in lists if index is not None)
     starts = struct_offsets(schema)
@@ -160,10 +160,10 @@ def build(serialised: bytes) -> bytes | None:
     if tops is None:
         return None
     columns = int(tops[-1, 2])
-    orders = _orders(spans.get(7), len(metadata.column_orders or ()), serialised)
+    orders = _orders(spans.get(7), len(metadata.column_orders or ()), serialised_footer)
     if not columns or (orders[3] and len(metadata.column_orders or ()) != columns):
         return None
-    result = _groups(metadata, groups, columns, serialised)
+    result = _groups(metadata, groups, columns, serialised_footer)
     if result is None:
         return None
     heads, chunks = result
@@ -176,7 +176,7 @@ def build(serialised: bytes) -> bytes | None:
     sections = b"".join([part.astype("<u4").tobytes() for part in parts])
     crcs = [
         crc32(data[at : at + BLOCK_BYTES])
-        for data in (memoryview(serialised)[: end - 1], sections)
+        for data in (memoryview(serialised_footer)[: end - 1], sections)
         for at in range(0, len(data), BLOCK_BYTES)
     ]
     listed = np.array(crcs, "<u4").tobytes()
@@ -216,7 +216,7 @@ def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
 
 
 def _index(structures: Sequence[object] | None) -> StructIndex | None:
-    return structures.untouched if isinstance(structures, LazyStructs) else None
+    return structures.undecoded_index if isinstance(structures, LazyStructs) else None
 
 
 def _raw(name: str) -> bytes:
@@ -236,12 +236,12 @@ def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] |
     return np.array([*result, (starts[-1], len(schema), last_leaf[0])], np.int64)
 
 
-def _orders(span: tuple[int, int] | None, count: int, serialised: bytes) -> tuple[int, int, int, int]:
+def _orders(span: tuple[int, int] | None, count: int, serialised_footer: bytes) -> tuple[int, int, int, int]:
     """Header, start, end and size of column orders of equal size; zeros for other lists, which are left unchanged."""
     if span is None or not count:
         return 0, 0, 0, 0
     start, stop = span[0] + _list_header(count), span[1]
-    held = np.frombuffer(serialised, np.uint8, stop - start, start)
+    held = np.frombuffer(serialised_footer, np.uint8, stop - start, start)
     if len(held) != count * _ORDER_BYTES or held.reshape(count, _ORDER_BYTES)[:, 1:].any():
         return 0, 0, 0, 0
     return span[0], start, stop, _ORDER_BYTES
@@ -253,7 +253,7 @@ def _list_header(count: int) -> int:
 
 
 def _groups(
-    metadata: FileMetaData, groups: StructIndex, columns: int, serialised: bytes
+    metadata: FileMetaData, groups: StructIndex, columns: int, serialised_footer: bytes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Start, offset of the list of columns, and end of each row group; and, by column, the offsets of its chunks."""
     ends = struct_offsets(groups)
@@ -268,7 +268,7 @@ def _groups(
                 return None
             inner = struct_offsets(result)
         first = int(inner[0])
-        if serialised[first - len(header) : first] != header:
+        if serialised_footer[first - len(header) : first] != header:
             return None
         heads[at] = ends[at], first - len(header), ends[at + 1]
         chunks[:, at] = inner

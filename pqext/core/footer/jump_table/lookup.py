@@ -25,7 +25,7 @@ from pqext.core.footer.jump_table.jump_table import (
     TOP_BYTES,
     Root,
 )
-from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStructs, build_list, peeked
+from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStructs, build_list, peek
 from pqext.core.format.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
 from pqext.core.format.thrift import Struct, decode, field
 from pqext.core.io.source import Source
@@ -93,9 +93,9 @@ class TableBlocks:
         joined = b"".join([blocks[first_block + block] for block in range(first, last + 1)])
         return joined[start - first * size : stop - first * size]
 
-    def numbers(self, at: int, count: int) -> list[int]:
-        """Return ``count`` 32-bit numbers of the sections from offset ``at`` on."""
-        result: list[int] = np.frombuffer(self.span(at, at + 4 * count, of_sections=True), "<u4").tolist()
+    def numbers(self, position: int, count: int) -> list[int]:
+        """Return ``count`` 32-bit numbers of the sections from offset ``position`` on."""
+        result: list[int] = np.frombuffer(self.span(position, position + 4 * count, of_sections=True), "<u4").tolist()
         return result
 
     def clear(self) -> None:
@@ -202,7 +202,7 @@ class Lookup(ColumnWindows):
 
     def _group(self, position: int) -> RowGroup:
         first = position - position % WINDOW
-        result = peeked(self._window(first)[0], position - first)
+        result = peek(self._window(first)[0], position - first)
         if len(result.columns):
             raise CorruptFileError("the jump table does not match a row group")
         result.columns = IndexedStructs(
@@ -257,7 +257,7 @@ class Lookup(ColumnWindows):
         """Return, for a top-level column and its successor, the offset in the footer, the element and first leaf."""
         return self._blocks.numbers(self.root.tops_at + position * TOP_BYTES, 3 if position == self.root.tops else 6)
 
-    def below(self, position: int) -> list[SchemaElement]:
+    def column_elements(self, position: int) -> list[SchemaElement]:
         """Return the schema elements of a top-level column, its own first."""
         place, element, _, stop, last, _ = self.top(position)
         data, at = self._blocks.span(place, stop), 0
@@ -275,7 +275,7 @@ class Lookup(ColumnWindows):
             return leaf
         return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top(at)[2]) - 1
 
-    def named(self, name: bytes) -> list[int] | None:
+    def find_columns(self, name: bytes) -> list[int] | None:
         """Return the top-level columns that may be called ``name``, in order; None if there are many."""
         requested, count = crc32(name), self.root.tops
 

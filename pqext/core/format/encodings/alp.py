@@ -21,7 +21,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 _OUTPUT = {Type.FLOAT: np.float32, Type.DOUBLE: np.float64}
 
 
-def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """FLOAT and DOUBLE values."""
     kind = _OUTPUT.get(physical)
     if kind is None:

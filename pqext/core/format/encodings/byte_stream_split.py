@@ -17,7 +17,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 _SPLIT = (Type.FLOAT, Type.DOUBLE, Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY)
 
 
-def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Values of a fixed width; the streams must end where the page does."""
     if physical not in _SPLIT:
         raise CorruptFileError(f"BYTE_STREAM_SPLIT values in a column of {physical.name}")

@@ -40,7 +40,9 @@ class Decoder(Protocol):
     Both functions raise ``CorruptFileError`` when a page does not hold them.
     """
 
-    def fixed(self, run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    def decode_fixed_width(
+        self, run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+    ) -> None:
         """Fill ``out`` with the run's values of ``width`` bytes each, back to back; booleans as one byte each."""
 
     def byte_arrays(

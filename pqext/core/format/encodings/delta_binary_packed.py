@@ -20,7 +20,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 _OUTPUT = {Type.INT32: np.int32, Type.INT64: np.int64}
 
 
-def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """INT32 and INT64 values."""
     kind = _OUTPUT.get(physical)
     if kind is None:

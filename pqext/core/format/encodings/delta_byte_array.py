@@ -20,7 +20,7 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 
-def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """FIXED_LEN_BYTE_ARRAY values, whose lengths are stored all the same."""
     if physical != Type.FIXED_LEN_BYTE_ARRAY:
         raise CorruptFileError(f"DELTA_BYTE_ARRAY values in a column of {physical.name}")

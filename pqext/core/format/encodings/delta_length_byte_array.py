@@ -15,7 +15,7 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 
-def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Only byte arrays are encoded so."""
     raise CorruptFileError(f"DELTA_LENGTH_BYTE_ARRAY values in a column of {physical.name}")
 

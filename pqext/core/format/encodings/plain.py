@@ -17,7 +17,7 @@ _WORD = 8
 """Bytes to which writers of single bits may fill up."""
 
 
-def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Values of a fixed width, booleans one bit each."""
     if physical != Type.BOOLEAN:
         run.copy_into(width, out)
@@ -45,7 +45,7 @@ def read_dictionary(
         if account is not None:
             account.reserve(count * width)
         values = allocate(count * width)
-        fixed(PageRun([page], [count]), physical, width, None, values)
+        decode_fixed_width(PageRun([page], [count]), physical, width, None, values)
         return Dictionary(count, values)
     if count * 4 > len(page):
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
@@ -58,7 +58,7 @@ def read_dictionary(
     return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))
 
 
-def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
+def count_trailing_bytes(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
     """Return the number of bytes in a page after ``count`` values; booleans may be padded with zeros to 8-byte words.
 
     Of values of a fixed width less than none, where the page is too short; ``CorruptFileError`` for byte arrays.

@@ -15,7 +15,7 @@ from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 from pqext.core.kernels.encodings.page_run import PageRun
 
 
-def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+def decode_fixed_width(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Decode booleans, which have a 4-byte length prefix in pages of either version."""
     if physical != Type.BOOLEAN:
         raise CorruptFileError("RLE values in a column that is not BOOLEAN")

@@ -40,7 +40,7 @@ def is_metadata_path(text: str) -> bool:
     return text == FILE or (first is not None and first[1] in _LISTS and first[2] is not None)
 
 
-def serialised(payload: Payload) -> bytes:
+def serialise_payload(payload: Payload) -> bytes:
     """The bytes to be stored."""
     return payload if isinstance(payload, bytes) else ExtensionContainer(payload).encode()
 
@@ -55,11 +55,11 @@ def structures_at(metadata: FileMetaData, path: str) -> list[Struct]:
         parsed = _STEP.fullmatch(step)
         if parsed is None:
             raise ValueError(f"unknown metadata path {path!r}: {step!r} is not a field")
-        results = [below for struct in results for below in _below(struct, path, parsed[1], parsed[2])]
+        results = [below for struct in results for below in _select_structs(struct, path, parsed[1], parsed[2])]
     return results
 
 
-def _below(struct: Struct, path: str, name: str, position: str | None) -> Sequence[Struct]:
+def _select_structs(struct: Struct, path: str, name: str, position: str | None) -> Sequence[Struct]:
     if isinstance(struct, ColumnChunk) and struct.crypto_metadata is not None:
         raise ValueError(f"{path!r} leads into an encrypted column chunk; name the column instead")
     value = getattr(struct, name, None) if name in {field.name for field in struct.fields} else None
@@ -79,7 +79,7 @@ def apply(metadata: FileMetaData, extensions: Mapping[str, Payload], columns: Co
     for path, payload in extensions.items():
         if path == FILE or path not in columns:
             for struct in structures_at(metadata, path):
-                set_extension(struct, serialised(payload))
+                set_extension(struct, serialise_payload(payload))
 
 
 def list_extensions(metadata: FileMetaData, raw: bytes | None) -> Iterator[tuple[str, bytes]]:

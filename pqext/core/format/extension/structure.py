@@ -24,18 +24,18 @@ MOST_READ = 100_000_000
 
 
 def append_extension(
-    serialised: bytes, payload: bytes, *, header: HeaderForm = "spec", replace: bool = False
+    serialised_footer: bytes, payload: bytes, *, header: HeaderForm = "spec", replace: bool = False
 ) -> bytes:
     """Add ``payload`` as the extension of one serialised structure of any class.
 
     Other fields keep their bytes. Raises ``ValueError`` when the structure has an extension already and
-    ``replace`` is not set, or when ``serialised`` is not exactly one structure.
+    ``replace`` is not set, or when ``serialised_footer`` is not exactly one structure.
     """
     if len(payload) > _MAX_BYTES:
         raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
-    fields, end = scan_fields(serialised, limits=OWN_METADATA)
-    if end != len(serialised):
-        raise ValueError(f"{len(serialised) - end} bytes follow the end of the structure")
+    fields, end = scan_fields(serialised_footer, limits=OWN_METADATA)
+    if end != len(serialised_footer):
+        raise ValueError(f"{len(serialised_footer) - end} bytes follow the end of the structure")
     parts = []
     follows_gap = False
     for id, wire, start, value, stop in fields:
@@ -45,19 +45,19 @@ def append_extension(
             follows_gap = True
         elif follows_gap:
             # A short header counts from the field before, which is gone: write the id in full.
-            parts += [bytes([wire]), uleb((id << 1 ^ id >> 15) & 0xFFFF), serialised[value:stop]]
+            parts += [bytes([wire]), uleb((id << 1 ^ id >> 15) & 0xFFFF), serialised_footer[value:stop]]
             follows_gap = False
         else:
-            parts.append(serialised[start:stop])
+            parts.append(serialised_footer[start:stop])
     return b"".join([*parts, HEADERS[header], uleb(len(payload)), payload, b"\x00"])
 
 
-def append_readable(serialised: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
-    """``serialised`` with ``payload`` as its extension; if Arrow could not read it then, without, and why."""
+def append_readable(serialised_footer: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
+    """``serialised_footer`` with ``payload`` as its extension; if Arrow could not read it then, without, and why."""
     if len(payload) > MOST_READ:
         message = f"{len(payload):,} bytes, and Arrow reads no footer with an extension of more than {MOST_READ:,}"
-        return serialised, f"the file is written without {name}: it would take {message}"
-    return append_extension(serialised, payload), None
+        return serialised_footer, f"the file is written without {name}: it would take {message}"
+    return append_extension(serialised_footer, payload), None
 
 
 def set_extension(
@@ -102,7 +102,7 @@ def walk_extensions(struct: Struct, path: str = "") -> Iterator[tuple[str, bytes
         if isinstance(value, Struct):
             yield from walk_extensions(value, f"{prefix}{field.name}")
         elif isinstance(value, (list, tuple, LazyStructs)):
-            positions = value.where(holds_header) if isinstance(value, LazyStructs) else range(len(value))
+            positions = value.iter_positions(holds_header) if isinstance(value, LazyStructs) else range(len(value))
             for position in positions:
                 element = value[position]
                 if isinstance(element, Struct):

@@ -86,7 +86,7 @@ class ArrowStore(Store):
         if metadata.get("etag"):
             return Version(f"etag {metadata['etag']}")
         info = self.filesystem.get_file_info(path)
-        return None if info.mtime_ns is None else Version.at(info.mtime_ns / 1e9, str(info.mtime))
+        return None if info.mtime_ns is None else Version.from_timestamp(info.mtime_ns / 1e9, str(info.mtime))
 
 
 def _metadata(file: pa.NativeFile) -> Mapping[str, bytes]:
@@ -105,8 +105,8 @@ class ArrowFile(RemoteSource):
         self.usage.add_fetch(0, 0.0)
         self._file = file
 
-    def _request(self, offset: int, length: int, failed: int) -> Any:
-        if failed:
+    def _request(self, offset: int, length: int, attempts: int) -> Any:
+        if attempts:
             self._file = self._store.filesystem.open_input_file(self._path)
         return self._file.read_at(length, offset)
 
@@ -135,19 +135,19 @@ class _Stream:
         self._store = store
         self._final = path
         self._temporary = temporary
-        with self._named():
+        with self._error_context():
             self._stream = store.filesystem.open_output_stream(temporary or path, compression=None)
 
-    def _named(self) -> StoreErrorContext:
+    def _error_context(self) -> StoreErrorContext:
         return StoreErrorContext(self.path, self._store.secrets)
 
     def write(self, buffers: Sequence[memoryview]) -> None:
-        with self._named():
+        with self._error_context():
             for buffer in buffers:
                 self._stream.write(buffer)
 
     def commit(self) -> None:
-        with self._named():
+        with self._error_context():
             self._stream.close()
             if self._temporary is not None:
                 self._rename(self._temporary)

@@ -98,7 +98,7 @@ class MetadataCache:
             self._files.put(file, entry, _ENTRY)
         return entry[1]
 
-    def latest(self, file: FileKey) -> Version | None:
+    def latest_version(self, file: FileKey) -> Version | None:
         """Return the version of a file that has cached bytes."""
         entry = self._files.get(file)
         return entry[0] if entry is not None and entry[1].size else None

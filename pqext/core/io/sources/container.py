@@ -82,7 +82,7 @@ class Container:
         """Delete a pending file."""
         self.delete(upload)
 
-    def unfinished(self, prefix: str) -> Iterator[UnfinishedFile]:
+    def iter_pending_files(self, prefix: str) -> Iterator[UnfinishedFile]:
         """Yield the pending files whose final keys begin with ``prefix``."""
         inside = f"{self.prefix}/" if self.prefix else ""
         folder = f"{inside}{PENDING_FOLDER}/"

@@ -72,13 +72,13 @@ class CsvText:
         """Return the next ``size`` bytes, fewer at the end of the file."""
         parts, length = [self._pending], len(self._pending)
         while length < size and not self._is_done:
-            parts.append(self._next(size - length))
+            parts.append(self._read_text(size - length))
             length += len(parts[-1])
         data = b"".join(parts) if len(parts) > 1 else parts[0]
         self._pending = data[size:]
         return data[:size] if self._pending else data
 
-    def _next(self, size: int) -> bytes:
+    def _read_text(self, size: int) -> bytes:
         """Return about ``size`` bytes of text; may be empty before the end."""
         is_plain = self._decoder is None and self._tokens is None and not self._skip_rows
         raw = bytes(self._file.read(size if is_plain else _CHUNK_BYTES))
@@ -138,9 +138,9 @@ def _tokens(comment: str, delimiter: str, quote: str, escape: str | None) -> re.
     return re.compile(field + b"|" + line)
 
 
-def _last_line_end(text: bytes, quoted: Sequence[tuple[int, int]], limit: int) -> int:
+def _last_line_end(text: bytes, quoted_spans: Sequence[tuple[int, int]], limit: int) -> int:
     """The offset after the last line break before ``limit`` that is not in a quoted field."""
-    for first, stop in reversed(quoted):
+    for first, stop in reversed(quoted_spans):
         at = text.rfind(b"\n", stop, limit)
         if at >= 0:
             return at + 1
@@ -216,7 +216,7 @@ def is_bad_text(reason: str) -> bool:
     return "invalid UTF8" in reason
 
 
-def repeated(names: Iterable[str]) -> str | None:
+def find_duplicate(names: Iterable[str]) -> str | None:
     """Return the first duplicate name, if any."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 

@@ -56,7 +56,9 @@ class FsspecStore(Store):
         def attempt(_: int) -> list[ListedFile]:
             with self.lock:
                 self.filesystem.invalidate_cache(path)
-                return [_to_listed(str(name), info) for name, info in self.filesystem.find(path, detail=True).items()]
+                return [
+                    _to_listed_file(str(name), info) for name, info in self.filesystem.find(path, detail=True).items()
+                ]
 
         files: list[ListedFile] = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
         return files
@@ -69,8 +71,8 @@ class FsspecStore(Store):
             self.filesystem.rm_file(path)
 
 
-def _to_listed(name: str, info: dict[str, Any]) -> ListedFile:
-    etag, time = _first(info, _ETAGS), _first(info, _TIMES)
+def _to_listed_file(name: str, info: dict[str, Any]) -> ListedFile:
+    etag, time = _first_value(info, _ETAGS), _first_value(info, _TIMES)
     if isinstance(time, datetime):
         time = time.timestamp()
     is_number = isinstance(time, int | float) and not isinstance(time, bool) and isfinite(time)
@@ -81,19 +83,19 @@ def _to_listed(name: str, info: dict[str, Any]) -> ListedFile:
 
 def version_of(info: dict[str, Any]) -> Version | None:
     """Return the version of a file from its metadata."""
-    etag, time = _first(info, _ETAGS), _first(info, _TIMES)
+    etag, time = _first_value(info, _ETAGS), _first_value(info, _TIMES)
     if etag is not None:
         return Version(f"etag {etag}")
     if time is None:
         return None
     if isinstance(time, datetime):
-        return Version.at(time.timestamp(), time.isoformat())
+        return Version.from_timestamp(time.timestamp(), time.isoformat())
     if isinstance(time, int | float):
-        return Version.at(time, str(time))
+        return Version.from_timestamp(time, str(time))
     return Version(f"modified {time}", is_certain=False)
 
 
-def _first(info: dict[str, Any], keys: tuple[str, ...]) -> Any:
+def _first_value(info: dict[str, Any], keys: tuple[str, ...]) -> Any:
     return next((info[key] for key in keys if info.get(key)), None)
 
 
@@ -102,7 +104,7 @@ class FsspecFile(RemoteSource):
 
     _store: FsspecStore
 
-    def _request(self, offset: int, length: int, failed: int) -> Any:
+    def _request(self, offset: int, length: int, attempts: int) -> Any:
         with self._store.lock:
             return self._store.filesystem.cat_file(self._path, start=offset, end=offset + length)
 

@@ -45,7 +45,7 @@ class Bucket:
     def location(self, key: str) -> Location:
         """Return the location of a key for readers."""
         folder: Location = locate(self._uri, None, self._options)
-        return folder.at(f"{self.name}/{key}")
+        return folder.with_key(f"{self.name}/{key}")
 
     def create(self, key: str) -> PartUpload:
         """Create a file that is pending once it is finished."""
@@ -74,16 +74,16 @@ class Bucket:
         with suppress(FileNotFoundError):
             self.call("abort_multipart_upload", key, UploadId=upload)
 
-    def unfinished(self, prefix: str) -> Iterator[UnfinishedFile]:
+    def iter_pending_files(self, prefix: str) -> Iterator[UnfinishedFile]:
         """Yield the uploads below ``prefix`` that are neither complete nor aborted."""
-        with self._named(prefix):
+        with self._error_context(prefix):
             for page in self._pages("list_multipart_uploads", prefix):
                 for upload in page.get("Uploads", ()):
                     yield UnfinishedFile(upload["Key"], upload["UploadId"], upload["Initiated"])
 
     def keys(self, prefix: str) -> dict[str, str]:
         """Return the keys below ``prefix`` with their etags."""
-        with self._named(prefix):
+        with self._error_context(prefix):
             pages = self._pages("list_objects_v2", prefix)
             return {entry["Key"]: entry["ETag"] for page in pages for entry in page.get("Contents", ())}
 
@@ -102,7 +102,7 @@ class Bucket:
         """Return the bytes and the etag of a small file."""
         response = self.call("get_object", key)
         check_manifest_size(response.get("ContentLength", 0), self.url(key))
-        with self._named(key):
+        with self._error_context(key):
             return response["Body"].read(), str(response["ETag"])
 
     def put(self, key: str, data: bytes, *, new: bool = False) -> str:
@@ -131,7 +131,7 @@ class Bucket:
         """
         from botocore.exceptions import ClientError
 
-        with self._named(key):
+        with self._error_context(key):
             try:
                 return getattr(self._client, operation)(Bucket=self.name, Key=key, **arguments)
             except ClientError as error:
@@ -151,7 +151,7 @@ class Bucket:
             raise SourceError(f"the store's response to {operation} has no {name}", path=self.url(key))
         return str(response[name])
 
-    def _named(self, key: str) -> KeyErrorContext:
+    def _error_context(self, key: str) -> KeyErrorContext:
         return KeyErrorContext(self.url(key), self._secrets)
 
 

@@ -44,9 +44,9 @@ class ObjectStore(Store):
     def name(self, path: str) -> str:
         return self._base + path
 
-    def for_attempt(self, failed: int) -> Any:
-        """Return the store for an attempt after ``failed`` failures."""
-        if failed and self._make is not None:
+    def for_attempt(self, attempts: int) -> Any:
+        """Return the store for an attempt after ``attempts`` failures."""
+        if attempts and self._make is not None:
             self.store = self._make()
         return self.store
 
@@ -55,19 +55,19 @@ class ObjectStore(Store):
 
         tail_bytes = self.link.tail
 
-        def fetch_tail(failed: int) -> tuple[dict[str, Any] | None, int, Bytes | None]:
+        def fetch_tail(attempts: int) -> tuple[dict[str, Any] | None, int, Bytes | None]:
             options: Any = {"range": {"suffix": tail_bytes}}
-            cached = CACHE.latest((self.number, path))
+            cached = CACHE.latest_version((self.number, path))
             if cached is not None and cached[0].startswith("etag "):
                 options["if_none_match"] = cached[0].removeprefix("etag ")
             try:
-                result = obstore.get(self.for_attempt(failed), path, options=options)
+                result = obstore.get(self.for_attempt(attempts), path, options=options)
                 start, stop = result.range
                 meta: Any = result.meta
                 data = view(result.bytes())
                 if len(data) != stop - start:
                     message = f"the response has {len(data)} bytes instead of {stop - start}"
-                    raise ResponseError(message, again=len(data) < stop - start)
+                    raise ResponseError(message, is_retryable=len(data) < stop - start)
                 return meta, start, data
             except obstore.exceptions.NotModifiedError:
                 assert cached is not None
@@ -79,8 +79,8 @@ class ObjectStore(Store):
                     raise
             return None, 0, None
 
-        def fetch_size(failed: int) -> Any:
-            return obstore.head(self.for_attempt(failed), path)
+        def fetch_size(attempts: int) -> Any:
+            return obstore.head(self.for_attempt(attempts), path)
 
         meta: Any = None
         tail: Bytes | None = None
@@ -98,8 +98,12 @@ class ObjectStore(Store):
     def files(self, path: str) -> list[ListedFile]:
         import obstore
 
-        def attempt(failed: int) -> list[ListedFile]:
-            return [_to_listed(meta) for page in obstore.list(self.for_attempt(failed), path or None) for meta in page]
+        def attempt(attempts: int) -> list[ListedFile]:
+            return [
+                _to_listed_file(meta) for page in obstore.list(
+                    self.for_attempt(attempts), path or None
+                ) for meta in page
+            ]
 
         try:
             files: list[ListedFile] = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
@@ -122,7 +126,7 @@ class ObjectStore(Store):
             obstore.delete(self.for_attempt(0), path)
 
 
-def _to_listed(meta: Any) -> ListedFile:
+def _to_listed_file(meta: Any) -> ListedFile:
     modified = round(meta["last_modified"].timestamp() * 1000)
     return ListedFile(meta["path"], meta["size"], modified, meta.get("e_tag"))
 
@@ -142,7 +146,7 @@ def version_of(meta: Any) -> Version | None:
     if meta["e_tag"]:
         return Version(f"etag {meta['e_tag']}")
     modified = meta["last_modified"]
-    return None if modified is None else Version.at(modified.timestamp(), modified.isoformat())
+    return None if modified is None else Version.from_timestamp(modified.timestamp(), modified.isoformat())
 
 
 class ObjectFile(RemoteSource):
@@ -156,10 +160,10 @@ class ObjectFile(RemoteSource):
         data.flags.writeable = False
         self._cached.add(start, data)
 
-    def _request(self, offset: int, length: int, failed: int) -> Any:
+    def _request(self, offset: int, length: int, attempts: int) -> Any:
         import obstore
 
-        store = self._store.for_attempt(failed)
+        store = self._store.for_attempt(attempts)
         result = obstore.get(store, self._path, options={"range": (offset, offset + length)})
         meta = result.meta
         version = version_of(meta)

@@ -96,7 +96,7 @@ class PendingStore(Protocol):
     def abort(self, key: str, upload: str) -> None:
         """Discard a pending file."""
 
-    def unfinished(self, prefix: str) -> Iterator[UnfinishedFile]:
+    def iter_pending_files(self, prefix: str) -> Iterator[UnfinishedFile]:
         """Yield the files below ``prefix`` that are pending or being written."""
 
     def keys(self, prefix: str) -> dict[str, str]:

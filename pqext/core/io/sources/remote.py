@@ -101,9 +101,9 @@ class Version:
     """Whether every change shows. It may not if the modification time was recent when it was requested."""
 
     @staticmethod
-    def at(modified: float, text: str) -> Version:
-        """Return the version of a file that was ``modified`` that many seconds after 1970."""
-        return Version(f"modified {text}", time.time() - modified > _FRESH)
+    def from_timestamp(mtime: float, text: str) -> Version:
+        """Return the version of a file that was ``mtime`` that many seconds after 1970."""
+        return Version(f"modified {text}", time.time() - mtime > _FRESH)
 
     def __str__(self) -> str:
         return self.text
@@ -141,8 +141,8 @@ class RemoteSource(Source):
             self.tail_bytes = cached_tail or self.tail_bytes
 
     @abstractmethod
-    def _request(self, offset: int, length: int, failed: int) -> Any:
-        """Fetch ``length`` bytes at ``offset`` with one request, after ``failed`` attempts.
+    def _request(self, offset: int, length: int, attempts: int) -> Any:
+        """Fetch ``length`` bytes at ``offset`` with one request, after ``attempts`` attempts.
 
         Raises :meth:`changed_error` if the response shows that the file was replaced.
         """
@@ -237,14 +237,16 @@ class RemoteSource(Source):
         return results
 
     def _get_range(self, offset: int, length: int) -> Bytes:
-        def attempt(failed: int) -> Bytes:
+        def attempt(attempts: int) -> Bytes:
             start, data = time.perf_counter(), EMPTY
             try:
-                data = view(self._request(offset, length, failed))
+                data = view(self._request(offset, length, attempts))
             finally:
                 self.usage.add_fetch(len(data), time.perf_counter() - start)
             if len(data) != length:
-                raise ResponseError(f"the response has {len(data)} bytes instead of {length}", again=len(data) < length)
+                raise ResponseError(
+                    f"the response has {len(data)} bytes instead of {length}", is_retryable=len(data) < length
+                )
             self._store.link.add_request(length, time.perf_counter() - start)
             return data
 

@@ -76,8 +76,8 @@ class Link:
         return min(max(int(1.25 * self._tail), LEAST_TAIL), MOST_TAIL)
 
 
-def _mean(before: float | None, now: float) -> float:
-    return now if before is None else before + _WEIGHT * (now - before)
+def _mean(mean: float | None, now: float) -> float:
+    return now if mean is None else mean + _WEIGHT * (now - mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Store(ABC):
         raise TypeError(f"a {type(self).__name__} cannot be pickled")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.arguments())
+        return _restore_store, (type(self), self.arguments())
 
     has_folders = True
     """Whether the files below a folder can be listed."""
@@ -226,7 +226,7 @@ class Location:
                 return False
         return True
 
-    def at(self, key: str, metadata: ListedFile | None = None) -> Location:
+    def with_key(self, key: str, metadata: ListedFile | None = None) -> Location:
         """Return another file or folder of the store."""
         return Location(self.store, key, self.store.name(key), metadata)
 
@@ -235,7 +235,7 @@ class Location:
         files = self.store.files(self.key) if self.store.has_folders else []
         inside = self.key.rstrip("/") + "/" if self.key.strip("/") else self.key
         files.sort(key=lambda file: file.path)
-        return [self.at(file.path, file) for file in files if file.path.startswith(inside)]
+        return [self.with_key(file.path, file) for file in files if file.path.startswith(inside)]
 
     def create(self) -> Upload:
         """Start writing the file."""
@@ -268,7 +268,7 @@ def get_store(key: Any, make: Callable[[], Store]) -> Store:
     return store
 
 
-def _unpickled(store_type: type[Store], arguments: tuple[Any, ...]) -> Store:
+def _restore_store(store_type: type[Store], arguments: tuple[Any, ...]) -> Store:
     """Return the pickled store, or the one already in use for its file system."""
     return get_store(arguments[0], lambda: store_type(*arguments))
 

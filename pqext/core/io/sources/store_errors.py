@@ -55,9 +55,9 @@ _PUBLIC = frozenset({"true", "false", "none", "http", "https"})
 class ResponseError(OSError):
     """A server's response does not match the request; ``again`` if a further attempt may succeed."""
 
-    def __init__(self, message: str, *, again: bool) -> None:
+    def __init__(self, message: str, *, is_retryable: bool) -> None:
         super().__init__(message)
-        self.again = again
+        self.again = is_retryable
 
 
 def classify_error(error: Exception) -> ErrorCategory:

@@ -109,10 +109,10 @@ class _Xz(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Read into a buffer."""
         try:
-            return self._bytes.readinto(into)
+            return self._bytes.readinto(buffer)
         except (self._error, EOFError) as error:
             raise OSError(f"xz: {error}") from None
 
@@ -143,11 +143,11 @@ class _SourceFile(io.RawIOBase):
         self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence])
         return self._at
 
-    def readinto(self, into: Any) -> int:
+    def readinto(self, buffer: Any) -> int:
         """Read into a buffer."""
-        count = max(0, min(len(into), self._source.size - self._at))
+        count = max(0, min(len(buffer), self._source.size - self._at))
         if count:
-            memoryview(into).cast("B")[:count] = self._source.read(self._at, count).data
+            memoryview(buffer).cast("B")[:count] = self._source.read(self._at, count).data
             self._at += count
         return count
 

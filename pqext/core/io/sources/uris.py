@@ -108,7 +108,7 @@ def _locate_arrow(uri: str, scheme: str, options: Options) -> Location:
             path = uri.partition("://")[2]
             bucket = path.partition("/")[0]
             arguments = _arguments(name, options)
-            key = ("s3", None if options and not arguments.get("anonymous") else bucket, _frozen(options))
+            key = ("s3", None if options and not arguments.get("anonymous") else bucket, _freeze(options))
 
             def make() -> Store:
                 if options:
@@ -308,13 +308,13 @@ def _locate_web(uri: str, options: Options) -> Location:
     hidden = collect_secrets(options) | collect_secrets([value for _, value in parse_qsl(parts.query)])
     hidden |= {text for text in (parts.username, parts.password) if text and len(text) > 3}
     make = partial(_web_store, base, client, uri, tuple(options), hidden)
-    key = ("http", base, _frozen(options))
+    key = ("http", base, _freeze(options))
     store = get_store(key, lambda: ObjectStore(make(), hidden, make, redact_uri(base) + ("/" if is_plain else "")))
     return Location(store, parts.path.lstrip("/") if is_plain else "", redact_uri(uri))
 
 
 def _web_store(
-    base: str, client: dict[str, Any], uri: str, options: Sequence[str], hidden: frozenset[str]
+    base: str, client: dict[str, Any], uri: str, options: Sequence[str], hidden_names: frozenset[str]
 ) -> HTTPStore:
     """Open the store of a web server. Raises ``ValueError`` with the names of the options, not their values."""
     from obstore.store import HTTPStore
@@ -324,7 +324,7 @@ def _web_store(
     except Exception as error:
         with_options = f" with the storage options {', '.join(options)}" if options else ""
         raise ValueError(
-            f"{excerpt(redact_uri(uri))!r} cannot be opened{with_options}: {redact_error(error, hidden)}"
+            f"{excerpt(redact_uri(uri))!r} cannot be opened{with_options}: {redact_error(error, hidden_names)}"
         ) from None
 
 
@@ -360,7 +360,7 @@ def _locate_fsspec(uri: str, scheme: str, options: Options) -> Location:
     return Location(get_store(filesystem, lambda: FsspecStore(filesystem, secrets)), path, redact_uri(uri))
 
 
-def _frozen(options: Any) -> Any:
+def _freeze(options: Any) -> Any:
     if isinstance(options, Mapping):
-        return tuple(sorted((str(key), repr(_frozen(value))) for key, value in options.items()))
+        return tuple(sorted((str(key), repr(_freeze(value))) for key, value in options.items()))
     return options

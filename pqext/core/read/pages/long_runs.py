@@ -135,9 +135,9 @@ def _split_runs(runs: _Runs, count: int) -> tuple[_Runs, _Runs]:
 def _page(
     page: RawPage, count: int, encoding: int, highest: tuple[int, int], runs: tuple[_Runs, _Runs, _Runs], width: int
 ) -> RawPage:
-    repetition = _written(runs[0], highest[0].bit_length()) if highest[0] else b""
-    definition = _written(runs[1], highest[1].bit_length()) if highest[1] else b""
-    values = _written(runs[2], width)
+    repetition = _encode_runs(runs[0], highest[0].bit_length()) if highest[0] else b""
+    definition = _encode_runs(runs[1], highest[1].bit_length()) if highest[1] else b""
+    values = _encode_runs(runs[2], width)
     if encoding == Encoding.RLE:
         values = len(values).to_bytes(4, "little") + values
     elif encoding in DICTIONARY_ENCODINGS:
@@ -155,6 +155,6 @@ def _page(
     return RawPage(header, count, view(body), page.offset)
 
 
-def _written(runs: Iterable[tuple[int, int]], width: int) -> bytes:
+def _encode_runs(runs: Iterable[tuple[int, int]], width: int) -> bytes:
     size = (width + 7) // 8
     return b"".join(uleb(count << 1) + value.to_bytes(size, "little") for count, value in runs)

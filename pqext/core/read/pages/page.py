@@ -161,33 +161,33 @@ def _count(header: PageHeader) -> int | None:
     return 0 if dictionary is None else dictionary.num_values
 
 
-def _header(chunk: Span, at: int, limits: Limits, held: Bytes, held_from: int) -> tuple[PageHeader, int]:
-    """Parse the page header at ``at``; return it and its length. ``held`` contains its bytes from ``held_from`` on."""
+def _header(chunk: Span, offset: int, limits: Limits, body: Bytes, held_from: int) -> tuple[PageHeader, int]:
+    """Parse the page header at ``offset``; return it and its length. ``body`` has its bytes from ``held_from`` on."""
     try:
-        header, end = decode(PageHeader, held, held_from, limits)
+        header, end = decode(PageHeader, body, held_from, limits)
         if end - held_from <= limits.page_header_bytes:
             return header, end - held_from
     except (CorruptFileError, LimitError):
         pass  # the header may extend beyond them
     try:
-        return decode(PageHeader, chunk.read(at, min(limits.page_header_bytes, chunk.size - at)), 0, limits)
+        return decode(PageHeader, chunk.read(offset, min(limits.page_header_bytes, chunk.size - offset)), 0, limits)
     except (CorruptFileError, LimitError) as error:
-        error.offset = chunk.offset + at + (error.offset or 0)
+        error.offset = chunk.offset + offset + (error.offset or 0)
         raise
 
 
 def _encrypted_header(
-    chunk: Span, at: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
+    chunk: Span, offset: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
 ) -> tuple[PageHeader, int]:
-    """Decrypt the page header at ``at``, the dictionary's if ``ordinal`` is None; return it and its stored length."""
-    left = chunk.size - at
+    """Decrypt the page header at ``offset``, the dictionary's if ``ordinal`` is None; return it and its length."""
+    left = chunk.size - offset
     try:
-        length = module_length(chunk.read(at, min(LENGTH_BYTES, left)), left, limits.page_header_bytes)
+        length = module_length(chunk.read(offset, min(LENGTH_BYTES, left)), left, limits.page_header_bytes)
         module = Module.DICTIONARY_PAGE_HEADER if ordinal is None else Module.DATA_PAGE_HEADER
-        plaintext = decryptor.decrypt(module, chunk.read(at, length), ordinal)
+        plaintext = decryptor.decrypt(module, chunk.read(offset, length), ordinal)
         return decode(PageHeader, plaintext, 0, limits)[0], length
     except ParquetError as error:
-        error.offset = chunk.offset + at
+        error.offset = chunk.offset + offset
         raise
 
 

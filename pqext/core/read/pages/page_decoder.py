@@ -71,14 +71,14 @@ class PageDecoder:
         self.decoded_rows += raw.num_values
         return raw.num_values
 
-    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
+    def decode_next(self, entries: int, *, required_entries: int | None = None) -> LeafColumn | None:
         """Decode the pages that contain the next ``entries`` entries; None at the end of the chunk.
 
-        Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
+        Raises ``ExpansionError`` if the pages expand to far more than the ``required_entries`` entries among them.
         """
         run: list[RawPage] = []
         self._gather(run, entries)
-        return self._decode_run(run, needed) if run else None
+        return self._decode_run(run, required_entries) if run else None
 
     def _gather(self, run: list[RawPage], entries: int) -> None:
         """Append the pages that contain the next ``entries`` entries to ``run``."""
@@ -97,8 +97,8 @@ class PageDecoder:
             raw, self._unread = parts
         return raw
 
-    def _decode_run(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
-        column = self._decode(run, needed)
+    def _decode_run(self, run: list[RawPage], required_entries: int | None = None) -> LeafColumn:
+        column = self._decode(run, required_entries)
         self.decoded_rows += column.rows
         return column
 
@@ -148,10 +148,10 @@ class PageDecoder:
         if self._checksums:
             page.verify_checksum(raw)
 
-    def _decode(self, run: list[RawPage], needed: int | None) -> LeafColumn:
+    def _decode(self, run: list[RawPage], required_entries: int | None) -> LeafColumn:
         before = self._account.held
         try:
-            column = self._decode_groups(run, needed)
+            column = self._decode_groups(run, required_entries)
         except MemoryLimitError as error:
             error.is_final = len(run) == 1
             raise
@@ -162,9 +162,9 @@ class PageDecoder:
         self._account.count_pages(len(run))
         return column
 
-    def _decode_groups(self, run: list[RawPage], needed: int | None) -> LeafColumn:
+    def _decode_groups(self, run: list[RawPage], required_entries: int | None) -> LeafColumn:
         entries = sum(raw.num_values for raw in run)
-        builder = LeafColumnBuilder(self._shape, entries, self._account, needed=needed)
+        builder = LeafColumnBuilder(self._shape, entries, self._account, required_entries=required_entries)
         first = self.decoded_rows == 0
         for group in page_groups.iter_groups(run):
             scratch = page_groups.scratch_bytes(group, self._type.width)
@@ -218,7 +218,7 @@ class PageDecoder:
             raise CorruptFileError(f"a page declares encoding {encoding} for its levels")
 
 
-def located(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
+def locate_error(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
     """Return the error with the column and the offset of the chunk, unless it has its own."""
-    error.locate(path=pages.path, column=shape.node.dotted, offset=pages.offset)
+    error.locate(path=pages.path, column=shape.node.dotted_path, offset=pages.offset)
     return error

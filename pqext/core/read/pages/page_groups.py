@@ -23,14 +23,14 @@ def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
     return scratch_of(unpacked, values, group[0].layout[1], width)
 
 
-def scratch_of(unpacked: int, values: int, encoding: int, width: int | None) -> int:
+def scratch_of(unpacked_bytes: int, values: int, encoding: int, width: int | None) -> int:
     """Return the temporary memory of decoding pages: their bytes, a flag per value, indices, lengths, joined values.
 
     ``width`` is the size of a value, None for byte arrays.
     """
     if width is None:
-        return unpacked + values * 13
-    return unpacked + values * (width + 13 if encoding == Encoding.DELTA_BYTE_ARRAY else 1)
+        return unpacked_bytes + values * 13
+    return unpacked_bytes + values * (width + 13 if encoding == Encoding.DELTA_BYTE_ARRAY else 1)
 
 
 def check_rows(

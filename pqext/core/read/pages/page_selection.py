@@ -138,7 +138,7 @@ class SelectedPages:
 
     def page_spans(self) -> Iterator[PageSpan]:
         """Iterate over the dictionary page and the selected pages."""
-        for group in self._fetched():
+        for group in self._iter_fetch_groups():
             spans = self._spans(group)
             for item, span in zip(group, spans, strict=True):
                 pages = range(item.first, item.stop)
@@ -150,7 +150,7 @@ class SelectedPages:
         """Iterate over the dictionary page and the selected pages. Raises ``OffsetIndexError`` for a wrong index."""
         if self._pages and not self._index.accounts_for(self._stop):
             self._check_rest(limits, decryptor)
-        for stretches in self._fetched():
+        for stretches in self._iter_fetch_groups():
             spans = self._spans(stretches)
             for page_span, span in zip(stretches, spans, strict=True):
                 opening = has_dictionary and page_span.first == page_span.stop
@@ -224,7 +224,7 @@ class SelectedPages:
         if at < self._stop:
             yield _Run(len(self._index), len(self._index), at, self._stop - at)
 
-    def _fetched(self) -> Iterator[list[_Run]]:
+    def _iter_fetch_groups(self) -> Iterator[list[_Run]]:
         """Groups of stretches to fetch together."""
         group: list[_Run] = []
         held = 0

@@ -77,10 +77,10 @@ class TableDecoder:
         """Whether any entries remain."""
         return self._complete and self.entries_left > 0
 
-    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
+    def decode_next(self, entries: int, *, required_entries: int | None = None) -> LeafColumn | None:
         """Decode the pages that contain the next ``entries`` entries; None at the end of the chunk.
 
-        Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
+        Raises ``ExpansionError`` if the pages expand to far more than the ``required_entries`` entries among them.
         """
         entries = min(entries, 1 << 61)
         while self._waiting < entries and self._fill():
@@ -94,7 +94,7 @@ class TableDecoder:
             raise FallbackRequired
         held = self._account.held
         try:
-            column = self._decode(stop, needed)
+            column = self._decode(stop, required_entries)
         except ArrayLimitError as error:
             error.is_final = stop == 1
             raise
@@ -261,10 +261,10 @@ class TableDecoder:
         self._account.release(size)
         return dictionary
 
-    def _decode(self, stop: int, needed: int | None) -> LeafColumn:
+    def _decode(self, stop: int, required_entries: int | None) -> LeafColumn:
         table, shape, node = self._table, self._shape, self._shape.node
         expected = min(table.unpacked(0, stop), _MOST_EXPECTED * table.stored(0, stop))
-        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account, expected, needed)
+        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account, expected, required_entries)
         width = node.leaf_type.width
         first, at = self.decoded_rows == 0, 0
         while at < stop:

@@ -41,24 +41,24 @@ def select(
     if width is None:
         return Encoding.PLAIN, PageRun([view(_byte_arrays(encoding, run, positions, dictionary))], [count])
     if leaf_type.physical == Type.BOOLEAN:
-        values = _decoded(encoding, run, leaf_type, dictionary, 1)[positions]
+        values = _decode_values(encoding, run, leaf_type, dictionary, 1)[positions]
         return Encoding.PLAIN, PageRun([np.packbits(values, bitorder="little")], [count])
     if encoding in (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT):
         out = allocate(count * width)
         selected_values.select_fixed(run, width, encoding == Encoding.BYTE_STREAM_SPLIT, positions, out)
     else:
-        out = _decoded(encoding, run, leaf_type, dictionary, width).reshape(-1, width)[positions].reshape(-1)
+        out = _decode_values(encoding, run, leaf_type, dictionary, width).reshape(-1, width)[positions].reshape(-1)
     return Encoding.PLAIN, PageRun([out], [count])
 
 
-def _decoded(
+def _decode_values(
     encoding: int, run: PageRun, leaf_type: LeafType, dictionary: Dictionary | None, width: int
 ) -> NDArray[np.uint8]:
     decoder = find_decoder(encoding)
     if decoder is None:
         raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
     out = allocate(run.total * width)
-    decoder.fixed(run, leaf_type.physical, width, dictionary, out)
+    decoder.decode_fixed_width(run, leaf_type.physical, width, dictionary, out)
     return out
 
 

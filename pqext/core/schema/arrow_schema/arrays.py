@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.schema.arrow_schema.types import type_of
-from pqext.core.schema.types.arrow_compute import flagged
+from pqext.core.schema.types.arrow_compute import select_flagged
 
 _MOST_FILLED = 1 << 30
 """Elements of fixed-size lists that stand for null lists, at most; what they take is counted before."""
@@ -115,26 +115,28 @@ def _fixed_size(array: pa.Array, target: pa.DataType) -> pa.Array:
     if validity is not None or lengths[~present].any():
         if (count - int(present.sum())) * size > _MOST_FILLED:
             raise LimitError(f"null lists of {size} elements need too much memory{_ADVICE}")
-        values = _filled(values, offsets, present, size)
+        values = _fill_lists(values, offsets, present, size)
     else:
         first, last = (int(offsets[0]), int(offsets[-1])) if count else (0, 0)
         values = values.slice(first, last - first)
     return pa.Array.from_buffers(target, count, [validity], children=[values])
 
 
-def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+def filter_batch(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """The rows of ``batch`` where ``mask`` is true, of types that Arrow itself does not filter too."""
     try:
         return batch.filter(mask)
     except pa.ArrowNotImplementedError:
         flags = mask.fill_null(False).to_numpy(zero_copy_only=False)
-        return pa.RecordBatch.from_arrays([flagged(column, flags) for column in batch.columns], schema=batch.schema)
+        return pa.RecordBatch.from_arrays(
+            [select_flagged(column, flags) for column in batch.columns], schema=batch.schema
+        )
 
 
-def _filled(values: pa.Array, offsets: NDArray[np.int32], present: NDArray[np.bool_], size: int) -> pa.Array:
+def _fill_lists(values: pa.Array, offsets: NDArray[np.int32], present: NDArray[np.bool_], size: int) -> pa.Array:
     """``size`` elements for each list, nulls for those that are not ``present``."""
     if isinstance(values, pa.ExtensionArray):
-        return values.type.wrap_array(_filled(values.storage, offsets, present, size))
+        return values.type.wrap_array(_fill_lists(values.storage, offsets, present, size))
     if len(present) * size <= _FEW:
         places = (offsets[:-1, None].astype(np.int64) + np.arange(size)).reshape(-1)
         with suppress(pa.ArrowNotImplementedError):  # of views

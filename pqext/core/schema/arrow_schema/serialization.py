@@ -65,22 +65,22 @@ def with_wide_indices(text: str | None) -> str | None:
         schema = parse(text or "")
     except Unreadable:
         return text
-    wide = pa.schema([field.with_type(_wide(field.type)) for field in schema], schema.metadata)
+    wide = pa.schema([field.with_type(_widen_type(field.type)) for field in schema], schema.metadata)
     if wide.equals(schema):
         return text
     pairs = {_text(key): _text(value) for key, value in (schema.metadata or {}).items()}
     return serialise(wide, pairs) or text
 
 
-def _wide(type: pa.DataType) -> pa.DataType:
+def _widen_type(type: pa.DataType) -> pa.DataType:
     types = pa.types
     if types.is_dictionary(type) and type.index_type.bit_width < 32:
         return pa.dictionary(pa.int32(), type.value_type, type.ordered)
     if types.is_struct(type):
-        return pa.struct([field.with_type(_wide(field.type)) for field in type])
+        return pa.struct([field.with_type(_widen_type(field.type)) for field in type])
     if types.is_list(type) or types.is_large_list(type):
         made = pa.list_ if types.is_list(type) else pa.large_list
-        return made(type.value_field.with_type(_wide(type.value_type)))
+        return made(type.value_field.with_type(_widen_type(type.value_type)))
     return type
 
 

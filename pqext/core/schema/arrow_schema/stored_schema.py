@@ -18,7 +18,7 @@ from pqext.core.format.metadata import KeyValue, Type
 from pqext.core.schema.annotations import EXTENSION_NAME, serves_extension
 from pqext.core.schema.arrow_schema.serialization import KEY, Unreadable, parse
 from pqext.core.schema.arrow_schema.strings import with_wide_indices
-from pqext.core.schema.arrow_schema.types import has_narrow_indices, kind_of, type_of, unmarked
+from pqext.core.schema.arrow_schema.types import has_narrow_indices, kind_of, strip_extension_metadata, type_of
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types.arrow_compute import is_view
 
@@ -53,18 +53,18 @@ class StoredSchema:
         return bool(self._warned)
 
     @property
-    def counts_few(self) -> bool:
+    def has_narrow_indices(self) -> bool:
         """Whether a dictionary type has indices that may be too narrow for the values of other files."""
         held = () if self._text is None or self._schema is None else self._schema
         return any(has_narrow_indices(field.type) for field in held)
 
-    def shared(self) -> StoredSchema:
+    def widen_indices(self) -> StoredSchema:
         """Return the schema for several files: indices of dictionaries can count the values of all of them."""
         other = StoredSchema((), self._path)
         other._text, other._warned, other._is_shared = self._text, self._warned, True
         return other
 
-    def notes_the_same(self, other: StoredSchema) -> bool:
+    def has_same_text(self, other: StoredSchema) -> bool:
         """Whether both have the same text."""
         return self._text == other._text
 
@@ -80,7 +80,7 @@ class StoredSchema:
             field = self._field(name, index)
             if field is None:
                 return shape
-            result = hinted(shape, field)
+            result = apply_hints(shape, field)
             return with_wide_indices(result) if self._is_shared else result
         except (Contradiction, UnicodeDecodeError) as error:
             self._tell(f"the type of column {name!r} in the file's {KEY} is ignored: {error}")
@@ -137,23 +137,23 @@ class Contradiction(Exception):
     """The stored type does not fit the column; the message states the problem."""
 
 
-def hinted(shape: Shape, original: pa.Field) -> Shape:
+def apply_hints(shape: Shape, original: pa.Field) -> Shape:
     """``shape`` with ``original`` at each node that it suits, children of structs by their names.
 
     A field with an annotation uses only its metadata, without marks of extension types, since Parquet states its type.
     Raises :exc:`Contradiction` when the values cannot be of the original's type.
     """
     if shape.annotation is not None:
-        return replace(shape, original=unmarked(pa.field("", pa.null(), metadata=original.metadata)))
+        return replace(shape, original=strip_extension_metadata(pa.field("", pa.null(), metadata=original.metadata)))
     if isinstance(shape, LeafShape) and original.metadata is None and original.type == _plain_type(shape):
         return shape  # nothing to add, as for most of many columns
     if (name := _extension(original)) and serves_extension(name):
         # Only Parquet's annotation makes a column one of these; the filters go by it too.
         bare = original.type.storage_type if isinstance(original.type, pa.BaseExtensionType) else original.type
-        original = unmarked(original.with_type(bare))
+        original = strip_extension_metadata(original.with_type(bare))
     kind, requested = _type_name(shape), kind_of(original.type)
     if requested != kind and "nulls" not in (kind, requested) and {kind, requested} != {"lists", "maps"}:
-        raise Contradiction(f"{shape.node.dotted!r} holds {kind}, which are not {str(original.type)[:100]}")
+        raise Contradiction(f"{shape.node.dotted_path!r} holds {kind}, which are not {str(original.type)[:100]}")
     shape = replace(shape, original=original)
     storage = original.type
     while isinstance(storage, pa.BaseExtensionType):
@@ -168,10 +168,10 @@ def hinted(shape: Shape, original: pa.Field) -> Shape:
     if isinstance(shape, GroupShape):
         return replace(shape, children=_children(shape, storage))
     if isinstance(shape, ListShape) and kind == "lists":
-        return replace(shape, element=hinted(shape.element, storage.value_field))
+        return replace(shape, element=apply_hints(shape.element, storage.value_field))
     if isinstance(shape, ListShape) and isinstance(shape.element, GroupShape) and len(shape.element.children) == 2:
         key, item = shape.element.children
-        pair = (hinted(key, storage.key_field), hinted(item, storage.item_field))
+        pair = (apply_hints(key, storage.key_field), apply_hints(item, storage.item_field))
         return replace(shape, element=replace(shape.element, children=pair))
     return shape
 
@@ -188,7 +188,7 @@ def _children(shape: GroupShape, storage: pa.DataType) -> tuple[Shape, ...]:
     results = []
     for place, child in enumerate(shape.children):
         index = place if same else storage.get_field_index(child.node.name)
-        results.append(child if index < 0 else hinted(child, storage.field(index)))
+        results.append(child if index < 0 else apply_hints(child, storage.field(index)))
     return tuple(results)
 
 

@@ -125,17 +125,19 @@ _KINDS: dict[int, str] = {
 """By number of Arrow's type."""
 
 
-def unmarked(field: pa.Field) -> pa.Field:
+def strip_extension_metadata(field: pa.Field) -> pa.Field:
     """``field`` without the marks of an extension type and what Parquet says itself."""
     held = (field.metadata or {}).items()
     return field.with_metadata({k: v for k, v in held if not k.startswith((_EXTENSION, _PARQUET))} or None)
 
 
 def metadata_of(
-    parquet_metadata: Mapping[bytes, bytes] | None, original: Mapping[bytes, bytes] | None, *, typed: bool
+    parquet_metadata: Mapping[bytes, bytes] | None, original: Mapping[bytes, bytes] | None, *, is_typed: bool
 ) -> dict[bytes, bytes]:
-    """Field metadata of both, where Parquet's goes first; ``typed``: the field has an extension type that says more."""
-    mine = {key: value for key, value in (parquet_metadata or {}).items() if not (typed and key.startswith(_EXTENSION))}
+    """Merge field metadata, Parquet's first; ``is_typed``: the field has an extension type that states more."""
+    mine = {
+        key: value for key, value in (parquet_metadata or {}).items() if not (is_typed and key.startswith(_EXTENSION))
+    }
     held = dict(original or {})
     if any(key.startswith(_EXTENSION) for key in mine):
         held = {key: value for key, value in held.items() if not key.startswith(_EXTENSION)}

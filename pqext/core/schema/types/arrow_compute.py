@@ -24,7 +24,7 @@ _LISTS = (
 )
 
 
-def dictionary_decoded(array: pa.DictionaryArray) -> pa.Array:
+def decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
     """Decode a dictionary array."""
     values = array.dictionary
     if not len(values):  # which Arrow itself leaves below a null struct, with indices into it
@@ -34,7 +34,7 @@ def dictionary_decoded(array: pa.DictionaryArray) -> pa.Array:
     return array.dictionary_decode()
 
 
-def run_ends_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
+def decode_run_ends(array: pa.RunEndEncodedArray) -> pa.Array:
     """Decode a run-end encoded array; views become plain strings or binary.
 
     Arrow's own kernel takes flat values only. Raises ``ValueError`` when the runs end before the rows.
@@ -63,7 +63,7 @@ def take_positions(array: pa.Array, positions: NDArray[np.int64]) -> pa.Array:
     return _in_runs(array, positions)
 
 
-def flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
+def select_flagged(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
     """The flagged elements."""
     if not is_view(array.type):
         with suppress(pa.ArrowNotImplementedError):
@@ -115,22 +115,22 @@ def cast_exactly(array: pa.Array, type: pa.DataType) -> pa.Array:
     return pc.cast(array, type)
 
 
-def mapped(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+def map_types(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """Apply ``change`` to all types in ``arrow`` except structs, lists and maps; to the storage of extension types."""
 
-    def below(field: pa.Field) -> pa.Field:
-        return field.with_type(mapped(field.type, change))
+    def map_field(field: pa.Field) -> pa.Field:
+        return field.with_type(map_types(field.type, change))
 
     types = pa.types
     if isinstance(arrow, pa.BaseExtensionType):
-        return mapped(arrow.storage_type, change)
+        return map_types(arrow.storage_type, change)
     if types.is_struct(arrow):
-        return pa.struct([below(field) for field in arrow])
+        return pa.struct([map_field(field) for field in arrow])
     if types.is_map(arrow):
-        return pa.map_(below(arrow.key_field), below(arrow.item_field), arrow.keys_sorted)
+        return pa.map_(map_field(arrow.key_field), map_field(arrow.item_field), arrow.keys_sorted)
     if types.is_fixed_size_list(arrow):
-        return pa.list_(below(arrow.value_field), arrow.list_size)
+        return pa.list_(map_field(arrow.value_field), arrow.list_size)
     for is_kind, make in _LISTS:
         if is_kind(arrow):
-            return make(below(arrow.value_field))
+            return make(map_field(arrow.value_field))
     return change(arrow)

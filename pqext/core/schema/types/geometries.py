@@ -18,7 +18,7 @@ NAMES = {
 """By code, such as ``Polygon Z`` for 1003: the format's 28."""
 
 
-def named(codes: Iterable[int]) -> tuple[str, ...]:
+def geometry_type_names(codes: Iterable[int]) -> tuple[str, ...]:
     """Return the names of codes; ``unknown`` for an unknown code."""
     return tuple(NAMES.get(code, "unknown") for code in codes)
 

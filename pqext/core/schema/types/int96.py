@@ -49,16 +49,16 @@ def nanoseconds(raw: bytes) -> int:
     return day * _DAY * 10**9 + int.from_bytes(raw[:8], "little", signed=True)
 
 
-def to_timestamps(stored: pa.Array, unit: str, calendar: LegacyCalendar | None = None) -> pa.Array:
+def to_timestamps(array: pa.Array, unit: str, calendar: LegacyCalendar | None = None) -> pa.Array:
     """Stored values (12 bytes each) as timestamps of ``unit``; digits finer than it are cut towards the past.
 
     Raises ``UnsupportedError`` for a value that 64 bits of the unit do not hold.
     """
-    values = _fixed(stored).view(_STORED)
+    values = _value_bytes(array).view(_STORED)
     days = values["day"].astype(np.int64) - JULIAN_EPOCH
     within = values["nanoseconds"] // (10**9 // _A_SECOND[unit])
-    if stored.null_count:
-        missing = np.asarray(stored.is_null().to_numpy(zero_copy_only=False), bool)
+    if array.null_count:
+        missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
         days[missing], within[missing] = 0, 0
     a_day = _DAY * _A_SECOND[unit]
     # The product may wrap, but the sum is right whenever the true one fits; floats show whether it does.
@@ -73,10 +73,10 @@ def to_timestamps(stored: pa.Array, unit: str, calendar: LegacyCalendar | None =
             )
     if calendar is not None:
         result = calendar.instants(result, _A_SECOND[unit])
-    validity = stored.buffers()[0] if stored.null_count and not stored.offset else None
-    if stored.null_count and validity is None:
+    validity = array.buffers()[0] if array.null_count and not array.offset else None
+    if array.null_count and validity is None:
         return pa.array(result, pa.int64(), mask=missing).view(pa.timestamp(unit))
-    return pa.Array.from_buffers(pa.timestamp(unit), len(stored), [validity, pa.py_buffer(result)])
+    return pa.Array.from_buffers(pa.timestamp(unit), len(array), [validity, pa.py_buffer(result)])
 
 
 def from_timestamps(array: pa.Array) -> pa.Array:
@@ -92,7 +92,7 @@ def from_timestamps(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(12), len(out), [None, pa.py_buffer(out.view(np.uint8))])
 
 
-def _fixed(stored: pa.Array) -> NDArray[Any]:
-    if not len(stored):
+def _value_bytes(values: pa.Array) -> NDArray[Any]:
+    if not len(values):
         return np.empty(0, np.uint8)
-    return np.frombuffer(stored.buffers()[1], np.uint8)[stored.offset * 12 : (stored.offset + len(stored)) * 12]
+    return np.frombuffer(values.buffers()[1], np.uint8)[values.offset * 12 : (values.offset + len(values)) * 12]

@@ -32,14 +32,14 @@ _TEXT_REMEDY = 'pass invalid_utf8="replace" or "binary"'
 
 def may_be_invalid(node: SchemaNode) -> bool:
     """Whether the type of a leaf has fewer values than its stored form, and both are known to be readable."""
-    if node.physical_type == Type.INT96 or node.leaf_type.logical is None or node.leaf_type.passed_over is not None:
+    if node.physical_type == Type.INT96 or node.leaf_type.logical is None or node.leaf_type.ignored_reason is not None:
         return False
     arrow = node.leaf_type.arrow_type()
     is_small = pa.types.is_integer(arrow) and arrow.bit_width < 32
     return bool(is_small or any(test(arrow) for test in (pa.types.is_time, pa.types.is_decimal, pa.types.is_string)))
 
 
-def as_stored(shape: LeafShape) -> LeafShape:
+def strip_type(shape: LeafShape) -> LeafShape:
     """The leaf without its type."""
     return replace(shape, node=replace(shape.node, logical_type=None), annotation=None, encoded=False)
 
@@ -55,7 +55,7 @@ def outside_annotations(shape: Shape) -> set[int]:
     return outside_annotations(shape.element) if isinstance(shape, ListShape) else set()
 
 
-def converted(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:
+def convert_values(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:
     """Convert stored values to the leaf's type; return them with the number of invalid values that became null.
 
     Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it.
@@ -64,15 +64,15 @@ def converted(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[
         array = array.cast(normal(array.type))
     kind, count = shape.node.leaf_type, 0
     try:
-        made = _made(kind, array, None)
+        made = _build_array(kind, array, None)
     except InvalidValueError as error:
         is_text = kind.width is None and pa.types.is_string(kind.arrow_type())
         invalid = _invalid(kind, array)
         if is_text and options.invalid_utf8 == "replace":
-            made = _made(kind, with_replacements(array), None)
+            made = _build_array(kind, with_replacements(array), None)
         elif options.invalid_values == "null" and shape.nullable:
             count = int(np.count_nonzero(invalid))
-            made = _made(kind, array, invalid)
+            made = _build_array(kind, array, invalid)
         else:
             remedy = _REMEDY if shape.nullable else "the column is required and has no nulls"
             error.message += f"; {_TEXT_REMEDY}; {remedy}" if is_text else f"; {remedy}"
@@ -81,32 +81,32 @@ def converted(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[
     return made.dictionary_encode() if shape.encoded else made, count
 
 
-def _made(stored: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) -> pa.Array:
-    """The array of ``stored``, with nulls where a value is ``invalid``."""
+def _build_array(leaf_type: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) -> pa.Array:
+    """The array of ``leaf_type``, with nulls where a value is ``invalid``."""
     valid = np.asarray(array.is_valid()) if invalid is None else np.asarray(array.is_valid()) & ~invalid
     validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    if stored.width is None:
+    if leaf_type.width is None:
         if invalid is not None:
             array = pc.if_else(pa.array(valid), array, pa.scalar(b"", pa.binary()))  # all bytes are checked
         array = pa.concat_arrays([array.slice(0, 0), array]) if array.offset else array
         _, offsets, data = array.buffers()
-        return leaf.from_byte_arrays(stored, len(array), validity, offsets, EMPTY if data is None else view(data))
-    width = stored.width
+        return leaf.from_byte_arrays(leaf_type, len(array), validity, offsets, EMPTY if data is None else view(data))
+    width = leaf_type.width
     values: Any = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width :][: len(array) * width]
-    values = values.reshape(len(array), stored.width)
+    values = values.reshape(len(array), leaf_type.width)
     if not valid.all():
         values = np.where(valid[:, None], values, np.uint8(0))
-    return leaf.from_fixed(stored, len(array), validity, np.ascontiguousarray(values).reshape(-1))
+    return leaf.from_fixed_width(leaf_type, len(array), validity, np.ascontiguousarray(values).reshape(-1))
 
 
-def _invalid(stored: LeafType, array: pa.Array) -> NDArray[np.bool_]:
+def _invalid(leaf_type: LeafType, array: pa.Array) -> NDArray[np.bool_]:
     """Return a mask of invalid values. Bisects, since few are invalid."""
     result = np.zeros(len(array), np.bool_)
     parts = [(0, len(array))]
     while parts:
         start, stop = parts.pop()
         try:
-            _made(stored, array.slice(start, stop - start), None)
+            _build_array(leaf_type, array.slice(start, stop - start), None)
         except InvalidValueError:
             if stop - start == 1:
                 result[start] = True

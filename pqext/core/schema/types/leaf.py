@@ -64,7 +64,9 @@ def intervals_from_arrow(array: pa.Array) -> pa.Array:
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def from_fixed(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, values: NDArray[np.uint8]) -> pa.Array:
+def from_fixed_width(
+    leaf: LeafType, slot_count: int, validity: pa.Buffer | None, values: NDArray[np.uint8]
+) -> pa.Array:
     """Build an Arrow array of ``slot_count`` slots from stored values of a fixed width; booleans take a byte each.
 
     INT96 values stay 12 bytes; :func:`show` converts them to the unit that the reader chooses. Slots without a value
@@ -77,7 +79,7 @@ def from_fixed(leaf: LeafType, slot_count: int, validity: pa.Buffer | None, valu
     elif pa.types.is_decimal(arrow):
         data = _decimals(leaf, arrow, slot_count, values)
     elif pa.types.is_integer(arrow) and arrow.bit_width < 32:
-        data = _narrow(arrow, values.view(np.int32))
+        data = _narrow_integers(arrow, values.view(np.int32))
     elif pa.types.is_time(arrow):
         counts = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
         _check_range(counts, 0, _DAY[arrow.unit], "a TIME is not between 00:00 and 24:00")
@@ -124,7 +126,7 @@ def _is_int96_timestamp(leaf: LeafType) -> bool:
 
 
 def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.Array]:
-    """Return :func:`from_fixed` or :func:`from_byte_arrays` specialised for a leaf: slots, validity, values, offsets.
+    """Return :func:`from_fixed_width` or :func:`from_byte_arrays` specialised for a leaf.
 
     Raises the errors of ``arrow_type``.
     """
@@ -143,7 +145,7 @@ def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.
     as_stored = pa.types.is_integer(arrow) and arrow.bit_width >= 32
     if leaf.calendar is None and (as_stored or any(test(arrow) for test in _AS_STORED)):
         return lambda slots, validity, values, _: from_buffers(arrow, slots, [validity, buffer(values)])
-    return lambda slots, validity, values, _: from_fixed(leaf, slots, validity, np.frombuffer(values, np.uint8))
+    return lambda slots, validity, values, _: from_fixed_width(leaf, slots, validity, np.frombuffer(values, np.uint8))
 
 
 _AS_STORED = (
@@ -175,11 +177,11 @@ def _nulls(slot_count: int, validity: pa.Buffer | None) -> pa.Array:
     return pa.nulls(slot_count)
 
 
-def _narrow(arrow: pa.DataType, stored: NDArray[np.int32]) -> NDArray[Any]:
+def _narrow_integers(arrow: pa.DataType, values: NDArray[np.int32]) -> NDArray[Any]:
     kind = np.dtype(arrow.to_pandas_dtype())
     limits = np.iinfo(kind)
-    _check_range(stored, int(limits.min), int(limits.max), f"an integer exceeds the column's {arrow.bit_width} bits")
-    return stored.astype(kind)
+    _check_range(values, int(limits.min), int(limits.max), f"an integer exceeds the column's {arrow.bit_width} bits")
+    return values.astype(kind)
 
 
 def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> None:

@@ -48,21 +48,21 @@ class LegacyCalendar:
 
     zone: str | None = None
 
-    def days(self, stored: NDArray[np.int32]) -> NDArray[np.int32]:
+    def days(self, days: NDArray[np.int32]) -> NDArray[np.int32]:
         """Stored days as days of the proleptic Gregorian calendar."""
-        if not len(stored) or stored.min() >= _GREGORIAN_DAY:
-            return stored
-        return np.where(stored < _GREGORIAN_DAY, _rebased(stored.astype(np.int64)), stored).astype(np.int32)
+        if not len(days) or days.min() >= _GREGORIAN_DAY:
+            return days
+        return np.where(days < _GREGORIAN_DAY, _to_gregorian_days(days.astype(np.int64)), days).astype(np.int32)
 
-    def instants(self, stored: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
+    def instants(self, instants: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
         """Convert stored instants, with ``per_second`` units per second, to the proleptic Gregorian calendar.
 
         Raises ``UnsupportedError`` for an instant before 1900 if the time zone is not known.
         """
-        seconds = stored // per_second
+        seconds = instants // per_second
         if not len(seconds) or seconds.min() >= _LATEST:
-            return stored
-        return stored + _shifts(self._offsets(), seconds) * per_second
+            return instants
+        return instants + _shifts(self._offsets(), seconds) * per_second
 
     def day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Bounds of days as stored, None if unknown, as bounds of the days that are read."""
@@ -87,10 +87,10 @@ class LegacyCalendar:
         if low is None or low < changes[0]:
             lowest = None
         else:
-            lowest = min(_shifted(offsets, instant) for instant in (low, *between))
+            lowest = min(_shift_instant(offsets, instant) for instant in (low, *between))
         if high is None or high < changes[0]:
             return lowest, None
-        return lowest, max(_shifted(offsets, instant) for instant in (high, *(change - 1 for change in between)))
+        return lowest, max(_shift_instant(offsets, instant) for instant in (high, *(change - 1 for change in between)))
 
     def _offsets(self) -> _Offsets:
         if self.zone is None:
@@ -149,7 +149,7 @@ def _julian_changes() -> Iterable[int]:
     return (_COMMON_ERA, *(_MARCH_OF_ZERO + 365 * year + year // 4 for year in centuries))
 
 
-def _rebased(days: NDArray[np.int64]) -> NDArray[np.int64]:
+def _to_gregorian_days(days: NDArray[np.int64]) -> NDArray[np.int64]:
     """Julian days as Gregorian ones: of years that begin in March, so that a leap day is their last."""
     cycles, within = np.divmod(days - _MARCH_OF_ZERO, 1461)
     years = 4 * cycles + np.minimum(within // 365, 3)
@@ -162,8 +162,8 @@ def _shifts(offsets: _Offsets, seconds: NDArray[np.int64]) -> NDArray[np.int64]:
     places = np.maximum(np.searchsorted(np.array(offsets.changes), seconds, side="right") - 1, 0)
     shifts = np.array(offsets.shifts)[places]
     days = (seconds + offsets.standard) // _DAY
-    return np.where(days < _GREGORIAN_DAY, shifts + (_rebased(days) - days) * _DAY, shifts)
+    return np.where(days < _GREGORIAN_DAY, shifts + (_to_gregorian_days(days) - days) * _DAY, shifts)
 
 
-def _shifted(offsets: _Offsets, nanoseconds: int) -> int:
+def _shift_instant(offsets: _Offsets, nanoseconds: int) -> int:
     return nanoseconds + int(_shifts(offsets, np.array([nanoseconds // 10**9], np.int64))[0]) * 10**9

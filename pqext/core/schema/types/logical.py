@@ -171,7 +171,7 @@ class LeafType:
         return "unsigned" if self.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY) else "signed"
 
     @property
-    def passed_over(self) -> str | None:
+    def ignored_reason(self) -> str | None:
         """Why the leaf is shown as its physical type although it is annotated; ``None`` when it is not."""
         if self.logical is None:
             return None
@@ -247,11 +247,11 @@ class LeafType:
                          for bound in (low, high))
         return low, high
 
-    def _apply_scale(self, unscaled: int) -> Decimal:
+    def _apply_scale(self, unscaled_value: int) -> Decimal:
         assert self.logical is not None
         assert self.logical.DECIMAL is not None
-        digits = tuple(int(digit) for digit in str(abs(unscaled)))
-        return Decimal((int(unscaled < 0), digits, -self.logical.DECIMAL.scale))
+        digits = tuple(int(digit) for digit in str(abs(unscaled_value)))
+        return Decimal((int(unscaled_value < 0), digits, -self.logical.DECIMAL.scale))
 
 
 _WIDTHS: dict[int, int | None] = {
@@ -344,12 +344,12 @@ def _arrow_decimal(leaf: LeafType, decimal: DecimalType) -> pa.DataType | None:
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 
 
-def _arrow_time(member: str, timed: TimeType | TimestampType) -> pa.DataType:
-    unit = _ARROW_UNIT.get(timed.unit.member or "")
+def _arrow_time(member: str, time_type: TimeType | TimestampType) -> pa.DataType:
+    unit = _ARROW_UNIT.get(time_type.unit.member or "")
     if unit is None:
         raise UnsupportedError(
             f"{member} has an unknown time unit; a later version of pqext may support it", feature="time unit"
         )
     if member == "TIMESTAMP":
-        return pa.timestamp(unit, "UTC" if timed.isAdjustedToUTC else None)
+        return pa.timestamp(unit, "UTC" if time_type.isAdjustedToUTC else None)
     return pa.time32("ms") if unit == "ms" else pa.time64(unit)

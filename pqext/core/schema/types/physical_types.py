@@ -67,7 +67,7 @@ def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType 
     if not metadata:
         return _remove_mark(arrow)
     requested = marks.logical_name(metadata)
-    leaf = _stored(arrow, metadata, requested)
+    leaf = _storage_type(arrow, metadata, requested)
     if leaf is not None and requested and leaf.member != requested:
         raise ValueError(f"is marked {requested}, which cannot annotate {arrow}")
     return leaf
@@ -75,10 +75,10 @@ def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType 
 
 @lru_cache(maxsize=256)
 def _remove_mark(arrow: pa.DataType) -> LeafType | None:
-    return _stored(arrow, {}, "")
+    return _storage_type(arrow, {}, "")
 
 
-def _stored(arrow: pa.DataType, metadata: Mapping[bytes, bytes], annotation: str) -> LeafType | None:
+def _storage_type(arrow: pa.DataType, metadata: Mapping[bytes, bytes], annotation: str) -> LeafType | None:
     types = pa.types
     physical = metadata.get(marks.PHYSICAL_TYPE, b"").decode("utf-8", "replace")
     if types.is_decimal(arrow):

@@ -51,16 +51,16 @@ def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tup
     """
     result = _adapt(arrow, metadata, path)
     if exact and result != (arrow, metadata):
-        raise _unsupported(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
+        raise _unsupported_error(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
     return result
 
 
 def _adapt(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
     types = pa.types
     if types.is_decimal(arrow) and arrow.precision > 38:
-        raise _unsupported(path, f"{arrow}, Spark's decimals end at 38 digits")
+        raise _unsupported_error(path, f"{arrow}, Spark's decimals end at 38 digits")
     if types.is_interval(arrow):
-        raise _unsupported(path, "INTERVAL, which Spark does not read")
+        raise _unsupported_error(path, "INTERVAL, which Spark does not read")
     if types.is_float16(arrow):
         return pa.float32(), metadata
     if types.is_timestamp(arrow) and arrow.unit == "ns" and metadata.get(marks.PHYSICAL_TYPE) != b"INT96":
@@ -78,7 +78,9 @@ def check(schema: Schema) -> None:
         logical = node.logical_type
         spatial = (logical.GEOMETRY or logical.GEOGRAPHY) if logical is not None else None
         if spatial is not None and spatial.crs is not None and not _CRS.fullmatch(spatial.crs):
-            raise _unsupported(node.dotted, "a CRS that Spark does not parse; use OGC:CRS84, EPSG:<n> or SRID:<n>")
+            raise _unsupported_error(
+                node.dotted_path, "a CRS that Spark does not parse; use OGC:CRS84, EPSG:<n> or SRID:<n>"
+            )
 
 
 _A_MICROSECOND = {"s": 10**6, "ms": 10**3}
@@ -93,7 +95,7 @@ def check_values(values: pa.Array, path: str) -> None:
     far = pc.or_(pc.less(counts, -most), pc.greater(counts, most))
     if pc.any(far).as_py():
         at = pc.index(far, True).as_py()
-        raise _unsupported(
+        raise _unsupported_error(
             path,
             f"value {at} that is not null in its row group is {counts[at].as_py()} {values.type.unit} from 1970, and "
             "Spark's timestamps end at 64 bits of microseconds",
@@ -104,7 +106,7 @@ def _nodes(node: SchemaNode) -> list[SchemaNode]:
     return [node, *(below for child in node.children for below in _nodes(child))]
 
 
-def _unsupported(path: str, reason: str) -> UnsupportedError:
+def _unsupported_error(path: str, reason: str) -> UnsupportedError:
     return UnsupportedError(
         f"profile='spark' cannot store column {path!r}: {reason}", feature="profile spark", column=path
     )
