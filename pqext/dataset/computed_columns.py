@@ -58,12 +58,17 @@ def maker(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch
 
 
 def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
-    """Cast the values of a column to ``type_``; ``GeometryError`` with the row of the first value that fails."""
+    """Cast the values of a column to ``type_``.
+
+    Raises ``GeometryError`` with the row of the first value that fails, without a row if no value can be cast.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
         return pc.cast(array, type_)
+    except pa.ArrowNotImplementedError:
+        raise GeometryError(f"column {column!r} has type {array.type}, which cannot be cast to {type_}") from None
     except pa.ArrowInvalid as error:
         for row in range(len(array)):
             try:

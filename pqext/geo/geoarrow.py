@@ -100,7 +100,10 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
         return pa.nulls(len(array), pa.binary())
     if encoding == MIXED:
         return _from_union(array)
-    present = array.drop_null() if array.null_count else array
+    try:
+        present = array.drop_null() if array.null_count else array
+    except pa.ArrowNotImplementedError:  # views, which no layout uses
+        raise _layout_error(encoding, array.type) from None
     code = _CODES[encoding]
     data, sizes = _collections(present) if code == 7 else _uniform(present, code)
     valid = array.is_valid() if array.null_count else None

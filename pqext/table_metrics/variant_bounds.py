@@ -262,6 +262,7 @@ def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
     """Yield batches of unshredded variants of the column of ``node``; null if a parent struct is null."""
     nodes = file.schema.root.children
     (top,) = (shape.from_node(each) for each in nodes if each.leaf_start <= node.leaf_start < each.leaf_stop)
+    file.row_groups.check_shared(list(top.leaves()), file.budget())
     for group in file.row_groups:
         for array in file.iter_storage_arrays(top, group.index, BATCH_ROWS):
             for name in node.path[1:]:

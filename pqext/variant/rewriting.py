@@ -225,9 +225,7 @@ def _rewrite(
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "pass encryption= for the new file, None to write plaintext"
             raise ValueError(f"{_file_label(file)} is encrypted: {advice}")
-        leaves, budget = [leaf for top in file.shapes[:1] for leaf in top.leaves()], file.budget()
-        for index in range(len(file.row_groups)):
-            file.row_groups.get_with_budget(index, leaves, budget)
+        file.row_groups.check_shared([leaf for top in file.shapes for leaf in top.leaves()], file.budget())
         variant_types = {path: type for field in file.arrow_schema for path, type in _variants(field, field.name)}
         if not variant_types and schema is not None:
             advice = "use pqext convert --json COLUMN to parse JSON text"

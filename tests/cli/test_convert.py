@@ -188,6 +188,16 @@ def test_invalid_input_aborts_and_leaves_no_file(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["in.json"]
 
 
+def test_column_of_lists_is_rejected_as_text_of_geometries(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
+    feature = {"type": "Feature", "geometry": None, "properties": {"a": []}}
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+    result = run(path, dest, "--wkt", "a")
+    assert isinstance(result.exception, pqext.GeometryError)
+    assert "column 'a' has type list<item: null>, which cannot be cast to string" in str(result.exception)
+    assert not dest.exists()
+
+
 def test_text_that_is_not_a_geometry_becomes_null_or_skips_its_row(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
     path.write_text("".join(json.dumps({"g": f"POINT ({n} 0)" if n % 7 else "?"}) + "\n" for n in range(100)))

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.base.errors import AnnotationWarning, CorruptFileError
 from pqext.core.format.metadata import ConvertedType, ListType, LogicalType, MapType, StringType, Type
+from pqext.core.schema.shape import GroupShape, Shape
 from reference.effort import share
 
 LIST = {"logicalType": LogicalType(LIST=ListType()), "converted_type": ConvertedType.LIST}
@@ -371,3 +372,20 @@ def test_nested_files_of_other_writers_match_pyarrow(name: str) -> None:
 @pytest.mark.spec("nested.list.rule-3")
 def test_old_nested_list_of_parquet_java_is_read() -> None:
     assert rows((TESTING / "old_list_structure.parquet").read_bytes()) == [[[1, 2], [3, 4]]]
+
+
+def test_first_leaf_of_deep_groups_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    value: Any = 1
+    for _ in range(30):
+        value = {"a": value}
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": [value] * 4}), out, row_group_size=1)
+    searches: list[Shape] = []
+    leaves = GroupShape.leaves
+    monkeypatch.setattr(GroupShape, "leaves", lambda shape: searches.append(shape) or leaves(shape))
+    with pqext.open(out.getvalue()) as file:
+        batches = file.iter_batches()
+        next(batches)
+        searches.clear()
+        assert [batch.column(0).to_pylist() for batch in batches] == [[value]] * 3
+    assert len(searches) <= 3 * 30  # one descent for each batch, not one for each level

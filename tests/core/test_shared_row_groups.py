@@ -13,10 +13,12 @@ import pytest
 from core import bombs
 
 import pqext
-from pqext import col
+from pqext import col, table_metrics, variant
 from pqext.core.base.errors import MemoryLimitError
+from pqext.core.base.usage import Usage
 from pqext.core.format.metadata import Type
 from pqext.core.format.thrift import encode
+from pqext.variant.types import variant_field
 from reference.pace import SLOWER
 
 
@@ -34,6 +36,8 @@ def shared(rows: int, groups: int) -> bytes:
 
 
 LIMITS = pqext.Limits(memory_bytes=16 << 20, memory_expansion=0)
+UNTRUSTED = pqext.Limits.untrusted()
+SCHEMA = pa.schema([("a", pa.int64()), variant_field("v")])
 
 
 @pytest.mark.parametrize("read", [
@@ -60,6 +64,49 @@ def test_batches_of_a_bomb_are_rejected_before_decoding() -> None:
 def test_ordinary_row_groups_that_share_a_chunk_match_pyarrow() -> None:
     data = shared(1_000, 50)
     assert pqext.read_table(data, limits=LIMITS).equals(pq.read_table(io.BytesIO(data)))
+
+
+def repeated(data: bytes) -> bytes:
+    """The file with 3,500 row groups that share the chunks of one."""
+    with pqext.open(data) as file:
+        metadata, end = file.metadata, file.footer.offset
+        metadata.row_groups = [next(iter(metadata.row_groups))] * 3_500
+        metadata.num_rows = 3_500
+        footer = encode(metadata)
+    return data[:end] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.parametrize("read", [
+    lambda data: pqext.read_table(data, limits=UNTRUSTED),
+    lambda data: pqext.scan(data, limits=UNTRUSTED).order_by("a").head(3),
+    lambda data: pqext.scan(data, filter=col("a") == 1, limits=UNTRUSTED, trust_statistics=False).count(),
+    lambda data: next(pqext.open(data, limits=UNTRUSTED).iter_batches()),
+    lambda data: pqext.repair(data, io.BytesIO(), limits=UNTRUSTED),
+    lambda data: variant.unshred_file(data, io.BytesIO(), limits=UNTRUSTED),
+    lambda data: table_metrics.delta(data, True, limits=UNTRUSTED),
+])  # fmt: skip
+def test_many_small_shared_row_groups_are_rejected_before_decoding(
+    read: Callable[[bytes], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"a": [1], "v": variant.parse_json(pa.array(["[1, 2]"]))}, schema=SCHEMA), out)
+    data = repeated(out.getvalue())
+    usages: list[Usage] = []
+    initialize = Usage.__init__
+    monkeypatch.setattr(Usage, "__init__", lambda usage: initialize(usage) or usages.append(usage))
+    with pytest.raises(MemoryLimitError, match="repeated chunks"):
+        read(data)
+    assert usages
+    assert sum(usage.pages for usage in usages) == 0
+
+
+def test_row_groups_read_one_by_one_count_their_repeated_chunks_once() -> None:
+    with pqext.open(shared(2, 600), limits=LIMITS) as file:
+        for _ in range(2):
+            for group in range(500):
+                assert file.read(row_groups=[group]).num_rows == 2
+        with pytest.raises(MemoryLimitError, match="513 repeated chunks"):
+            file.read(row_groups=range(500, 600))
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(1_000_000, 10_000), (10, 20_000)])
@@ -119,7 +166,6 @@ def test_repair_of_shared_row_groups_takes_linear_time() -> None:
 
 
 CLAIMING = bombs.nulls(Type.INT64, (1 << 31) - 1)
-UNTRUSTED = pqext.Limits.untrusted()
 
 
 @pytest.mark.parametrize("read", [

@@ -207,6 +207,11 @@ def test_fields_of_unsuitable_types_are_rejected_by_name(encoding: str, array: p
     assert caught.value.column == "g"
 
 
+def test_views_with_nulls_are_not_a_layout() -> None:
+    with pytest.raises(GeometryError, match=r"layout is geoarrow\.linestring, but its type is string_view"):
+        from_geoarrow(pa.array(["a", None], pa.string_view()), "geoarrow.linestring")
+
+
 def test_invalid_values_are_named_with_their_row() -> None:
     with pytest.raises(GeometryError, match="row 1"):
         written(marked(pa.array(["POINT (1 2)", "POINT 1 2"]), "geoarrow.wkt"))

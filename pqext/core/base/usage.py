@@ -16,8 +16,8 @@ class Usage:
     """Counters of what the threads that share a source have read so far."""
 
     __slots__ = (
-        "_lock", "_shared", "_shared_rows", "bytes", "fetch_seconds", "filter_seconds", "invalid_values", "pages",
-        "requests", "rows_evaluated",
+        "_lock", "_repeated_chunks", "_shared", "_shared_rows", "bytes", "fetch_seconds", "filter_seconds",
+        "invalid_values", "pages", "requests", "rows_evaluated",
     )
 
     def __init__(self) -> None:
@@ -35,8 +35,9 @@ class Usage:
         """Rows on which a filter was evaluated; a row counts once, even if several stages evaluate it."""
         self.filter_seconds = 0.0
         """Time spent evaluating filters."""
-        self._shared: dict[Chunk, dict[int, int]] = {}
+        self._shared: dict[Chunk, dict[int, tuple[int, int]]] = {}
         self._shared_rows: Counter[Chunk] = Counter()
+        self._repeated_chunks = 0
         self._lock = threading.Lock()
 
     def add_fetch(self, size: int, seconds: float, requests: int = 1) -> None:
@@ -51,13 +52,22 @@ class Usage:
         with self._lock:
             self.pages += pages
 
-    def shared_rows(self, chunk: Chunk, group: int, rows: int) -> int:
-        """Count ``rows`` of row group ``group``, whose first chunk is ``chunk``; return the rows of all sharing it."""
+    def count_shared(self, chunk: Chunk, group: int, rows: int, leaves: int) -> tuple[int, int]:
+        """Count the ``rows`` and ``leaves`` of row group ``group``, whose first chunk is ``chunk``, once.
+
+        If several row groups share the chunk, return the rows of these, and the column chunks of the file that repeat
+        the chunks of an earlier row group; otherwise 0 and 0.
+        """
         with self._lock:
             groups = self._shared.setdefault(chunk, {})
-            self._shared_rows[chunk] += rows - groups.get(group, 0)
-            groups[group] = rows
-            return self._shared_rows[chunk] if len(groups) > 1 else 0
+            known_rows, known_leaves = groups.get(group, (0, 0))
+            groups[group] = rows, max(leaves, known_leaves)
+            self._shared_rows[chunk] += rows - known_rows
+            if len(groups) == 1:
+                return 0, 0
+            if group != next(iter(groups)):
+                self._repeated_chunks += max(leaves - known_leaves, 0)
+            return self._shared_rows[chunk], self._repeated_chunks
 
     def add_invalid_values(self, values: int) -> None:
         """Count values that became null because they are invalid."""

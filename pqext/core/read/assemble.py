@@ -53,13 +53,13 @@ def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
     """Return the most that :func:`assemble` allocates: offsets, validity, and the conversions of annotations."""
     if isinstance(shape, LeafShape):
         return 2 * columns[shape.node.leaf_start].nbytes if shape.annotation is not None else 0
-    entries = columns[shape.first_leaf()].entries
+    entries = columns[shape.first_leaf].entries
     if isinstance(shape, GroupShape):
         size = entries * 2 + sum(assembled_bytes(child, columns) for child in shape.children)
     else:
         assert isinstance(shape, ListShape)
         size = entries * 6 + assembled_bytes(shape.element, columns)
-        definition = columns[shape.first_leaf()].definition
+        definition = columns[shape.first_leaf].definition
         if shape.original is not None and definition is not None:
             nulls = int(np.count_nonzero(definition < shape.value_level))
             size += nulls * elements_of_null(shape.original.type) * _FILLED
@@ -93,7 +93,7 @@ def _group(
     validity = None
     # A required group below a null one has slots without values, which an annotation must not take for corruption.
     if shape.nullable or (shape.annotation is not None and shape.value_level > shape.slot_level):
-        first = columns[shape.first_leaf()]
+        first = columns[shape.first_leaf]
         assert first.definition is not None
         present = np.empty(len(first.definition), np.uint8)
         repetition = first.repetition if first.repetition is not None else _FLAT
@@ -111,7 +111,7 @@ def _group(
 def _list(
     shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType
 ) -> pa.Array:
-    first = columns[shape.first_leaf()]
+    first = columns[shape.first_leaf]
     assert first.definition is not None
     assert first.repetition is not None
     entries = len(first.definition)

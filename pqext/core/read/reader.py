@@ -139,14 +139,16 @@ class ParquetFile(SuggestionMixin):
             return total_rows(self.metadata.row_groups, lambda: self.row_groups)
 
     def check_rows(self) -> None:
-        """Raise ``CorruptFileError`` if the footer counts more rows than its row groups, ``LimitError`` if too many.
+        """Raise ``CorruptFileError`` if the footer counts more rows than its row groups.
 
+        Raises ``LimitError`` for too many rows, and for too many column chunks that several row groups share.
         With ``on_corrupt="skip"`` the former is a warning. Some writers store a count of 0, which is accepted.
         """
         claimed, result = self.metadata.num_rows, self.num_rows
         if result > self.limits.rows_for(self.source.size):
             message = f"{result:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
             raise LimitError(f"{message}; raise the limit with limits=Limits(rows=...)", path=self.path)
+        self.row_groups.check_repeats(len(self.schema.leaves), self.limits.memory_for(self.source.size))
         if claimed > result:
             message = f"the footer states {claimed} rows, but its row groups have {result}: row groups are missing"
             self.options.report_corrupt(CorruptFileError(message, path=self.path))

@@ -28,8 +28,10 @@ _KEPT = 1 << 14
 """Column chunks that cached row groups hold in total, with their indexes and filters."""
 _FEW_CHUNKS = 64
 """Column chunks that an empty row group counts as."""
-_SHARED_ROWS = 1 << 10
-"""Rows of a row group that may share its chunks with any number of other row groups."""
+_REPEATED_CHUNK = 1 << 15
+"""Bytes that a column chunk shared with an earlier row group counts as; decoding it takes up to a millisecond."""
+_GROUP_CHUNKS = 2
+"""Chunks that a row group with repeated chunks counts as, in addition to these."""
 
 
 def total_rows(row_groups: Sequence[structures.RowGroup], read_groups: Callable[[], Iterable[RowGroup]]) -> int:
@@ -40,6 +42,14 @@ def total_rows(row_groups: Sequence[structures.RowGroup], read_groups: Callable[
     index = row_groups.undecoded_index if isinstance(row_groups, LazyStructs) else None
     rows = getattr(row_groups, "rows", None) if index is None else count_rows(index)
     return sum(map(rows_of, read_groups())) if rows is None else rows
+
+
+def _sharing_error(size: str, group: RowGroup) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"row groups that share one column chunk have {size}, more than memory_bytes allows; "
+        "raise the limit with limits=Limits(memory_bytes=...)",
+        path=group.path, row_group=group.index,
+    )  # fmt: skip
 
 
 def _weight(group: RowGroup) -> int:
@@ -92,26 +102,38 @@ class RowGroups(Sequence[RowGroup]):
         chosen = list(chosen)
         with suppress(CorruptFileError):  # a negative count; raised by the reader, or the row group is skipped
             if len(chosen) == len(self) > 1 and num_rows() > budget.room:
-                for index, _ in chosen:
-                    self.get_with_budget(index, leaves, budget)
+                self.check_shared(leaves, budget)
         return ((self.get_with_budget(index, leaves, budget), rows) for index, rows in chosen)
+
+    def check_repeats(self, leaves: int, memory_bytes: int) -> None:
+        """Raise ``MemoryLimitError`` if too many chunks of a file of ``leaves`` columns begin where earlier ones do."""
+        if self._count * (leaves + _GROUP_CHUNKS) * _REPEATED_CHUNK > memory_bytes:
+            starts = self.places.repeated_starts
+            groups = {group for group, _ in starts}
+            if (len(starts) + _GROUP_CHUNKS * len(groups)) * _REPEATED_CHUNK > memory_bytes:
+                raise _sharing_error(f"{len(starts)} repeated chunks", self[min(groups)])
+
+    def check_shared(self, leaves: Sequence[LeafShape], budget: Budget) -> None:
+        """Check all row groups by :meth:`get_with_budget` before any is decoded."""
+        for index in range(self._count):
+            self.get_with_budget(index, leaves, budget)
 
     def get_with_budget(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
         """Return row group ``index`` before its ``leaves`` are read.
 
-        Raises ``MemoryLimitError`` if it and others that were about to be read have more rows in total than the budget
-        has bytes and name one column chunk: a few bytes in the file state any number of rows.
+        Raises ``MemoryLimitError`` if it and others that were about to be read name one column chunk, and have more
+        rows in total than the budget has bytes, or many column chunks: a few bytes in the file state any number of
+        rows, and its footer lists chunks faster than they are decoded.
         """
-        group, shared = self[index], 0
+        group, rows, chunks = self[index], 0, 0
         with suppress(ParquetError):  # raised by the reader, or the row group is skipped
-            if budget.usage is not None and leaves and group.num_rows > _SHARED_ROWS:
+            if budget.usage is not None and leaves and group.num_rows > 0:
                 chunk = group.chunk(leaves[0].node)
-                shared = budget.usage.shared_rows((chunk.file_path, chunk.byte_range[0]), index, group.num_rows)
-        if shared > budget.room:
-            raise MemoryLimitError(
-                f"row groups that share one column chunk have {shared} rows, more than memory_bytes allows",
-                path=group.path, row_group=index,
-            )  # fmt: skip
+                place = chunk.file_path, chunk.byte_range[0]
+                rows, chunks = budget.usage.count_shared(place, index, group.num_rows, len(leaves))
+        if max(rows, chunks * _REPEATED_CHUNK) > budget.room:
+            size = f"{rows} rows" if rows > budget.room else f"{chunks} repeated chunks"
+            raise _sharing_error(size, group)
         return group
 
     def __repr__(self) -> str:

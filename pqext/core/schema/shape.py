@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -48,6 +49,7 @@ class Shape:
         """The leaf shapes at or below, in column order."""
         raise NotImplementedError
 
+    @cached_property
     def first_leaf(self) -> int:
         """Column index of the first leaf, whose levels describe this shape."""
         return next(self.leaves()).node.leaf_start
