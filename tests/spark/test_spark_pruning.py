@@ -265,6 +265,9 @@ def test_explain_prints_path_filter_columns_files_and_row_groups(
     for text in ("reads 2 of 10 row groups", f"files: 1 of 1, {table}", "columns: id, name", "filter: id < 70"):
         assert text in plan
     assert explain_read(df).row_groups == explain_read(table, ["id", "name"], col("id") < 70).row_groups == 2
+    partly = plan_of(where(read(spark, table), "id < 70 and reverse(name) <> 'x'"), capsys)  # Spark reverses
+    assert "reads 2 of 10 row groups" in partly
+    assert "filter: id < 70" in partly
     native = plan_of(read(spark, table, engine="native"), capsys)
     assert "FileScan parquet" in native
     assert "Spark's reader reads 1 of 1 files" in native

@@ -288,6 +288,9 @@ def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
             result.schema  # noqa: B018  Connect analyses no sooner
         except AnalysisException:  # of a column that is bound to df
             return _filter(df, expression)
+        known = _reads.get(narrowed)
+        if known is not None and known.is_found_here:
+            replace_explain(result, partial(_explain, df.sparkSession, known.query, known.engine))
         return result
     tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
     return df if tree is None else _where_tree(df, resolve_case(tree, df))
