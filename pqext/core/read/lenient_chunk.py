@@ -140,10 +140,10 @@ class LenientDecoder(PageDecoder):
         if len(run) > 1:
             with suppress(CorruptFileError):
                 return super()._decode_run(run, required_entries)
-            needed = None
+            required_entries = None
         pieces = []
         for raw in run:
-            pieces.append(self._decode_or_lose(raw, needed))
+            pieces.append(self._decode_or_lose(raw, required_entries))
             if self._is_given_up:
                 break
         return join(pieces)
@@ -183,9 +183,9 @@ class LenientDecoder(PageDecoder):
             self._plain.append(opened)
         return opened
 
-    def _decode_or_lose(self, raw: RawPage, needed: int | None) -> LeafColumn:
+    def _decode_or_lose(self, raw: RawPage, required_entries: int | None) -> LeafColumn:
         try:
-            return super()._decode_run([raw], needed)
+            return super()._decode_run([raw], required_entries)
         except CorruptFileError as fault:
             is_indexed = raw.layout[1] in DICTIONARY_ENCODINGS
             error = self._dictionary_fault if self._dictionary_fault and is_indexed else fault
