@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -76,33 +76,36 @@ def _map(paths: list[Place], title: str, column: str | None, query: float, readi
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
     from pqext.report.boxes import BoxMap
 
-    with ExitStack() as stack:
-        opened = [
-            stack.enter_context(ParquetFile(path, reading.options, limits=reading.limits)) for path in paths
-        ]
-        layout = explain_layout(opened, column, query)
-        groups: list[Part] = []
-        pages: list[Part] = []
-        for file in opened:
-            file_groups, file_pages = parts_of(file, geometry_leaf(file, column), len(groups))
-            groups, pages = groups + file_groups, pages + file_pages
-        return BoxMap(
-            title=title,
-            column=layout.column,
-            facts=_facts(layout),
-            row_groups=tuple(_draw_part(part, None) for part in groups),
-            pages=_draw_pages(pages),
-            figures=(
-                ("", "boxes over a point", "covered", "overlap", "expected", "rows", "bytes"),
-                _figures("row groups", layout.row_groups),
-                _figures("pages", layout.pages),
-            ),
-            notes=(
-                f"Expected: the amount that a query of {layout.query_width:.4g} by {layout.query_height:.4g} at "
-                "a random location in the extent reads. Bytes are those of this column.",
-                *layout.suggestions,
-            ),
-        )
+    groups: list[Part] = []
+    pages: list[Part] = []
+
+    def files() -> Iterator[ParquetFile]:
+        """Yield the files, one open at a time."""
+        for path in paths:
+            with ParquetFile(path, reading.options, limits=reading.limits) as file:
+                file_groups, file_pages = parts_of(file, geometry_leaf(file, column), len(groups))
+                groups.extend(file_groups)
+                pages.extend(file_pages)
+                yield file
+
+    layout = explain_layout(files(), column, query)
+    return BoxMap(
+        title=title,
+        column=layout.column,
+        facts=_facts(layout),
+        row_groups=tuple(_draw_part(part, None) for part in groups),
+        pages=_draw_pages(pages),
+        figures=(
+            ("", "boxes over a point", "covered", "overlap", "expected", "rows", "bytes"),
+            _figures("row groups", layout.row_groups),
+            _figures("pages", layout.pages),
+        ),
+        notes=(
+            f"Expected: the amount that a query of {layout.query_width:.4g} by {layout.query_height:.4g} at "
+            "a random location in the extent reads. Bytes are those of this column.",
+            *layout.suggestions,
+        ),
+    )
 
 
 def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:

@@ -146,3 +146,20 @@ def test_a_folder_is_drawn_as_one_map(tmp_path: Path) -> None:
     result = run("map", tmp_path / "in", "-o", tmp_path / "in.html")
     assert result.exit_code == 0, result.output
     assert result.output.startswith(f"{tmp_path / 'in.html'}: 2 row groups, ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts file descriptors")
+def test_files_of_a_folder_are_open_one_at_a_time(tmp_path: Path) -> None:
+    import resource
+
+    (tmp_path / "in").mkdir()
+    for number in range(40):
+        written(tmp_path / "in" / f"{number}.parquet", np.arange(2.0))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 20, limits[1]))
+        result = run("map", tmp_path / "in", "-o", tmp_path / "in.html")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith(f"{tmp_path / 'in.html'}: 40 row groups, ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
@@ -112,16 +112,15 @@ class Layout:
 def explain_layout(source: Any, column: str | None = None, query: float | tuple[float, float] = 0.001) -> Layout:
     """Analyze the boxes of a geometry column's row groups and pages, and estimate the cost of queries.
 
-    ``source`` is a source for :func:`pqext.open`, an open file, or a list of these, whose row groups are numbered
-    consecutively; ``column`` a dotted path, by default the only geometry column. ``query`` is the area of queries as a
-    share of the extent, in the extent's proportions, or their width and height in the column's units. Estimates are
-    exact for queries distributed evenly over the extent; they cross the antimeridian if the extent does. Raises
-    KeyError if the column does not exist, ValueError if it is not a geometry, or if ``column`` is required.
+    ``source`` is a source for :func:`pqext.open`, an open file, or a list or iterator of these, whose row groups are
+    numbered consecutively; ``column`` a dotted path, by default the only geometry column. ``query`` is the area of
+    queries as a share of the extent, in the extent's proportions, or their width and height in the column's units.
+    Estimates are exact for queries distributed evenly over the extent; they cross the antimeridian if the extent does.
+    Raises KeyError if the column does not exist, ValueError if it is not a geometry, or if ``column`` is required.
     """
     share = _check_query(query)
-    sources = list(source) if isinstance(source, list | tuple) else [source]
-    if not sources:
-        raise ValueError("there are no files to explain")
+    sources = source if isinstance(source, list | tuple | Iterator) else [source]
+    paths: list[str] = []
     groups: list[Part] = []
     pages: list[Part] = []
     is_geographic = True
@@ -132,13 +131,15 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
             groups, pages = groups + file_groups, pages + file_pages
             type = _type(file, node)
             is_geographic = is_geographic and type is not None and type.geographic
-            path = file.path or "(no path)"
+            paths.append(file.path or "(no path)")
+    if not paths:
+        raise ValueError("there are no files to explain")
     frame = _Frame.enclosing((part.box for part in groups), is_geographic)
     width, height = frame.query(share)
     results = [_describe(parts, frame, width, height) for parts in (groups, pages)]
     advice = _suggestions(groups, pages, results, frame, width, height)
     return Layout(
-        path=path if len(sources) == 1 else f"{len(sources)} files",
+        path=paths[0] if len(paths) == 1 else f"{len(paths)} files",
         column=node.dotted_path,
         rows=sum(part.rows for part in groups),
         bytes=sum(part.bytes for part in groups),
