@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -218,8 +220,8 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             A new scan; this one is unchanged. Rows without a geometry are not returned.
 
         Raises:
-            ValueError: If ``k`` is below 1, if the column is not stated and not the only one, if the result already has
-                a column named ``distance_column``, or after :meth:`limit`.
+            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if the column is not stated and not
+                the only one, if the result already has a column named ``distance_column``, or after :meth:`limit`.
             TypeError: If an argument has the wrong type, or the column contains no geometries.
 
         Example:
@@ -230,13 +232,17 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             >>> scan.select("id", "distance").to_table().to_pylist()
             [{'id': 2, 'distance': 5.0}]
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be a positive integer, not {k!r}")
+        if isinstance(max_distance, bool) or not isinstance(max_distance, Real | Decimal | None):
+            raise TypeError(f"max_distance must be a number, not {max_distance!r}")
+        if max_distance is not None and not max_distance >= 0:
+            raise ValueError(f"max_distance must be a number of at least 0, not {max_distance!r}")
         distance = self._geometry_column(column).st_distance(geometry)
         near = self.filter(distance <= (sys.float_info.max if max_distance is None else max_distance))
         result = self.schema.names if self._request.result is None else self._request.result
         request = replace(near._request, result=parse_columns([*result, distance.alias(distance_column)]))
-        return Scan(request).order_by(distance).limit(k)
+        return Scan(request).order_by(distance).limit(int(k))
 
     def _geometry_column(self, name: str | None) -> Column:
         """Return the geometry column of this name, or the only one of the files."""

@@ -188,3 +188,21 @@ def test_errors_name_the_argument() -> None:
 def file_of_numbers() -> bytes:
     pqext.write_table(pa.table({"id": [1]}), sink := io.BytesIO())
     return sink.getvalue()
+
+
+@pytest.mark.parametrize("distance", [math.nan, -1.0, -math.inf, np.float32("nan")])
+def test_maximum_distances_below_zero_or_nan_are_rejected(distance: Any) -> None:
+    with pytest.raises(ValueError, match="max_distance must be a number of at least 0"):
+        pqext.scan(file_of(["POINT (1 2)"])).nearest(shapely.Point(0, 0), column="geom", max_distance=distance)
+
+
+@pytest.mark.parametrize("distance", ["3", True, [1]])
+def test_maximum_distances_that_are_not_numbers_are_rejected(distance: Any) -> None:
+    with pytest.raises(TypeError, match="max_distance must be a number"):
+        pqext.scan(file_of(["POINT (1 2)"])).nearest(shapely.Point(0, 0), column="geom", max_distance=distance)
+
+
+def test_number_of_rows_may_be_a_numpy_integer() -> None:
+    scan = pqext.scan(file_of(["POINT (1 2)", "POINT (5 5)", "POINT (0 1)"]))
+    result = scan.nearest(shapely.Point(0, 0), np.int64(2), column="geom", max_distance=np.float32(9))
+    assert result.to_table()["id"].to_pylist() == [2, 0]
