@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.errors import GeometryError, ParquetError
+from pqext.core.base.errors import GeometryError, ParquetError, UnsupportedError
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.reading import scan
@@ -20,7 +21,7 @@ from pqext.geo import crs as crs_
 from pqext.geo.frames import from_geopandas, geometry_columns
 from pqext.geo.summary import statistics
 from pqext.geo.types import GeospatialType, unmark
-from pqext.geo.vector_files import BATCH_ROWS, gdal_faults, require_pyogrio
+from pqext.geo.vector_files import BATCH_ROWS, check_path, gdal_faults, require_pyogrio
 from pqext.geo.wkb import binary_chunks, to_iso_wkb
 from pqext.variant.json.text import to_json
 from pqext.variant.types import is_variant_type
@@ -31,6 +32,21 @@ FORMATS = {
     ".dxf": "DXF", ".gdb": "OpenFileGDB", ".pmtiles": "PMTiles", ".mvt": "MVT",
 }  # fmt: skip
 """Drivers of GDAL by extension."""
+_TYPED_DRIVERS = frozenset({"ESRI Shapefile", "FlatGeobuf", "OpenFileGDB", "GPX"})
+"""Drivers that store the type of a layer's geometries, FlatGeobuf only if they have Z."""
+_TYPES = {
+    1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiLineString", 6: "MultiPolygon",
+    7: "GeometryCollection",
+}  # fmt: skip
+_SIDECARS = {
+    ".shp": (
+        ".shx", ".dbf", ".prj", ".qpj", ".cpg", ".qix", ".sbn", ".sbx", ".idm", ".ind", ".fbn", ".fbx", ".ain", ".aih",
+        ".shp.xml",
+    ),
+    ".gpkg": (".gpkg-journal", ".gpkg-wal", ".gpkg-shm"),
+    ".gml": (".gfs", ".xsd"),
+}  # fmt: skip
+"""Extensions of files that GDAL reads along with a file."""
 
 
 def write_file(
@@ -69,7 +85,7 @@ def write_file(
         >>> geo.write_file(towns, "towns.gpkg", layer="towns")
     """
     pyogrio = require_pyogrio()
-    target = os.fspath(path)
+    target = check_path(os.fspath(path))
     driver = driver or _driver(target)
     if driver not in pyogrio.list_drivers(write=True):
         raise ValueError(f"GDAL has no driver {driver!r}{did_you_mean(driver, pyogrio.list_drivers(write=True))}")
@@ -93,11 +109,13 @@ def write_file(
     schema = pa.schema(fields)
     batches = iter(reader.to_batches(BATCH_ROWS) if isinstance(reader, pa.Table) else reader)
     first = [*islice(batches, 1)]
-    stream = _Stream(_storable_batch(batch, schema, name) for batch in chain(first, batches))
+    layer_type = _geometry_type(driver, first, name)
+    top_code = math.inf if driver != "FlatGeobuf" else 1999 if layer_type.endswith(" Z") else 999
+    stream = _Stream(_storable_batch(batch, schema, name, top_code) for batch in chain(first, batches))
     with _replace_at_end(target, append) as staged_path, stream.own_faults(), gdal_faults(pyogrio, target):
         pyogrio.write_arrow(
             pa.RecordBatchReader.from_batches(schema, stream), staged_path, layer=layer, driver=driver, append=append,
-            geometry_name=name, geometry_type=_geometry_type(driver, first, name), crs=_crs(marked), **options,
+            geometry_name=name, geometry_type=layer_type, crs=_crs(marked), **options,
         )
 
 
@@ -135,19 +153,30 @@ def _replace_at_end(target: str, append: bool) -> Iterator[str]:
     if append or target.startswith("/vsi"):
         yield target
         return
-    folder, name = os.path.split(os.path.abspath(target))
+    folder, name = os.path.split(check_path(os.path.abspath(target)))
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{target}: the folder does not exist")
     staging = tempfile.mkdtemp(prefix=f".{name}.", dir=folder)
     try:
         yield os.path.join(staging, name)
-        for name in sorted(os.listdir(staging)):
+        names = sorted(os.listdir(staging))
+        for stale in {*_sidecars(folder, os.path.basename(target))} - {*names}:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, stale))
+        for name in names:
             final = os.path.join(folder, name)
             if os.path.isdir(final) and os.path.isdir(os.path.join(staging, name)):
                 shutil.rmtree(final)
             os.replace(os.path.join(staging, name), final)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _sidecars(folder: str, name: str) -> list[str]:
+    """Return the files that describe or index a file, and would describe another one once it is replaced."""
+    stem, extension = os.path.splitext(name)
+    suffixes = _SIDECARS.get(extension.lower(), ())
+    return [other for other in os.listdir(folder) if other.startswith(stem) and other[len(stem) :].lower() in suffixes]
 
 
 def _driver(path: str) -> str:
@@ -171,7 +200,12 @@ def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
     return plain.with_type(type)
 
 
-def _storable_batch(batch: pa.RecordBatch, schema: pa.Schema, geometry: str) -> pa.RecordBatch:
+def _storable_batch(batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top_code: float) -> pa.RecordBatch:
+    """Return a batch as GDAL reads it; raise UnsupportedError if GDAL would drop Z or M of codes above ``top_code``."""
+    if top_code < math.inf and any(code > top_code for code in _type_codes([batch], geometry)):
+        raise UnsupportedError(
+            "FlatGeobuf stores Z only if all geometries have one type, and no M; write a GeoPackage", feature="GDAL"
+        )
     columns = []
     for column, own, field in zip(batch.columns, batch.schema, schema, strict=True):
         if field.name == geometry:
@@ -184,14 +218,18 @@ def _storable_batch(batch: pa.RecordBatch, schema: pa.Schema, geometry: str) -> 
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def _type_codes(batches: list[pa.RecordBatch], geometry: str) -> set[int]:
+    """Return the ISO WKB codes of the geometry types in batches."""
+    columns = [batch.column(batch.schema.names.index(geometry)) for batch in batches]
+    return {code for column in columns for code in statistics(column).geospatial_types or ()}
+
+
 def _geometry_type(driver: str, first: list[pa.RecordBatch], geometry: str) -> str:
-    """Return the type of the layer: of shapefiles that of the first rows, otherwise any."""
-    if driver != "ESRI Shapefile":
+    """Return the type of the layer: that of the first rows if the format needs one, otherwise any."""
+    codes = _type_codes(first, geometry) if driver in _TYPED_DRIVERS else set()
+    if not codes or (driver == "FlatGeobuf" and (len(codes) > 1 or not 1000 <= max(codes) < 2000)):
         return "Unknown"
-    columns = [batch.column(batch.schema.names.index(geometry)) for batch in first]
-    codes = [code for column in columns for code in statistics(column).geospatial_types or ()] or [0]
-    names = {1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiLineString", 6: "MultiPolygon"}
-    name = names.get(max(code % 1000 for code in codes), "Unknown")
+    name = _TYPES.get(max(code % 1000 for code in codes), "Unknown")
     return f"{name} Z" if any(code // 1000 in (1, 3) for code in codes) and name != "Unknown" else name
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from struct import error as StructError
 from struct import unpack_from
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,10 @@ MAX_ANGLE = 4.0
 """Default maximum angle of a chord, as in GDAL."""
 _MIN_ANGLE = 0.1
 _MAX_DEPTH = 32
+_ROUNDING = 16 * 2.0**-53
+"""The relative error of the area between vertices whose coordinates are rounded, and more."""
+_MAX_BYTES = (1 << 31) - 1
+"""The size of the largest value of a binary array."""
 _CIRCULAR, _COMPOUND, _CURVE_POLYGON = 8, 9, 10
 _LINEAR = {_CIRCULAR: 2, _COMPOUND: 2, _CURVE_POLYGON: 3, 11: 5, 12: 6}
 """Types that may contain arcs, and the types of the results."""
@@ -126,12 +129,12 @@ class _Reader:
             line = _chords(line, self.step) if type == _CIRCULAR else line
             return head + _with_count(line), line
         if type == _COMPOUND:
-            line = _join_lines([*self._lines(count, depth, (2, _CIRCULAR))], width)
+            line = _join_lines([*self._lines(count, depth, width, (2, _CIRCULAR))], width)
             return head + _with_count(line), line
         if type == 3:
             rings = [self._coordinates(order, width, self._count(order)) for _ in range(count)]
         elif type == _CURVE_POLYGON:
-            rings = [*self._lines(count, depth, (2, _CIRCULAR, _COMPOUND))]
+            rings = [*self._lines(count, depth, width, (2, _CIRCULAR, _COMPOUND))]
         elif type in _COLLECTIONS:
             members = [self.geometry(depth + 1, _MEMBERS.get(type))[0] for _ in range(count)]
             return head + count.to_bytes(4, "little") + b"".join(members), None
@@ -165,10 +168,12 @@ class _Reader:
         self.at += 8 * count * width
         return values.astype("<f8").reshape(count, width)
 
-    def _lines(self, count: int, depth: int, allowed: tuple[int, ...]) -> Iterator[_Coordinates]:
+    def _lines(self, count: int, depth: int, width: int, allowed: tuple[int, ...]) -> Iterator[_Coordinates]:
         for _ in range(count):
             line = self.geometry(depth + 1, allowed)[1]
             assert line is not None
+            if line.shape[1] != width:
+                raise ValueError("a member has other dimensions than its parent")
             yield line
 
 
@@ -186,42 +191,47 @@ def _chords(vertices: _Coordinates, step: float) -> _Coordinates:
     """Return the vertices of chords along the arcs through vertices 0, 1, 2, then 2, 3, 4 and so on."""
     if len(vertices) and len(vertices) % 2 == 0:
         raise ValueError(f"{len(vertices)} vertices do not form arcs, which need an odd number")
-    parts = [vertices[:1]]
-    for first in range(0, len(vertices) - 2, 2):
-        start, middle, end = vertices[first : first + 3]
-        parts.append(_arc(start, middle, end, step))
-    return np.ascontiguousarray(np.concatenate(parts))
-
-
-def _arc(start: Any, middle: Any, end: Any, step: float) -> _Coordinates:
-    """Return the vertices of chords along an arc, without its start."""
-    p, q, r = start[:2], middle[:2], end[:2]
+    if len(vertices) < 3:
+        return vertices
+    centres, radii, turns = _circles(vertices)
+    angles = np.abs(turns) / step - 1e-9
+    pieces = np.maximum(1, np.ceil(angles)).astype(np.int64)
+    if int(pieces.sum()) * vertices.shape[1] * 8 > _MAX_BYTES:
+        raise ValueError("its chords exceed 2 GiB; pass a greater max_angle")
+    halves = np.repeat(np.arange(len(pieces)), pieces)  # half an arc is from a vertex to the next
+    numbers = np.arange(1, len(halves) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    shares = numbers / pieces[halves]
     with np.errstate(all="ignore"):
-        if (p == r).all():
-            centre, sweep = (p + q) / 2, 2 * math.pi
-            turn = math.pi
-        else:
-            (ax, ay), (bx, by) = q - p, r - p
-            cross = 2 * (ax * by - ay * bx)
-            a, b = ax * ax + ay * ay, bx * bx + by * by
-            centre = p + np.array([by * a - ay * b, ax * b - bx * a]) / cross
-            angles = [math.atan2(*(point - centre)[::-1]) for point in (p, q, r)]
-            turn, sweep = ((angle - angles[0]) % (2 * math.pi) for angle in angles[1:])
-            if cross < 0:
-                turn, sweep = turn - 2 * math.pi, sweep - 2 * math.pi
-    if not np.isfinite(centre).all():  # the vertices lie on a line, or are not finite
-        return np.stack([middle, end])
-    radius = math.hypot(*(p - centre))
-    first = math.atan2(*(p - centre)[::-1])
-    halves = []
-    for low, high, a, b in ((0.0, turn, start, middle), (turn, sweep, middle, end)):
-        pieces = max(1, math.ceil(abs(high - low) / step - 1e-9))
-        share = np.arange(1, pieces + 1)[:, None] / pieces
-        half = a + share * (b - a)
-        angle = first + low + share[:, 0] * (high - low)
-        half[:, 0], half[:, 1] = centre[0] + radius * np.cos(angle), centre[1] + radius * np.sin(angle)
-        half[-1] = b
-        halves.append(half)
-    return np.concatenate(halves)
+        result = vertices[halves] + shares[:, None] * np.diff(vertices, axis=0)[halves]
+    from_centres = vertices[:-1, :2] - centres
+    directions = np.arctan2(from_centres[:, 1], from_centres[:, 0])[halves] + shares * turns[halves]
+    is_inner = numbers < pieces[halves]
+    inner = halves[is_inner]
+    for axis, function in enumerate((np.cos, np.sin)):
+        result[is_inner, axis] = centres[inner, axis] + radii[inner] * function(directions[is_inner])
+    result[~is_inner] = vertices[1:]
+    return np.ascontiguousarray(np.concatenate([vertices[:1], result]))
 
 
+def _circles(vertices: _Coordinates) -> tuple[_Coordinates, _Coordinates, _Coordinates]:
+    """Return the centre, the radius and the signed angle of both halves of each arc; zeros for straight halves.
+
+    An angle at the centre is twice the angle at the circumference over the same chord. Differences of directions from
+    the centre would have no accurate digits if the centre is far away.
+    """
+    p, q, r = vertices[:-2:2, :2], vertices[1::2, :2], vertices[2::2, :2]
+    with np.errstate(all="ignore"):
+        a, b, c = q - p, r - p, r - q
+        area = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+        a_square, b_square = (a * a).sum(axis=1), (b * b).sum(axis=1)
+        noise = _ROUNDING * np.abs([p, q, r]).max(axis=(0, 2)) * np.sqrt(np.maximum(a_square, b_square))
+        normal = np.stack([b[:, 1], -b[:, 0]], axis=1) * a_square[:, None]
+        normal -= np.stack([a[:, 1], -a[:, 0]], axis=1) * b_square[:, None]
+        is_full = (p == r).all(axis=1)
+        centres = np.where(is_full[:, None], (p + q) / 2, p + normal / (2 * area[:, None]))
+        radii = np.hypot(*(p - centres).T)
+        turns = 2 * np.stack([np.arctan2(area, (b * c).sum(axis=1)), np.arctan2(area, (a * b).sum(axis=1))], axis=1)
+        turns[is_full] = math.pi
+        is_curved = np.isfinite(radii) & (radii > 0) & (is_full | (np.abs(area) > noise))
+    centres[~is_curved], radii[~is_curved], turns[~is_curved] = 0, 0, 0
+    return np.repeat(centres, 2, axis=0), np.repeat(radii, 2), turns.ravel()

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 import pyarrow as pa
+import shapely
 
 from pqext.core.base.errors import GeometryError, UnsupportedError, warn
 from pqext.core.base.suggestions import did_you_mean
@@ -50,7 +51,8 @@ def read_file(
         path: A local path, or a path of GDAL such as ``/vsizip/a.zip/b.shp`` or ``/vsicurl/https://...``.
         layer: Name or number of the layer; by default the first.
         columns: Columns to read besides the geometry; by default all.
-        bbox: Read only geometries that intersect the box ``(xmin, ymin, xmax, ymax)``, in the CRS of the layer.
+        bbox: Read only geometries that intersect the box ``(xmin, ymin, xmax, ymax)``, in the CRS of the layer. A box
+            whose ``xmin`` is above ``xmax`` crosses the antimeridian.
         mask: Read only geometries that intersect this shapely geometry; not together with ``bbox``.
         where: Condition of GDAL's SQL, such as ``"population > 1000"``.
         curves: ``"linearize"`` replaces circular arcs as :func:`linearize` does, ``"raise"`` rejects them.
@@ -104,8 +106,14 @@ def open_file(
     if curves not in ("linearize", "raise"):
         raise ValueError(f"curves must be 'linearize' or 'raise', not {curves!r}")
     source = os.fspath(path)
-    if not source.startswith("/vsi") and "://" not in source and not os.path.exists(source):
-        raise FileNotFoundError(f"{source}: the file does not exist")
+    if not source.startswith("/vsi") and "://" not in source:
+        if not os.path.exists(source):
+            raise FileNotFoundError(f"{source}: the file does not exist")
+        check_path(source)
+    box = _bounds(bbox)
+    if box is not None and box[0] > box[2] and mask is None:
+        mask = _halves(box)
+        box = None
     if layer is None:
         with gdal_faults(pyogrio, source):
             layers = [str(name) for name, _ in pyogrio.list_layers(source)]
@@ -114,7 +122,7 @@ def open_file(
             layer = layers[0]
     with gdal_faults(pyogrio, source):
         opened = pyogrio.open_arrow(
-            source, layer=layer, columns=None if columns is None else [*columns], bbox=_bounds(bbox), mask=mask,
+            source, layer=layer, columns=None if columns is None else [*columns], bbox=box, mask=mask,
             where=where, batch_size=BATCH_ROWS, use_pyarrow=True,
         )
         meta, reader = opened.__enter__()
@@ -192,6 +200,20 @@ def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
         raise ValueError(f"{source}: {error}") from None
     except (errors.GeometryError, errors.CRSError) as error:
         raise GeometryError(f"{source}: {error}", rule="geo.gdal") from None
+
+
+def check_path(path: str) -> str:
+    """Return a local path; raise ValueError if pyogrio would open another file."""
+    is_local = not path.startswith("/vsi") and "://" not in path
+    if is_local and ("!" in path or ";" in os.path.basename(path)):
+        raise ValueError(f"{path}: paths for GDAL cannot contain '!', nor names ';': rename the file or folder")
+    return path
+
+
+def _halves(box: tuple[float, float, float, float]) -> Any:
+    """Return a box that crosses the antimeridian as two polygons, which GDAL understands."""
+    xmin, ymin, xmax, ymax = box
+    return shapely.union(shapely.box(xmin, ymin, 180, ymax), shapely.box(-180, ymin, xmax, ymax))
 
 
 def _bounds(bbox: Any) -> tuple[float, float, float, float] | None:

@@ -202,7 +202,9 @@ def test_rows_without_curves_are_unchanged() -> None:
     [CIRCLE[:-1], CIRCLE + b"\0", arcs([(0, 0), (1, 1)]), curve(9, b"\xff\xff\xff\xff"), curve(11, b"\1\0\0\0\1"),
      curve(10, struct.pack("<I", 1) + arcs([(0, 0)], 1)), curve(7, struct.pack("<I", 1) + b"\x05\0\0\0\0"),
      b"\x01" + struct.pack("<I", 7) + struct.pack("<I", 1), curve(4008, b"\0\0\0\0"),
-     b"".join([curve(7, struct.pack("<I", 1))] * 99) + CIRCLE],
+     b"".join([curve(7, struct.pack("<I", 1))] * 99) + CIRCLE,
+     curve(9, struct.pack("<I", 1) + arcs([(1, 2, 3), (4, 5, 6)], 1002)),
+     curve(10, struct.pack("<I", 1) + arcs([(0, 0, 1), (4, 0, 1), (0, 4, 1), (0, 0, 1)], 1002))],
 )  # fmt: skip
 def test_malformed_curves_are_errors_with_the_row(data: bytes) -> None:
     with pytest.raises(GeometryError) as caught:
@@ -214,3 +216,83 @@ def test_malformed_curves_are_errors_with_the_row(data: bytes) -> None:
 def test_angles_out_of_range_are_rejected(angle: Any) -> None:
     with pytest.raises(ValueError, match=r"max_angle must be from 0\.1 to 90"):
         geo.linearize(pa.array([CIRCLE]), max_angle=angle)
+
+
+def test_nearly_straight_arcs_are_straight() -> None:
+    generator = np.random.default_rng(0)
+    for exponent in range(8):
+        for _ in range(100):
+            start, direction = generator.uniform(-1, 1, 2) * 10.0**exponent, generator.normal(size=2)
+            vertices = [start, start + generator.uniform(0.05, 0.95) * direction, start + direction]
+            (line,) = geo.to_shapely(geo.linearize(pa.array([arcs(vertices)])))
+            assert line.length == pytest.approx(np.hypot(*direction), rel=1e-6)
+
+
+def test_flat_arcs_far_from_the_origin_keep_their_circle() -> None:
+    centre, radius = np.array([5e5, 4e6]), 2e4
+    angles = np.array([1.0, 1.05, 1.2])
+    vertices = centre + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    (line,) = geo.to_shapely(geo.linearize(pa.array([arcs(vertices)])))
+    assert len(line.coords) == 5
+    assert np.hypot(*(shapely.get_coordinates(line) - centre).T) == pytest.approx(radius, abs=1e-3)
+
+
+def test_arcs_with_too_many_chords_are_rejected() -> None:
+    with pytest.raises(GeometryError, match="its chords exceed 2 GiB; pass a greater max_angle"):
+        geo.linearize(pa.array([arcs([*np.tile([(0, 0), (2, 0)], (75_000, 1)).tolist(), (0, 0)])]), max_angle=0.1)
+
+
+def test_replaced_shapefiles_leave_no_index_or_crs(tmp_path: Path) -> None:
+    x, y = np.arange(100.0), np.zeros(100)
+    geo.write_file(pa.table({"geometry": geo.from_points(x, y)}), tmp_path / "a.shp", SPATIAL_INDEX="YES")
+    (tmp_path / "a.txt").write_text("notes")
+    assert {"a.qix", "a.prj"} <= {path.name for path in tmp_path.iterdir()}
+    table = pa.table({"geometry": geo.from_points(x[::-1], y + 5, crs="srid:0")})
+    with pytest.warns(UserWarning, match="'crs' was not provided"):
+        geo.write_file(table, tmp_path / "a.shp")
+    assert geo.to_geopandas(geo.read_file(tmp_path / "a.shp")).crs is None
+    assert geo.read_file(tmp_path / "a.shp", bbox=(0, 4, 10.5, 6)).num_rows == 11
+    assert (tmp_path / "a.txt").exists()
+
+
+def test_sqlite_journals_of_a_replaced_file_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "a.gpkg-journal").write_bytes(b"of another database")
+    geo.write_file(pa.table({"geometry": geo.from_points([1.0], [2.0])}), tmp_path / "a.gpkg")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.gpkg"]
+
+
+@pytest.mark.parametrize("extension", ["fgb", "gpkg", "shp", "gdb"])
+@pytest.mark.parametrize("text", ["POINT Z (1 2 3)", "LINESTRING Z (1 2 3, 4 5 6)"])
+def test_z_is_written(text: str, extension: str, tmp_path: Path) -> None:
+    table = pa.table({"geometry": geo.from_wkt(pa.array([text]))})
+    geo.write_file(table, tmp_path / f"a.{extension}")
+    (shape,) = geo.to_shapely(geo.read_file(tmp_path / f"a.{extension}")["geometry"])
+    (shape,) = shape.geoms if shape.geom_type.startswith("Multi") else (shape,)  # GDAL's geodatabases
+    assert shape.wkt == shapely.from_wkt(text).wkt
+
+
+@pytest.mark.parametrize(
+    "texts", [["POINT (1 2)", "LINESTRING Z (1 2 3, 4 5 6)"], ["POINT M (1 2 3)"], ["POINT ZM (1 2 3 4)"]]
+)
+def test_z_and_m_that_flatgeobuf_would_drop_are_errors(texts: list[str], tmp_path: Path) -> None:
+    table = pa.table({"geometry": geo.from_wkt(pa.array(texts))})
+    with pytest.raises(UnsupportedError, match="write a GeoPackage"):
+        geo.write_file(table, tmp_path / "a.fgb")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_boxes_may_cross_the_antimeridian(tmp_path: Path) -> None:
+    table = pa.table({"id": range(4), "geometry": geo.from_points([175.0, -175.0, 0.0, 179.0], [0.0, 1.0, 0.0, 40.0])})
+    geo.write_file(table, tmp_path / "a.gpkg")
+    assert sorted(geo.read_file(tmp_path / "a.gpkg", bbox=(170, -9, -170, 9))["id"].to_pylist()) == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["a;b.gpkg", "a!b.gpkg"])
+def test_paths_that_pyogrio_misreads_are_errors(name: str, tmp_path: Path) -> None:
+    table = pa.table({"geometry": geo.from_points([1.0], [2.0])})
+    with pytest.raises(ValueError, match="rename the file"):
+        geo.write_file(table, tmp_path / name)
+    assert not [*tmp_path.iterdir()]
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="rename the file"):
+        geo.read_file(tmp_path / name)
