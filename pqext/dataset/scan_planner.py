@@ -186,7 +186,7 @@ class ScanPlanner:
 
         Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
         """
-        narrowed = self._after_partitions()
+        narrowed = self._evaluate_partitions()
         request = self.request
         if request.skipping is None or request.filter is None or not request.files.options.trust_statistics:
             return narrowed
@@ -197,7 +197,7 @@ class ScanPlanner:
             return narrowed
         return prune_by_store(request.skipping, narrowed, request.sources, stored_conditions)
 
-    def _after_partitions(self) -> list[RemainingFilter]:
+    def _evaluate_partitions(self) -> list[RemainingFilter]:
         if not self.request.partitions:
             return [RemainingFilter(self.request.filter)] * len(self.request.sources)
         unnamed = self.request.partitions.missing_columns(self.request.sources, self.partition_values)

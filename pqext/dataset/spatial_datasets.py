@@ -99,7 +99,9 @@ def write_dataset(
     source = rows if isinstance(rows, pa.Table | Scan) else as_table(rows)
     name = _geometry_name(source.schema, column)
     if partition_by in source.schema.names:
-        raise ValueError(f"the rows have a column {partition_by!r} already, which would name the folders: rename it")
+        raise ValueError(
+            f"column {partition_by!r} has the name of the partition column that partition_by adds: rename the column"
+        )
     if order is not None:
         types = keywords.get("geometry") or {}
         choice = types.get(name)

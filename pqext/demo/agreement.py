@@ -49,7 +49,10 @@ def agreements(
     spark: SparkSession, files: Iterable[File], questions: list[tuple[DemoQuery, Question]], columns: Columns,
     scratch: Path,
 ) -> tuple[Agreement, ...]:
-    """One line for each reader and file."""
+    """Compare the values and query results of the other readers with pqext's.
+
+    Returns one result for each reader and file.
+    """
     own = f"Spark {spark.version}, its own reader"
     readers = [
         Reader(

@@ -24,7 +24,7 @@ SHARE = 0.05
 TOP = 0.98
 
 
-def box_around_the_middle(x: np.ndarray, y: np.ndarray) -> Box | None:
+def central_box(x: np.ndarray, y: np.ndarray) -> Box | None:
     """Return a box around the point in the middle of the file, with a tenth of the points in each dimension.
 
     ``x`` and ``y`` are the coordinates in the file's order; values that are not numbers are ignored. None without

@@ -204,7 +204,7 @@ def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, flo
 def _derive_source(source: Source, file: Path, schema: str) -> Source:
     x, y = derive.numbers(file, source.column, source.coordinates[:2])
     threshold = source.threshold or derive.threshold(file, source.column, source.coordinates)
-    box = derive.box_around_the_middle(x, y)
+    box = derive.central_box(x, y)
     title = "" if threshold is None else f"{threshold.path} of {threshold.value:g} or more"
     shown = derive.choose_fields(schema, threshold, source.coordinates, has_choice=source.schema is not None)
     return replace(source, box=box, threshold=threshold, threshold_title=title, shown=shown)

@@ -58,9 +58,9 @@ class GeospatialHandler(OrdersRows):
     """The handler of GEOMETRY and GEOGRAPHY; see :class:`pqext.core.schema.annotations.AnnotationHandler`."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
-        """The binary field under the marks of ``geoarrow.wkb``, with the file's crs and edges.
+        """Return the binary field with the ``geoarrow.wkb`` extension metadata, including the file's CRS and edges.
 
-        Without marks when the file names an algorithm for its edges that is not known.
+        Without this metadata if the file names an unknown algorithm for its edges.
         """
         try:
             type = _type_of_node(node, options.properties)

@@ -202,7 +202,7 @@ def _projjson(text: str) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise GeometryError(f"the CRS is longer than {_LONGEST} characters", rule="geo.crs.custom")
     try:
-        document = json.loads(text, parse_constant=_no_number)
+        document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise GeometryError(f"the CRS is not valid JSON: {error}", rule="geo.crs.projjson") from None
     level, depth = [document], 0
@@ -214,7 +214,7 @@ def _projjson(text: str) -> dict[str, Any]:
     return document
 
 
-def _no_number(text: str) -> float:
+def _reject_constant(text: str) -> float:
     raise ValueError(f"{text} is not a JSON number")
 
 

@@ -155,7 +155,10 @@ def _uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
 def _encode(
     coordinates: NDArray[np.float64], lists: list[_Numbers], rows: int, code: int, dimensions: int
 ) -> tuple[_Bytes, _Numbers]:
-    """Return the WKB of ``rows`` geometries; ``lists`` has the offsets, from 0, of the levels above the coordinates."""
+    """Encode ``rows`` geometries as WKB; return the bytes and the size of each geometry.
+
+    ``lists`` contains the list offsets of each level above the coordinates, starting at 0.
+    """
     headers = _LEVELS[code]
     counts = [*(len(offsets) - 1 for offsets in lists), len(coordinates)]
     width = coordinates.shape[1] * 8

@@ -130,7 +130,7 @@ def of_columns(
     is_native = True
     for name, about in columns.items():
         node = find((name,))
-        if node is None or not _can_have(node, about.get("encoding")):
+        if node is None or not _can_contain_geometries(node, about.get("encoding")):
             continue
         dropped = ("bbox",) if is_subset else ("bbox", "covering", "orientation")
         remaining[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key not in dropped}
@@ -148,7 +148,7 @@ def of_columns(
     return json.dumps(document, separators=(",", ":")) if remaining else None
 
 
-def _can_have(node: SchemaNode, encoding: Any) -> bool:
+def _can_contain_geometries(node: SchemaNode, encoding: Any) -> bool:
     """Return whether a column can contain geometries in ``encoding``: another column may have taken its name."""
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
         return True

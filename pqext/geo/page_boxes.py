@@ -252,7 +252,8 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     _, count, west, east, south, north = HEADER.unpack_from(payload)
     if count != pages or len(payload) != HEADER.size + PAGE_BYTES * count:
         raise CorruptFileError(
-            f"{len(payload) - HEADER.size} bytes of page boxes for {count} pages, in a chunk of {pages}"
+            f"page boxes do not match the column chunk: {len(payload) - HEADER.size} bytes for {count} pages, "
+            f"but the chunk has {pages} pages"
         )
     if not (np.isfinite([west, east, south, north]).all() and west <= east and south <= north):
         raise CorruptFileError("the enclosing box of page boxes is invalid")

@@ -103,7 +103,7 @@ def _strips(layout: FileLayout) -> list[Strip]:
     for group in layout.facts.row_groups[:MAX_STRIPS]:
         parts = groups[group.index]
         named = f"Row group {group.index}: {with_noun(group.rows, 'row')}, {format_size(group.compressed)}"
-        strips.append(Strip(named, _draw_parts(parts), _columns(group, chunks), _HEAD, by_column(parts)))
+        strips.append(Strip(named, _draw_parts(parts), _columns(group, chunks), _HEAD, column_starts(parts)))
     end = [part for part in layout.parts if part.offset >= last]
     if end:
         used = sum(part.length for part in end)
@@ -114,8 +114,8 @@ def _strips(layout: FileLayout) -> list[Strip]:
     return strips
 
 
-def by_column(parts: list[Part]) -> tuple[int, ...]:
-    """Offsets of the pages of another column."""
+def column_starts(parts: list[Part]) -> tuple[int, ...]:
+    """Return the offsets at which the pages of each next column begin."""
     return tuple(part.offset for before, part in pairwise(parts) if part.column != before.column)
 
 

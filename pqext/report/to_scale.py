@@ -65,7 +65,10 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A row for each kind of part: its name, how many, how large, and its bytes of ``whole``."""
+    """Table of part types: name, count, formatted size and bytes of each type.
+
+    ``whole`` is the size of the file in bytes.
+    """
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, str, str, int], ...]

@@ -115,7 +115,7 @@ def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | N
 
 
 def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
-    """Return bounds of UUIDs that hold in unsigned byte order and in the order of pairs of signed numbers.
+    """Return UUID bounds that are valid in unsigned byte order and in the order of pairs of signed 64-bit integers.
 
     Readers use one order or the other. The first eight bytes are moved outward by one, so the last eight do not count.
     ``None`` if the orders differ: if the first bit is set in some UUIDs but not in all.

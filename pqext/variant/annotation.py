@@ -145,7 +145,10 @@ class VariantHandler:
         return ChunkFacts()
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Answer a :class:`VariantPredicate`, or a core predicate about the nulls of the column itself."""
+        """Return whether a row of the row group may match ``predicate``.
+
+        The predicate is a :class:`VariantPredicate`, or a core null predicate on the column itself.
+        """
         if isinstance(predicate, VariantPredicate):
             return pruning.may_match(node, row_group, predicate)
         metadata = node.child("metadata")

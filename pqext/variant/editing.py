@@ -115,7 +115,7 @@ def change(
     chunks = struct_chunks(array)
     other, constant = (None, False) if action in _WITHOUT_VALUE else _values(value)
     if other is not None and not constant and len(other) != len(array):
-        raise ValueError(f"{len(other)} values for {len(array)} variants")
+        raise ValueError(f"expected one value or one value per variant ({len(array)}), not {len(other)} values")
     changed: list[pa.Array] = []
     before = 0
     for chunk in chunks:

@@ -9,7 +9,10 @@ from pqext.variant.kernels.binary import Fault
 
 
 class Meaning(NamedTuple):
-    """Meaning of a fault. ``rule`` is the broken rule's id in the ledger, "" if the fault is not one of encoding."""
+    """Message for a fault, and the rule that it violates.
+
+    ``rule`` is the rule's id in the ledger, "" if the fault is not an encoding error.
+    """
 
     rule: str
     message: str

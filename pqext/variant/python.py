@@ -142,7 +142,10 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
 
 
 def to_plain(obj: Any) -> Any:
-    """Variants as the Python objects that they hold, numpy's scalars where Python has an equal, arrays as lists."""
+    """Convert variants and numpy scalars to Python objects, arrays to lists, and missing-value markers to None.
+
+    Other objects, and numpy's float32, datetime64 and timedelta64 scalars, are returned unchanged.
+    """
     if type(obj).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be there
         return None
     if obj is np.ma.masked:
@@ -267,7 +270,7 @@ def decode(variant: BinaryVariant) -> Any:
 
 
 def python_primitive(type: PrimitiveType, data: Any) -> Any:
-    """The Python object of a primitive's data as :func:`pqext.variant.encoding.decode_primitive` gives it."""
+    """Convert a primitive's data, as :func:`pqext.variant.encoding.decode_primitive` returns it, to a Python object."""
     match type:
         case _T.DECIMAL4 | _T.DECIMAL8 | _T.DECIMAL16:
             digits = tuple(map(int, str(abs(data.unscaled))))

@@ -67,7 +67,10 @@ def is_variant_type(type: pa.DataType) -> bool:
 
 
 def is_shredded_type(type: pa.DataType) -> bool:
-    """Return whether ``type`` is a struct of binary ``metadata``, any ``typed_value`` and usually binary ``value``."""
+    """Return whether ``type`` is a struct of binary ``metadata``, ``typed_value`` and optionally binary ``value``.
+
+    ``typed_value`` may have any type.
+    """
     type = storage_type(type)
     if not pa.types.is_struct(type):
         return False

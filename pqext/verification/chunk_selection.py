@@ -51,7 +51,7 @@ class ChunkSelection:
         return included
 
     def _fits(self, group: RowGroup, leaf: int) -> bool:
-        """Whether a chunk fits into the budget, which is then charged for it."""
+        """Charge the budget for a chunk that states many values in few bytes; return False if it exceeds the budget."""
         with suppress(CorruptFileError, UnsupportedError, IndexError):  # reported by the checks
             about = group.metadata.columns[leaf].meta_data
             if about is not None:

@@ -114,7 +114,7 @@ def test_destroying_row_groups_preserves_the_others_and_the_footer(tmp_path: Pat
 def test_derived_box_surrounds_the_median_row_with_a_tenth_per_axis() -> None:
     x = np.repeat(np.arange(100.0), 100)
     y = np.tile(np.arange(100.0), 100)
-    box = derive.box_around_the_middle(np.append(x, np.nan), np.append(y, 0.0))
+    box = derive.central_box(np.append(x, np.nan), np.append(y, 0.0))
     assert box is not None
     assert box.xmin <= 50 <= box.xmax
     assert box.ymin <= y[5000] <= box.ymax
@@ -122,7 +122,7 @@ def test_derived_box_surrounds_the_median_row_with_a_tenth_per_axis() -> None:
 
 
 def test_derived_box_requires_points() -> None:
-    assert derive.box_around_the_middle(np.array([np.nan]), np.array([1.0])) is None
+    assert derive.central_box(np.array([np.nan]), np.array([1.0])) is None
 
 
 def test_pqext_error_is_extracted_from_the_spark_message() -> None:

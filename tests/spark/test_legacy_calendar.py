@@ -208,7 +208,7 @@ def test_converted_values_are_not_converted_again(
     stored = tmp_path / "stored.parquet"
     pqext.write_table(pqext.read_table(legacy[0], legacy_calendar="stored"), stored)
     assert by_pqext(pqext.read_table(stored)) == by_spark(spark, stored) == legacy[1]
-    with pytest.raises(pqext.UnsupportedError, match="another Spark calendar"):
+    with pytest.raises(pqext.UnsupportedError, match="different Spark calendar"):
         pqext.concatenate([stored, again], tmp_path / "both.parquet")
     with pytest.raises(pqext.UnsupportedError, match="column day uses Spark's legacy calendar"):
         pqext.write_table(pqext.read_table(legacy[0]), stored, append=True)

@@ -165,7 +165,7 @@ def test_files_changed_between_two_actions_are_reported(spark: Any, tmp_path: Pa
     values = read_json(spark, str(lines))
     assert values.count() == 3
     lines.write_text("1\n")
-    with pytest.raises(Exception, match=r"has 2 bytes and had 6 when this data frame was planned.*lines\.json"):
+    with pytest.raises(Exception, match=r"was planned \(planned 6 bytes, found 2\).*lines\.json"):
         values.count()
 
 

@@ -39,15 +39,16 @@ def concatenate(
     extensions: Unknown = "reject",
     limits: Limits = DEFAULT_LIMITS,
 ) -> int:
-    """Concatenate Parquet files of one schema into ``dest``, a path or a binary file object; returns its rows.
+    """Concatenate Parquet files with the same schema into ``dest``, a path or a binary file object.
 
-    The schemas must be equal apart from the name of the root. Pages, statistics, page indexes, Bloom filters and
-    sorting columns are preserved. If a file orders a column's bounds differently from the first file, its bounds of
-    that column are dropped. ``key_value_metadata``: ``"merge"`` keeps all pairs, with the value of the first file that
-    has the key, ``"first"`` keeps the first file's, ``"equal"`` requires equal pairs, and a mapping replaces them.
-    ``extensions`` applies to extensions and to unknown fields, which may contain offsets that become wrong:
-    ``"reject"`` raises, ``"drop"`` removes them, ``"keep"`` copies them unchanged from the row groups and from the
-    footer of the first file. Boxes of pages (:mod:`pqext.geo.page_boxes`) are known, and always preserved.
+    Returns the number of rows written. The schemas must be equal apart from the name of the root. Pages, statistics,
+    page indexes, Bloom filters and sorting columns are preserved. If a file orders a column's bounds differently
+    from the first file, its bounds of that column are dropped. ``key_value_metadata``: ``"merge"`` keeps all pairs,
+    with the value of the first file that has the key, ``"first"`` keeps the first file's, ``"equal"`` requires
+    equal pairs, and a mapping replaces them. ``extensions`` applies to extensions and to unknown fields, which may
+    contain offsets that become wrong: ``"reject"`` raises, ``"drop"`` removes them, ``"keep"`` copies them
+    unchanged from the row groups and from the footer of the first file. Boxes of pages
+    (:mod:`pqext.geo.page_boxes`) are known, and always preserved.
 
     Raises ``ValueError`` if the files do not fit together, ``UnsupportedError`` for files with encrypted parts or
     with chunks in other files, and ``CorruptFileError`` for corrupt footers; no file then remains at ``dest``.

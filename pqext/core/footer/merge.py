@@ -68,8 +68,8 @@ class FooterMerge:
                 raise ValueError(f"the schema of {named} differs from the first file: {difference}")
             if legacy_leaves(metadata) != self._calendars:
                 raise UnsupportedError(
-                    f"dates or instants of {named} use another Spark calendar or time zone than the first file; "
-                    "rewrite it with pqext.write_table first",
+                    f"dates or timestamps in {named} use a different Spark calendar or time zone from those in the "
+                    f"first file; rewrite {named} with pqext.write_table before joining",
                     feature="joining files in Spark's legacy calendar",
                 )
             if self._policy == "equal" and pairs != self._pairs:

@@ -54,7 +54,10 @@ _kept: LRU[str, _CachedFooter] = LRU(CACHE.limit)
 
 
 def decode_footer(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
-    """Return the footer that begins with ``raw``, and its end in it; as :func:`pqext.core.format.thrift.decode`."""
+    """Decode the footer at the start of ``raw``, from the cache if possible; return it and its end offset.
+
+    Arguments and errors are those of :func:`pqext.core.format.thrift.decode`.
+    """
     if path is None:  # bytes in memory must not outlive their owner
         return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits

@@ -102,7 +102,10 @@ class ColumnWindows:
 
 
 def build_list(struct_type: type[_L], count: int, parts: Sequence[bytes], limits: Limits, path: str | None) -> _L:
-    """Build a structure with only a list of ``count`` serialised structures, checked for completeness."""
+    """Decode ``count`` serialised structures as a ``struct_type`` whose only field is their list.
+
+    Raises ``CorruptFileError`` unless the structures end exactly where the bytes do.
+    """
     data = b"".join((b"\x19\xfc", uleb(count), *parts, b"\x00"))
     result, end = decode(struct_type, data, limits=limits, path=path)
     if end != len(data):

@@ -69,7 +69,10 @@ class FootedSource(Source):
 
 
 def serialise_footer(metadata: FileMetaData | bytes, magic: bytes = MAGIC) -> bytes:
-    """Return the bytes that end a file: ``metadata``, serialised or not, its length and the ``magic`` number."""
+    """Return the trailing bytes of a file: the serialised ``metadata``, its length and the ``magic`` number.
+
+    ``metadata`` may already be serialised.
+    """
     serialised = metadata if isinstance(metadata, bytes) else encode(metadata)
     if len(serialised) >= 1 << 32:
         raise ValueError(f"a footer of {len(serialised)} bytes exceeds its 32-bit length")

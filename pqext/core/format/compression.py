@@ -86,7 +86,7 @@ def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> 
 def _check_sizes(codec: int, pages: Sequence[Any], sizes: Sequence[int], max_ratio: int) -> None:
     for data, size in zip(pages, sizes, strict=True):
         if size < 0:
-            raise CorruptFileError(f"a page header states {size} bytes of uncompressed data")
+            raise CorruptFileError(f"a page header states a negative uncompressed size: {size}")
         if size > len(data) * max_ratio + 64:
             raise CorruptFileError(
                 f"a page of {len(data)} bytes cannot decompress to the {size} bytes that its header states for "

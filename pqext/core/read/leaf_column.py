@@ -143,9 +143,10 @@ def decoded_bytes(shape: LeafShape, entries: int) -> int:
 
 
 class LeafColumnBuilder:
-    """Decode pages with ``entries`` entries in total; ``account`` counts their bytes.
+    """Builder of a leaf column from its pages.
 
-    Byte arrays take about ``expected`` bytes. ``needed`` is the number of entries to return, if it is known.
+    ``entries`` is the total number of entries, and ``account`` is charged for the decoded bytes. Byte arrays take about
+    ``expected`` bytes. ``required_entries`` is the number of entries to return, if it is known.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class LenientReader(ColumnReader):
 
     def _missing(self) -> list[LeafColumn]:
         assert isinstance(self._pages, LenientDecoder)
-        return [self._pages.lose_rest(CorruptFileError("a column chunk ends before its row group"))]
+        return [self._pages.lose_rest(CorruptFileError("a column chunk has fewer rows than its row group"))]
 
 
 class _Headers(NamedTuple):

@@ -72,7 +72,7 @@ class WriteRecords:
 
 
 class AnnotationHandler(Protocol):
-    """Interface of a logical type above core: conversion, storage, statistics and predicates."""
+    """Interface for logical types outside ``pqext.core``: their conversion, storage, statistics and predicates."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
         """Return the Arrow field that readers get for ``node``, whose plain field is ``storage``."""
@@ -113,7 +113,7 @@ class AnnotationHandler(Protocol):
         """Whether a row of the row group can satisfy the handler's ``predicate`` on ``node``; True if unknown."""
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """Return the rows that may satisfy ``predicate``, judged by pages; None if all rows may."""
+        """Return the rows of the pages that may satisfy ``predicate``; None if no page can be skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,10 @@ class ArrangesRows(Protocol):
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the row numbers in their order, and the starts of row groups of at most ``max_count`` rows."""
+        """Return the row numbers in the order in which to write them, and the start of each row group.
+
+        A row group has at most ``max_count`` rows.
+        """
 
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
@@ -351,7 +354,7 @@ def serves_extension(name: str) -> bool:
     return any(name in annotation.extension_names for annotation in _REGISTRY.values())
 
 
-def for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
+def annotation_for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
     """Return the annotation of an Arrow field that is written at dotted ``path``, if any."""
     return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)
 

@@ -155,7 +155,7 @@ def _columns(
 
 
 class _Nodes(Sequence[SchemaNode]):
-    """A tuple of nodes, but that each is made when it is first asked for."""
+    """Immutable sequence of nodes that creates each node on first access."""
 
     __slots__ = ("_made",)
 

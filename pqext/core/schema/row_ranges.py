@@ -39,9 +39,10 @@ def rows_of_pages(page_facts: PageFacts, pages: Sequence[int]) -> RowRanges:
 
 
 def normalize_ranges(rows: Iterable[range] | None, num_rows: int) -> RowRanges | None:
-    """Merge ``rows`` of a row group of ``num_rows`` to row ranges; None for all.
+    """Sort and merge ``rows``, ranges within a row group of ``num_rows`` rows.
 
-    Raises ``IndexError`` if they exceed the row group, ``TypeError`` for anything but ranges.
+    Returns None if they cover the row group, or if ``rows`` is None. Raises ``IndexError`` if they exceed the row
+    group, ``TypeError`` for anything but ranges.
     """
     if rows is None:
         return None

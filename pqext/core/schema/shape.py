@@ -116,7 +116,7 @@ class LeafShape(Shape):
         leaf = self.node.leaf_type
         try:
             arrow = leaf.arrow_type(options.int96_unit)
-            result = marks.of_logical(leaf.logical, leaf.member)
+            result = marks.logical_marks(leaf.logical, leaf.member)
         except ParquetError as error:
             # The rest of the file is readable; ``check`` raises when the column is requested.
             arrow, result = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
@@ -145,7 +145,7 @@ class GroupShape(Shape):
     def storage_field(self, options: ReadOptions) -> pa.Field:
         kind = self._struct(options)
         is_file = self.node.logical_name == "FILE" and find_fault(kind) is None
-        result = marks.of_logical(None, "FILE") if is_file else None
+        result = marks.logical_marks(None, "FILE") if is_file else None
         return pa.field(self.node.name, kind, self.nullable, metadata=result)
 
     def _struct(self, options: ReadOptions) -> pa.StructType:
@@ -214,7 +214,7 @@ def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
 
 
 def _type_warnings(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]]:
-    """The columns at or below ``top`` whose handler doubts their type, and why."""
+    """Yield each column at or below ``top`` for which its handler reports a type warning, with the warning."""
     for shape in (top,) if isinstance(top, LeafShape) else (top, *top.leaves()):
         handler = None if shape.annotation is None else shape.annotation.load()
         reason = handler.doubt(shape.node, options) if isinstance(handler, DoubtsTypes) else None

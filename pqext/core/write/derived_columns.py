@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.schema.annotations import DerivedColumn, DerivesColumns, for_field
+from pqext.core.schema.annotations import DerivedColumn, DerivesColumns, annotation_for_field
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     """Find the columns derived from ``schema``; raises ``ValueError`` if a name is already used."""
     derived: dict[int, DerivedColumn] = {}
     for index, field in enumerate(schema):
-        annotation = for_field(field, field.name, options)
+        annotation = annotation_for_field(field, field.name, options)
         handler = None if annotation is None else annotation.load()
         column = handler.derive_column(field, schema, options) if isinstance(handler, DerivesColumns) else None
         if column is not None:

@@ -201,7 +201,7 @@ class DenseColumns:
         """Return the leaf columns of one top-level column."""
         try:
             array = self._combine_chunks(field, column)
-            if field.is_stored_as_given and not array.null_count:
+            if field.is_stored_unchanged and not array.null_count:
                 return [full_leaf(top, array)]
             notes = WriteRecords()
             leaves = list(disassemble(top, self._to_storage(field, array, notes)))

@@ -24,7 +24,7 @@ from pqext.core.schema.annotations import (
     Storage,
     StoresAlike,
     WriteRecords,
-    for_field,
+    annotation_for_field,
     for_logical,
     with_choices,
 )
@@ -101,7 +101,7 @@ class StoredField:
         )
 
     @cached_property
-    def is_stored_as_given(self) -> bool:
+    def is_stored_unchanged(self) -> bool:
         """Whether this is a leaf whose arrays are stored unchanged."""
         return self.leaf is not None and not self.is_rebuilt and self.field.type == self.plain.type
 
@@ -276,7 +276,7 @@ def _plan_field(
     like: LikeColumn | None = None,
 ) -> StoredField:
     there = None if like is None else for_logical(like.node.logical_name)
-    annotation = for_field(field, path, options) or there
+    annotation = annotation_for_field(field, path, options) or there
     if annotation is None:
         return _plan_plain_field(field, path, sample, options, None, exact, like)
     handler = annotation.load()

@@ -47,7 +47,7 @@ class WritePlan:
         """Encoders of small chunks, one per top-level column."""
         return tuple(
             self.recipes[top.node.leaf_start].small_encoder(field.plain.type)
-            if isinstance(top, LeafShape) and top.annotation is None and field.is_stored_as_given else None
+            if isinstance(top, LeafShape) and top.annotation is None and field.is_stored_unchanged else None
             for field, top in zip(self.plan, self.shapes, strict=True)
         )
 

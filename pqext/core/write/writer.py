@@ -138,9 +138,9 @@ class ParquetWriter(SuggestionMixin):
         self._finish_row_group()
 
     def _add_table(self, table: pa.Table) -> None:
-        self._append(self._check_table(table))
+        self._append(self._conform_table(table))
 
-    def _check_table(self, table: pa.Table) -> pa.Table:
+    def _conform_table(self, table: pa.Table) -> pa.Table:
         """Return ``table`` with the columns of the writer; the first table prepares the writer."""
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = conform(table, self.arrow_schema)
@@ -174,7 +174,7 @@ class ParquetWriter(SuggestionMixin):
         The rows get row groups of their own. ``table`` has the columns and types of the schema.
         """
         self._check_open()
-        table = self._check_table(table)
+        table = self._conform_table(table)
         if self._plan.order is None:
             self._append(table)
             self._finish_row_group()

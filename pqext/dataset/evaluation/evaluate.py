@@ -433,7 +433,7 @@ class IntegerSet:
         membership.fill(values, self._keys, self._used)
 
     def holds(self, array: pa.Array) -> pa.BooleanArray:
-        """Test whether each integer is in the table. Rows under nulls have an arbitrary result."""
+        """Test whether each integer is in the set. The result for null slots is undefined."""
         kind = np.int32 if array.type.bit_width == 32 else np.int64
         values = numbers(array.buffers()[1], kind, array.offset, len(array))
         bits = np.zeros((len(values) + 7) // 8, np.uint8)

@@ -48,7 +48,10 @@ def fit_literal(type: pa.DataType, operator: Operator, value: Value) -> tuple[Op
 
 
 def locate(value: Any, type: pa.DataType) -> tuple[Place, Any]:
-    """Return the position of ``value`` in ``type``, and the nearest scalar of the stored type that is not above it."""
+    """Return the position of ``value`` relative to the values of ``type``, and a scalar.
+
+    The scalar is the greatest of the stored type that does not exceed ``value``; None if ``value`` is out of range.
+    """
     if pa.types.is_boolean(type):
         return Place.EXACT, pa.scalar(value)
     if pa.types.is_binary(type) or pa.types.is_large_binary(type):

@@ -191,7 +191,7 @@ def _inside(name: Any) -> str:
 
 
 def join_path(folder: str, name: str) -> str:
-    """Return the path of ``name``, relative and with slashes, below ``folder``."""
+    """Join ``folder`` and ``name``, a relative path separated by slashes, into a local path."""
     return os.path.join(folder, *name.split("/"))
 
 

@@ -94,5 +94,5 @@ def _condition(item: Any) -> Expression:
         return Not(column.isin(value))
     operator = "==" if operator == "=" else operator
     if operator not in COMPARE:
-        raise ValueError(f"{operator!r} is not one of = {' '.join(COMPARE)} in, not in")
+        raise ValueError(f"unknown operator {operator!r}; use one of =, {', '.join(COMPARE)}, in, not in")
     return Comparison(column, operator, value)

@@ -111,7 +111,7 @@ def value_of_tree(tree: Any) -> Value:
     try:
         return _whole_operand(tree)
     except (RecursionError, TypeError, OverflowError) as error:
-        raise ValueError(f"not a value: {error}") from error
+        raise ValueError(f"invalid operand: {error}") from error
 
 
 class _Writer(Visitor[dict[str, Any]]):

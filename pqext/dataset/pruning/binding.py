@@ -319,7 +319,8 @@ def lookup(schema: Schema, column: str, extra_names: Iterable[str] = ()) -> Sche
 
 def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
     if not parent.is_unique(child.name):
-        raise ValueError(f"column {escape_text(child.dotted_path)} is ambiguous: the file has several of this name")
+        dotted_path = escape_text(child.dotted_path)
+        raise ValueError(f"column {dotted_path} is ambiguous: the file has several columns with this name")
 
 
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:

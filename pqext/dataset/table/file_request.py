@@ -189,7 +189,8 @@ def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
     for name in path:
         result = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
         if len(result) > 1:
-            raise ValueError(f"column {escape_text('.'.join(path))} is ambiguous: the file has several of this name")
+            dotted_path = escape_text(".".join(path))
+            raise ValueError(f"column {dotted_path} is ambiguous: the file has several columns with this name")
         if not result:
             return None
         fields = fields.field(result[0]).type

@@ -44,7 +44,7 @@ class Target(Protocol):
         """Create the staging area of a job run by process ``owner``, by default Spark's driver."""
 
     def join(self, job: str) -> StagingArea:
-        """Return the staging area of a job, which its tasks create."""
+        """Return the staging area of a job; called by its tasks, which create it if it does not exist."""
 
     def put(self, name: str, data: bytes) -> None:
         """Let a small file of the driver wait too."""

@@ -146,7 +146,10 @@ def buffer(column: GeometryColumn, distance: _Doubles, quad_segs: int = 8) -> An
 
 
 def ordinate(column: GeometryColumn, side: str) -> _Doubles:
-    """Return a coordinate of points: a side of their planar boxes. NaN for other geometries."""
+    """Return the coordinate of each point that ``side`` selects, such as ``xmin`` for x.
+
+    The result is NaN for geometries that are not points.
+    """
     import shapely
 
     values = np.array(bounds(column.wkb).field(side).to_numpy(zero_copy_only=False), np.float64)

@@ -90,19 +90,19 @@ def _exact(
         shapely.prepare(query)
         return _call(getattr(shapely, _OF_POINTS[operation]), query, *points)
     if points is not None:
-        return _of_shapes(operation, query, distance, shapely.points(*points), rows)
+        return _evaluate_shapes(operation, query, distance, shapely.points(*points), rows)
 
     def decide(values: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return _of_shapes(operation, query, distance, geos_shapes(values, numbers), numbers)
+        return _evaluate_shapes(operation, query, distance, geos_shapes(values, numbers), numbers)
 
     return decide_distinct(chunk, rows, decide)
 
 
-def _of_shapes(
+def _evaluate_shapes(
     operation: Operation, query: Any, distance: float | None, geometries: NDArray[np.object_],
     numbers: NDArray[np.int64],
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """The answers for geometries with these row numbers; raises GeometryError with the first row that has none."""
+    """Evaluate the query for geometries with these row numbers; raise GeometryError with the first row that fails."""
     import shapely
 
     if isinstance(query, BoundingBox):

@@ -116,7 +116,7 @@ class SpatialPredicate(SpatialQuestion):
         return self.relate(array, type)
 
     def warn_of_mismatch(self, column: str | None = None) -> None:
-        """Warn if the query is a polygon that is another area on the globe than on a map."""
+        """Warn if the query is a polygon that covers a different area on the globe than on a map."""
         if line := mismatch(self.private_geometry):
             warn(f"{'GEOGRAPHY' if column is None else f'GEOGRAPHY column {column}'}: {line}", UserWarning)
 

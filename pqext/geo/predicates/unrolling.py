@@ -89,7 +89,10 @@ def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
 
 
 def chains_of(shapes: _Shapes) -> tuple[_Shapes, _Numbers]:
-    """The lines, points and borders of areas that ``shapes`` are made of, and the number of the shape each is of."""
+    """Split ``shapes`` into points, lines and polygon rings.
+
+    Returns these parts and the index of the shape that each part belongs to.
+    """
     import shapely
 
     parts, owners = explode(shapes)

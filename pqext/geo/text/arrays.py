@@ -68,9 +68,9 @@ def assemble(
 def write(array: GeometryArray, json: bool, precision: int | None) -> GeometryArray:
     """Geometries as WKT or GeoJSON in text arrays; arguments and errors as in :func:`pqext.geo.to_wkt`."""
     if precision is not None and (isinstance(precision, bool) or not isinstance(precision, int)):
-        raise TypeError(f"a precision must be a number of decimals, not {precision!r}")
+        raise TypeError(f"precision must be an integer, the number of decimals, not {precision!r}")
     if precision is not None and not 0 <= precision <= 18:
-        raise ValueError(f"a precision must be 0 to 18 decimals, not {precision}")
+        raise ValueError(f"precision must be 0 to 18 decimals, not {precision}")
     chunks: Sequence[pa.Array] = binary_chunks(array)
     decimals = -1 if precision is None else precision
     made = (

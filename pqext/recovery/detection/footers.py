@@ -99,7 +99,7 @@ class Effort:
 def find(source: Source, limits: Limits) -> list[FooterCandidate]:
     """Return all readable footers, the last first."""
     effort = Effort(source.size)
-    framed = {footer.offset: footer for footer in islice(_iter_framed(source, limits, effort), _MAX_FOOTERS)}
+    framed = {footer.offset: footer for footer in islice(_iter_framed_footers(source, limits, effort), _MAX_FOOTERS)}
     framed |= {footer.offset: footer for footer in islice(_checkpoints(source, limits), _CHECKPOINTS)}
     framed |= {footer.offset: footer for footer in islice(_flat(source, limits, effort), _MAX_FOOTERS)}
     loose = {
@@ -130,7 +130,7 @@ def _literal(mark: bytes) -> re.Pattern[bytes]:
     return re.compile(re.escape(mark))
 
 
-def _iter_framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
+def _iter_framed_footers(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCandidate]:
     """Yield footers followed by their length and magic number."""
     tried = set()
     for magic_at in _matches(source, _literal(MAGIC), len(MAGIC)):

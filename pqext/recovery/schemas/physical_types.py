@@ -231,9 +231,10 @@ def _width(precision: int) -> int:
 def _readable(
     source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
 ) -> list[PhysicalLeaf] | None:
-    """Return the physical type of each leaf with which the pages of its chunk can be read; ``None`` if one has none.
+    """Return, for each leaf, a physical type that can decode the pages of its chunk.
 
-    Of the shapes of a column, the one with the fewest contradictions to the schema is used.
+    Returns ``None`` if a leaf has no such type. Of the shapes of a column, the one with the fewest contradictions to
+    the schema is used.
     """
     result: list[PhysicalLeaf] = []
     for shapes in group.columns:
@@ -381,7 +382,7 @@ def swapped_decimals(
         sizes = [
             (_largest_of_leaf(source, candidates, leaf, path, element, limits), element) for element in (own, *twins)
         ]
-        own_size, ratio = sizes[0][0], _FAR[_bytes_of(own) or 0]
+        own_size, ratio = sizes[0][0], _FAR[_byte_width(own) or 0]
         smaller = [
             (size, element)
             for size, element in sizes[1:]
@@ -409,16 +410,16 @@ def _largest_of_leaf(
 
 def _is_byte_swapped(element: SchemaElement, other: SchemaElement) -> bool:
     """Whether values of both have equal sizes but different byte orders."""
-    size = _bytes_of(element)
+    size = _byte_width(element)
     return (
         size is not None
-        and size == _bytes_of(other)
+        and size == _byte_width(other)
         and element.type != other.type
         and element.repetition_type == other.repetition_type
     )
 
 
-def _bytes_of(element: SchemaElement) -> int | None:
+def _byte_width(element: SchemaElement) -> int | None:
     return {Type.INT32: 4, Type.INT64: 8, Type.FIXED_LEN_BYTE_ARRAY: element.type_length}.get(Type(element.type or 0))
 
 

@@ -24,7 +24,16 @@ from pqext.skipping.format.names import LATEST, OBJECT_NAME
 from pqext.skipping.format.parts import part_files, read_parts
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.part_layout import write_merged
-from pqext.skipping.store.folders import EXTRA, VERSION, all_parts, join_location, parts_of, pending, remove, substitute
+from pqext.skipping.store.folders import (
+    EXTRA,
+    VERSION,
+    all_parts,
+    join_location,
+    parts_of,
+    pending,
+    remove,
+    replace_parts,
+)
 from pqext.skipping.store.store import Store, versions_of
 from pqext.skipping.store.table import Table
 
@@ -117,9 +126,9 @@ def upgrade(store: Store) -> Store:
         old, parts = store.list_parts(store.location)
         remove(part_files(pending(store.location)))
         write_merged(parts, pending(store.location), lambda column: True, None, store.decryption)
-        substitute(store.location, old)
+        replace_parts(store.location, old)
     elif not part_files(store.location):
-        substitute(store.location, [])
+        replace_parts(store.location, [])
     store.clear_cache()
     return store
 

@@ -25,7 +25,7 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.maintenance.compaction import rewrite, upgrade, withdraw
 from pqext.skipping.maintenance.object_cells import Indexer, Row, TypedIndex, resolve
 from pqext.skipping.maintenance.part_layout import Layout, PartWriter
-from pqext.skipping.store.folders import all_parts, pending, remove, substitute
+from pqext.skipping.store.folders import all_parts, pending, remove, replace_parts
 from pqext.skipping.store.keys import StoreKeys
 from pqext.skipping.store.objects import objects_of
 from pqext.skipping.store.store import Store
@@ -195,7 +195,7 @@ def create_store(
     if not summary.added:  # write an empty store
         layout.write(dest, [], table.partitions.values([]))
     if old:  # it may contradict the new store
-        substitute(location, old)
+        replace_parts(location, old)
     elif withdraw(location, table.identifier, layout.keys):
         folder = source_name(location)
         raise FileExistsError(f"a store of another table was built at {folder} concurrently: use another folder")

@@ -58,7 +58,7 @@ def all_parts(location: Any) -> list[Any]:
     return [part for folder in (location, pending(location), extra, pending(extra)) for part in part_files(folder)]
 
 
-def substitute(location: Any, old: Sequence[Any]) -> None:
+def replace_parts(location: Any, old: Sequence[Any]) -> None:
     """Replace the parts ``old`` with the pending parts."""
     remove(old)
     for folder in (join_location(location, EXTRA), location):

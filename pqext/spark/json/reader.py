@@ -80,8 +80,8 @@ class JsonLinesReader(DataSourceReader):
         stamp, size = stamp_of(location)
         if size < part.size or (stamp != part.stamp and not isinstance(location, str)):  # local files may grow
             raise ChangedFileError(
-                f"the file has {size} bytes and had {part.size} when this data frame was planned, or was replaced: "
-                "read it again with a new data frame",
+                f"the file was changed or replaced after this data frame was planned (planned {part.size} bytes, "
+                f"found {size}); create a new data frame to read it",
                 path=part.name,
             )
         preceding_lines, is_line_known = 0, part.start == 0

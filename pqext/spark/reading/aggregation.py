@@ -163,9 +163,9 @@ class Aggregation:
 
 
 def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The name, function and column, None for rows, of each aggregate as users give them.
+    """Yield the name, function and column of each aggregate in the user's ``agg`` mapping.
 
-    Raises ``TypeError`` or ``ValueError`` for others.
+    The column is None when rows are counted. Raises ``TypeError`` or ``ValueError`` for invalid aggregates.
     """
     if not isinstance(agg, Mapping) or not agg:
         raise TypeError("agg must map names to functions, such as {'rows': 'count', 'total': ('sum', 'price')}")

@@ -232,7 +232,7 @@ def _is_inexact(leaf: SchemaNode) -> bool:
 
 
 def _column_obstacles(node: SchemaNode) -> list[tuple[str, str]]:
-    """The nodes of a column that Spark's reader does not read as pqext does, by dotted path."""
+    """Return the dotted path of each node of a column that Spark reads differently from pqext, with the reason."""
     if node.is_leaf:
         text = _leaf_obstacle(node)
         return [] if text is None else [(node.dotted_path, text)]

@@ -281,7 +281,10 @@ _sessions: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], SparkSession]] 
 
 
 def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A separate session with ``settings``, which its relations retain when another session runs them."""
+    """Return the cached session with ``settings``, after creating it if there is none.
+
+    Relations created in it keep these settings even if another session runs them.
+    """
     sessions = _sessions.setdefault(spark, {})
     key = tuple(settings.values())
     if key not in sessions:

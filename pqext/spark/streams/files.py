@@ -156,7 +156,7 @@ def _digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
     try:
         data = base64.b64decode(offset["seen"], validate=True)
         if offset["version"] != 1 or len(data) != offset["files"] * _DIGEST_BYTES:
-            raise ValueError("it is truncated or has another version")
+            raise ValueError("the offset is truncated or has an unsupported version")
     except (KeyError, ValueError, TypeError) as error:
         raise ValueError(
             f"the checkpoint contains an offset of another source ({error}); use another checkpoint location"

@@ -1,4 +1,4 @@
-"""The elements of arrays and the fields of objects as rows of their own: Spark's ``variant_explode``."""
+"""Explode arrays and objects into one row per element or field, like Spark's ``variant_explode``."""
 
 from __future__ import annotations
 

@@ -42,7 +42,10 @@ class Task:
         return None if self.zone is None else self.zone.kernel
 
     def fail(self, failures: tuple[int, int], parent_path: str, type: pa.DataType) -> None:
-        """Record that values ``parent_path`` the path did not cast: (how many, the first one's row)."""
+        """Record values at ``parent_path`` below the path that failed to cast, if their first row is the earliest.
+
+        ``failures`` is the number of these values and the row of the first.
+        """
         count, row = failures
         if count and (self.failed is None or row < self.failed[0]):
             self.failed = (row, parent_path, type)

@@ -45,7 +45,7 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
     array = as_variants(array)
     chunks = struct_chunks(array)
     if is_variant_type(array.type):
-        return like_input(array, [_unshred_chunk(chunk) for chunk in chunks], variant_type())
+        return like_input(array, [_to_canonical_layout(chunk) for chunk in chunks], variant_type())
     compiled = compile_schema(schema_of_storage(array.type))
     if strict:
         _check_required(array.type)
@@ -102,8 +102,11 @@ def _require(chunk: pa.StructArray, name: str) -> pa.Array:
     return result
 
 
-def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
-    """Return an unshredded array in pqext's canonical layout; required nulls become variant nulls."""
+def _to_canonical_layout(chunk: pa.StructArray) -> pa.StructArray:
+    """Convert an unshredded array to pqext's canonical layout.
+
+    A missing ``value`` in a row that is not null becomes a variant null.
+    """
     if chunk.type == variant_type():
         return chunk
     metadata, value = (_require(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))

@@ -180,10 +180,10 @@ def tables_of(serialised_footer: bytes) -> bytes:
 
 
 def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
-    """Serialise the footer with a FlatBuffers footer in its extension; if that is too long, without it and with a
-    reason.
+    """Serialise the footer with an embedded FlatBuffers footer.
 
-    Raises ``ValueError`` if it has another extension, or cannot be represented in FlatBuffers.
+    Returns the bytes and None or, if the FlatBuffers footer is too long, the bytes without it and the reason. Raises
+    ``ValueError`` if the footer has another extension, or cannot be represented in FlatBuffers.
     """
     if extensions(metadata) is not None:
         raise ValueError("footer='thrift+flatbuffers' uses the same extension as extensions['file']: omit one of them")

@@ -51,5 +51,5 @@ def decode_lengths(page: Bytes, count: int) -> tuple[NDArray[np.int32], Bytes]:
 
 
 def encode_lengths(lengths: NDArray[np.int32]) -> Bytes:
-    """Lengths, or any int32 numbers."""
+    """Encode lengths, or any other int32 values."""
     return view(delta.encode(lengths))

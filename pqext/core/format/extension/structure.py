@@ -53,7 +53,10 @@ def append_extension(
 
 
 def append_readable(serialised_footer: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
-    """``serialised_footer`` with ``payload`` as its extension; if Arrow could not read it then, without, and why."""
+    """Append ``payload`` to ``serialised_footer`` as its extension.
+
+    Returns the bytes and None or, if Arrow could not read the result, ``serialised_footer`` unchanged and the reason.
+    """
     if len(payload) > MOST_READ:
         message = f"{len(payload):,} bytes, and Arrow reads no footer with an extension of more than {MOST_READ:,}"
         return serialised_footer, f"the file is written without {name}: it would take {message}"

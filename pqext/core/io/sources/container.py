@@ -147,7 +147,8 @@ class Container:
                     case "missing":
                         raise FileNotFoundError(2, "file not found", self.url(key)) from None
                     case "conflict":
-                        raise FileExistsError(17, "another file exists", self.url(key)) from None
+                        message = "the file already exists, or another process has changed it"
+                        raise FileExistsError(17, message, self.url(key)) from None
                     case "denied":
                         raise PermissionError(13, "denied") from None
                 raise

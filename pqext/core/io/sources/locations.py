@@ -127,7 +127,10 @@ def _local_file(file: Any) -> tuple[int, int] | None:
 
 
 def _bare_path(file: Any) -> tuple[str, str | None]:
-    """Return scheme and path of a URL in a form common to all URLs of a file; None as path for local files."""
+    """Return the normalised scheme and path of a URL, so that equivalent URLs compare equal.
+
+    The path is None for local files.
+    """
     url = file.path if isinstance(file, Location) else file
     if not isinstance(file, Location) and (not isinstance(url, str) or scheme_of(url) is None):
         return "", None

@@ -139,7 +139,8 @@ class Bucket:
                 if code in ("NoSuchUpload", "NoSuchKey", "404", "NotFound"):
                     raise FileNotFoundError(2, "file not found", self.url(key)) from None
                 if code in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
-                    raise FileExistsError(17, "another file exists", self.url(key)) from None
+                    message = "the file already exists, or another process has changed it"
+                    raise FileExistsError(17, message, self.url(key)) from None
                 if code in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
                     raise PermissionError(13, code) from None
                 raise

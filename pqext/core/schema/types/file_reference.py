@@ -28,7 +28,7 @@ def check_file(path: str, struct: pa.StructType) -> None:
 
 
 def find_fault(struct: pa.StructType) -> str | None:
-    """Why the struct cannot be annotated as FILE; None if it can."""
+    """Return the reason that the struct cannot be annotated as FILE, or None if it can."""
     for field in struct:
         if field.name not in FIELDS:
             return f"but FILE has no field {field.name!r}"

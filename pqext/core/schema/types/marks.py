@@ -29,8 +29,11 @@ UUID_MARK = {_EXTENSION: b"arrow.uuid", b"ARROW:extension:metadata": b""}
 NAMES = ("ENUM", "JSON", "BSON", "UUID", "FILE")
 
 
-def of_logical(logical: LogicalType | None, member: str) -> dict[bytes, bytes]:
-    """Return the marks of a field whose annotation is ``logical``, with the effective ``member``."""
+def logical_marks(logical: LogicalType | None, member: str) -> dict[bytes, bytes]:
+    """Return the field metadata that preserves the logical type ``logical``.
+
+    ``member`` is the name of the type that the reader uses.
+    """
     if member in _EXTENSIONS:
         return {_EXTENSION: _EXTENSIONS[member], b"ARROW:extension:metadata": b""}
     if member in NAMES:
