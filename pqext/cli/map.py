@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import click
@@ -79,7 +79,7 @@ def _map(paths: list[Place], title: str, column: str | None, query: float, readi
     groups: list[Part] = []
     pages: list[Part] = []
 
-    def files() -> Iterator[ParquetFile]:
+    def files() -> Generator[ParquetFile, None, None]:
         """Yield the files, one open at a time."""
         for path in paths:
             with ParquetFile(path, reading.options, limits=reading.limits) as file:

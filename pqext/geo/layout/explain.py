@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
@@ -112,14 +112,14 @@ class Layout:
 def explain_layout(source: Any, column: str | None = None, query: float | tuple[float, float] = 0.001) -> Layout:
     """Analyze the boxes of a geometry column's row groups and pages, and estimate the cost of queries.
 
-    ``source`` is a source for :func:`pqext.open`, an open file, or a list or iterator of these, whose row groups are
+    ``source`` is a source for :func:`pqext.open`, an open file, or a list or generator of these, whose row groups are
     numbered consecutively; ``column`` a dotted path, by default the only geometry column. ``query`` is the area of
     queries as a share of the extent, in the extent's proportions, or their width and height in the column's units.
     Estimates are exact for queries distributed evenly over the extent; they cross the antimeridian if the extent does.
     Raises KeyError if the column does not exist, ValueError if it is not a geometry, or if ``column`` is required.
     """
     share = _check_query(query)
-    sources = source if isinstance(source, list | tuple | Iterator) else [source]
+    sources = source if isinstance(source, list | tuple | Generator) else [source]
     paths: list[str] = []
     groups: list[Part] = []
     pages: list[Part] = []
