@@ -53,7 +53,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
         >>> from pqext import geo
         >>> points = geo.from_points([-122.4, 178.4], [37.8, -18.1])
         >>> geo.cells(points, "quadkey", 5).to_pylist(), geo.cells(points, "geohash", 4).to_pylist()
-        (['02301', '31131'], ['9q8z', 'ruy2'])
+        (['02301', '31113'], ['9q8z', 'ruyc'])
     """
     assign = _GRIDS.get(grid)
     if assign is None:

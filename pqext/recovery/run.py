@@ -426,9 +426,7 @@ class _Recovery:
         expected = sum(item.recoverable_rows for item in assessments)
         return path if result.rows == expected and verify(path, limits=self._limits).ok else None
 
-    def _report(
-        self, evidence: Evidence, groups: list[RecoveredRowGroup], dropped_columns: tuple[str, ...]
-    ) -> Recovery:
+    def _report(self, evidence: Evidence, groups: list[RecoveredRowGroup], lost_columns: tuple[str, ...]) -> Recovery:
         return Recovery(
             self._source.path,
             self._size,
@@ -438,7 +436,7 @@ class _Recovery:
             tuple(map(str, self._footers)),
             tuple(groups),
             tuple(evidence.losses),
-            dropped_columns,
+            lost_columns,
             tuple(evidence.notes),
         )
 

@@ -310,9 +310,8 @@ class WriteOptions:
             if self.profile == "spark" and encoding in ("alp", "byte_stream_split"):
                 raise ValueError(f'Spark does not read encoding {encoding!r}; profile="spark" forbids it')
         check_combination(
-            self.footer, is_encrypted=self.encryption is not None,
+            self.footer, is_encrypted=self.encryption is not None, profile=self.profile,
             has_extension=extension_paths.FILE in self.extensions,
-            profile=self.profile,
         )
         if self.profile not in (None, "spark"):
             raise ValueError(f'profile must be None or "spark", not {self.profile!r}')
@@ -388,9 +387,7 @@ class WriteOptions:
     def for_second_copy(self, path: str) -> WriteOptions | None:
         """Return the options for the second copy of the leaf at dotted ``path``, if any."""
         encoding = self.second_encodings.get(path)
-        if encoding is None:
-            return None
-        return replace(
+        return None if encoding is None else replace(
             self, encodings={path: encoding}, dictionary=False, statistics=False, page_index=False,
             bloom_filters=False, second_encodings={}, extensions={},
         )
@@ -408,7 +405,6 @@ class WriteOptions:
 
 
 Options = TypeVar("Options", ReadOptions, WriteOptions)
-
 
 _cache: dict[tuple[Any, ...], Any] = {}
 _MAX_CACHED = 64
@@ -449,7 +445,6 @@ def _from_keywords(
             if replacement is not None:
                 raise TypeError(f"unknown option {name!r}; {replacement}")
             hint = did_you_mean(name, [*names, *known_names])
-            raise TypeError(
-                f"unknown option {name!r}{hint or '; the options are ' + ', '.join([*known_names, *names])}"
-            )
+            hint = hint or f"; the options are {', '.join([*known_names, *names])}"
+            raise TypeError(f"unknown option {name!r}{hint}")
     return options_type(**keywords) if base is None else replace(base, **keywords)

@@ -139,11 +139,8 @@ class ParquetFile(SuggestionMixin):
             return total_rows(self.metadata.row_groups, lambda: self.row_groups)
 
     def check_rows(self) -> None:
-        """Raise ``CorruptFileError`` if the footer counts more rows than its row groups.
-
-        Raises ``LimitError`` for too many rows, and for too many column chunks that several row groups share.
-        With ``on_corrupt="skip"`` the former is a warning. Some writers store a count of 0, which is accepted.
-        """
+        """Raise ``CorruptFileError``, or warn with ``on_corrupt="skip"``, if the footer counts more rows than it lists;
+        ``LimitError`` for too many rows, and for too many column chunks that several row groups share."""
         claimed, result = self.metadata.num_rows, self.num_rows
         if result > self.limits.rows_for(self.source.size):
             message = f"{result:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
@@ -187,9 +184,8 @@ class ParquetFile(SuggestionMixin):
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields with their Arrow types."""
         with self._errors_name_path():
-            return tuple(
-                self._apply_types(shape.from_node(node), i) for i, node in enumerate(self.schema.root.children)
-            )
+            tops = enumerate(self.schema.root.children)
+            return tuple(self._apply_types(shape.from_node(node), place) for place, node in tops)
 
     def _apply_types(self, top: Shape, index: int | None = None) -> Shape:
         """A top-level column with the types of the stored Arrow schema and of the options."""
@@ -245,7 +241,7 @@ class ParquetFile(SuggestionMixin):
                 requested.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
-            self.stored_schema.expect([position for position in positions.values() if position is not None])
+            self.stored_schema.expect([place for place in positions.values() if place is not None])
             shapes = (self._apply_types(shape.from_node(tops[at]), position) for at, position in positions.items())
             selected = (top.select(lambda node: node.leaf_start in requested) for top in shapes)
             return tuple(top for top in selected if top is not None)
@@ -258,7 +254,6 @@ class ParquetFile(SuggestionMixin):
         """Read selected columns of selected row groups into a table, one chunk per row group.
 
         A row group becomes several chunks if a column has more than 2 GiB of strings or binary, or 2^31 list elements.
-
         ``rows`` maps row groups to the row ranges to read; None means all rows, and row groups not in the mapping are
         skipped. If a column has an offset index, only the pages that contain selected rows are fetched and decoded,
         unless ``on_corrupt="skip"``. Raises ``IndexError`` if a row group or row does not exist.
@@ -305,9 +300,8 @@ class ParquetFile(SuggestionMixin):
             shapes = self.select(columns)
             if dictionary_columns:
                 shapes = tuple(
-                    strings_as(
-                        top, "dictionary", is_encoded
-                    ) if top.node.name in dictionary_columns else top for top in shapes
+                    strings_as(top, "dictionary", is_encoded) if top.node.name in dictionary_columns else top
+                    for top in shapes
                 )
             named = (columns or ()) if dictionary_columns else columns
             arrow_schema = self._schema_to_read(named, shapes, are_shared=not dictionary_columns)

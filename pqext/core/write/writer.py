@@ -60,8 +60,7 @@ class ParquetWriter(SuggestionMixin):
     Columns are stored like the columns of the same names in the file: with the same shredding, physical types, units,
     CRS and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, options that are not passed by name are
     inferred from the file if possible (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before a byte is
-    written if columns are missing, or if types or options contradict the file, and ``BlockingIOError`` if another
-    writer is appending.
+    written if columns are missing or contradict the file, and ``BlockingIOError`` if another writer is appending.
 
     A local file in the folder of a Delta, Iceberg or Hudi table raises ``UnsupportedError``;
     ``ignore_table_format=True`` writes it, for programs that add it to the table themselves.
@@ -93,8 +92,7 @@ class ParquetWriter(SuggestionMixin):
         self._closed = False
         self._method_lock = threading.RLock()
         self._ignores_tables = ignore_table_format
-        every = as_checkpoint(self.options.checkpoint)
-        self._checkpoints = None if every is None else Checkpoints(every)
+        self._checkpoints = None if (every := as_checkpoint(self.options.checkpoint)) is None else Checkpoints(every)
         # An existing file is read before columns are resolved; a new one is created afterwards.
         sink = self._open_sink(dest, filesystem, storage_options, append) if append else None
         try:
