@@ -28,6 +28,7 @@ from pqext.dataset.expressions import (
     Column,
     Comparison,
     Expression,
+    IsNotNull,
     Spatial,
     Value,
     all_of,
@@ -134,7 +135,9 @@ def _within(request: ScanRequest, distance: Value, radius: float) -> ScanRequest
 
 
 def _is_maximum(condition: Expression, distance: Value, radius: float) -> bool:
-    """Return whether a condition is that ``distance`` is less than a number greater than ``radius``."""
+    """Return whether a condition is that ``distance`` exists, or is less than a number greater than ``radius``."""
+    if isinstance(condition, IsNotNull):
+        return bool(condition.operand.equals(distance))
     if not isinstance(condition, Comparison) or condition.operator not in ("<", "<="):
         return False
     maximum = condition.value

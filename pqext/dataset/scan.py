@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -239,7 +238,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         if max_distance is not None and not max_distance >= 0:
             raise ValueError(f"max_distance must be a number of at least 0, not {max_distance!r}")
         distance = self._geometry_column(column).st_distance(geometry)
-        near = self.filter(distance <= (sys.float_info.max if max_distance is None else max_distance))
+        near = self.filter(distance.is_not_null() if max_distance is None else distance <= max_distance)
         result = self.schema.names if self._request.result is None else self._request.result
         request = replace(near._request, result=parse_columns([*result, distance.alias(distance_column)]))
         return Scan(request).order_by(distance).limit(int(k))
