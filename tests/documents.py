@@ -133,6 +133,6 @@ def run(page: Path, folder: Path) -> None:
                 arguments = [str(ROOT / word) if word.startswith("pqext/examples/") else word for word in arguments]
                 result = CliRunner().invoke(app, arguments, env={**os.environ, "COLUMNS": WIDTH})
                 printed, status = result.output, result.exit_code
-                is_usage_error = "\nError: " in printed and "Error: " not in step.printed
+                is_usage_error = "\nError: " in printed and step.printed.strip() == "..."
                 assert not is_usage_error, f"{name}:{step.line} fails\n{printed}"
             assert agree(printed, step.printed), f"{name}:{step.line} prints\n{printed}"

@@ -227,6 +227,7 @@ CALLS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     ),
     "pqext.geo.from_geojson": (TEXT, geo.from_geojson),
     "pqext.geo.from_points": (NUMBERS, lambda array: geo.from_points(array, array)),
+    "pqext.geo.cells": (WKB, lambda array: geo.cells(array, "quadkey", 3)),
     "pqext.geo.from_wkt": (TEXT, geo.from_wkt),
     "pqext.geo.hilbert_index": (NUMBERS, lambda array: geo.hilbert_index(array, array, UNIT)),
     "pqext.geo.zorder_index": (NUMBERS, lambda array: geo.zorder_index(array, array, UNIT)),
@@ -243,8 +244,8 @@ for name in ("contains", "covered_by", "covers", "crosses", "disjoint", "equals"
 for name in ("azimuth", "distance", "intersection", "union"):
     CALLS[f"pqext.geo.{name}"] = (WKB, partial(against_box, getattr(geo, name)))
 for name in ("area", "boundary", "bounds", "centroid", "clamp", "convex_hull", "envelope", "find_faults",
-             "geometry_type", "is_empty", "is_valid", "length", "m", "make_valid", "num_points", "orient", "perimeter",
-             "point_on_surface", "sort_indices", "statistics", "to_geojson", "to_iso_wkb", "to_shapely", "to_wkt",
+             "geometry_type", "is_empty", "is_valid", "length", "linearize", "m", "make_valid", "num_points", "orient",
+             "perimeter", "point_on_surface", "sort_indices", "statistics", "to_geojson", "to_iso_wkb", "to_shapely", "to_wkt",
              "validate", "x", "y", "z"):  # fmt: skip
     CALLS[f"pqext.geo.{name}"] = (WKB, getattr(geo, name))
 

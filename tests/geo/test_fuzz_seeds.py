@@ -21,4 +21,4 @@ def test_fuzz_seeds_and_mutations_raise_no_unexpected_error(monkeypatch: pytest.
     for seed in seeds:
         geo_targets.geometry(seed)
         for _ in range(20):
-            geo_targets.geometry(mutate.changed(seed, chance.choice(seeds), chance))
+            geo_targets.geometry(mutate.mutate(seed, chance.choice(seeds), chance))

@@ -22,12 +22,12 @@ def test_fuzz_seeds_and_mutations_raise_no_unexpected_error(target: str, monkeyp
     import variant_targets
 
     try:
-        sys.setrecursionlimit(variant_targets.STACK)
+        sys.setrecursionlimit(variant_targets.RECURSION_LIMIT)
         chance = random.Random(5)
         run = {"variant": variant_targets.variant, "shredded": variant_targets.shredded}[target]
         seeds = [data for _, data in {"variant": variant_seeds.variants, "shredded": variant_seeds.rows}[target]()]
         for seed in some(seeds, 3):
             run(seed)
-            run(mutate.changed(seed, chance.choice(seeds), chance))
+            run(mutate.mutate(seed, chance.choice(seeds), chance))
     finally:
         sys.setrecursionlimit(limit)

@@ -28,6 +28,8 @@ _KEPT = 1 << 14
 """Column chunks that cached row groups hold in total, with their indexes and filters."""
 _FEW_CHUNKS = 64
 """Column chunks that an empty row group counts as."""
+_SHARED_ROWS = 1 << 10
+"""Rows of a row group that is not checked by itself: its columns are decoded together, without their metadata."""
 _REPEATED_CHUNK = 1 << 15
 """Bytes that a column chunk shared with an earlier row group counts as; decoding it takes up to a millisecond."""
 _GROUP_CHUNKS = 2
@@ -114,11 +116,13 @@ class RowGroups(Sequence[RowGroup]):
                 raise _sharing_error(f"{len(starts)} repeated chunks", self[min(groups)])
 
     def check_shared(self, leaves: Sequence[LeafShape], budget: Budget) -> None:
-        """Check all row groups by :meth:`get_with_budget` before any is decoded."""
+        """Check all row groups by :meth:`get_with_budget`, the smallest ones too, before any is decoded."""
         for index in range(self._count):
-            self.get_with_budget(index, leaves, budget)
+            self.get_with_budget(index, leaves, budget, 0)
 
-    def get_with_budget(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
+    def get_with_budget(
+        self, index: int, leaves: Sequence[LeafShape], budget: Budget, unchecked_rows: int = _SHARED_ROWS
+    ) -> RowGroup:
         """Return row group ``index`` before its ``leaves`` are read.
 
         Raises ``MemoryLimitError`` if it and others that were about to be read name one column chunk, and have more
@@ -127,7 +131,7 @@ class RowGroups(Sequence[RowGroup]):
         """
         group, rows, chunks = self[index], 0, 0
         with suppress(ParquetError):  # raised by the reader, or the row group is skipped
-            if budget.usage is not None and leaves and group.num_rows > 0:
+            if budget.usage is not None and leaves and group.num_rows > unchecked_rows:
                 chunk = group.chunk(leaves[0].node)
                 place = chunk.file_path, chunk.byte_range[0]
                 rows, chunks = budget.usage.count_shared(place, index, group.num_rows, len(leaves))
