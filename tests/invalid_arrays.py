@@ -245,8 +245,8 @@ for name in ("azimuth", "distance", "intersection", "union"):
     CALLS[f"pqext.geo.{name}"] = (WKB, partial(against_box, getattr(geo, name)))
 for name in ("area", "boundary", "bounds", "centroid", "clamp", "convex_hull", "envelope", "find_faults",
              "geometry_type", "is_empty", "is_valid", "length", "linearize", "m", "make_valid", "num_points", "orient",
-             "perimeter", "point_on_surface", "sort_indices", "statistics", "to_geojson", "to_iso_wkb", "to_shapely", "to_wkt",
-             "validate", "x", "y", "z"):  # fmt: skip
+             "perimeter", "point_on_surface", "sort_indices", "statistics", "to_geojson", "to_iso_wkb", "to_shapely",
+             "to_wkt", "validate", "x", "y", "z"):  # fmt: skip
     CALLS[f"pqext.geo.{name}"] = (WKB, getattr(geo, name))
 
 
