@@ -82,7 +82,7 @@ def _candidates(chunk: pa.Array) -> NDArray[np.int64]:
     _, offsets, data = chunk.buffers()
     if data is None or not len(chunk):
         return np.array([], np.int64)
-    ends = np.frombuffer(offsets, width)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
+    ends = np.frombuffer(offsets, width, chunk.offset + len(chunk) + 1)[chunk.offset :].astype(np.int64)
     rows = np.flatnonzero((np.diff(ends) >= 5) & chunk.is_valid().to_numpy(zero_copy_only=False))
     heads = np.frombuffer(data, np.uint8)[ends[rows][:, None] + np.arange(5)]
     is_little = heads[:, 0] == 1

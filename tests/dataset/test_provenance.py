@@ -84,6 +84,8 @@ def test_variant_values_are_returned_with_row_numbers(tmp_path: Path) -> None:
 def test_name_conflicts_and_filters_on_row_numbers_are_rejected(folder: Path) -> None:
     with pytest.raises(ValueError, match="column 'a' is in the file"):
         pqext.read_table(folder, include_file_paths="a")
+    with pytest.raises(ValueError, match="has lone surrogates"):
+        pqext.read_table(folder, include_file_paths="\ud800")
     with pytest.raises(ValueError, match="already exists"):
         pqext.read_table(folder, include_file_paths="x", include_row_numbers="x")
     with pytest.raises(ValueError, match="is numbered while reading"):

@@ -212,6 +212,13 @@ def test_malformed_curves_are_errors_with_the_row(data: bytes) -> None:
     assert caught.value.row == 1
 
 
+def test_offsets_may_have_odd_padding() -> None:
+    (wkb,) = [shapely.to_wkb(shapely.Point(1, 2))]
+    offsets = pa.py_buffer(np.array([0, len(wkb)], np.int32).tobytes() + b"\0\0\0")
+    array = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(wkb)])
+    assert geo.linearize(array).to_pylist() == [wkb]
+
+
 @pytest.mark.parametrize("angle", [0, -1, 91, float("nan"), True])
 def test_angles_out_of_range_are_rejected(angle: Any) -> None:
     with pytest.raises(ValueError, match=r"max_angle must be from 0\.1 to 90"):

@@ -147,6 +147,8 @@ class Partitions:
             if name is not None:
                 if not isinstance(name, str):
                     raise TypeError(f"the name of an included column must be text, not {name.__class__.__name__}")
+                if any("\ud800" <= character <= "\udfff" for character in name):
+                    raise ValueError(f"the name of an included column has lone surrogates: {name!r}")
                 if name in schema.names:
                     raise ValueError(f"column {name!r} already exists; choose another name for the included column")
                 schema = schema.append(pa.field(name, type))

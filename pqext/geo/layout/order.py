@@ -65,7 +65,7 @@ def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.
             check_array(values)
     try:
         xs, ys = (np.ascontiguousarray(values, dtype=np.float64) for values in (x, y))
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise ValueError(f"the coordinates of points on a curve must be numbers: {error}") from None
     out = np.empty(len(xs), dtype=np.uint64)
     positions(curve == "zorder", xs, ys, bounds.xmin, bounds.xmax, bounds.ymin, bounds.ymax, out)
