@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import json
 import re
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from typing import Any
 import invalid_arrays
 import pyarrow as pa
 import pytest
+
+from pqext import geo
+from pqext.core.schema.arrow_check import check_array
 
 _MODULES = ("pqext", "pqext.variant", "pqext.geo", "pqext.skipping", "pqext.table_metrics", "pqext.filters")
 _SPARK = ("pqext.spark",) if importlib.util.find_spec("pyspark") else ()
@@ -64,3 +68,16 @@ def test_invalid_arrays_are_rejected_by_every_function() -> None:
     assert len(done) == sum(len(arrays) for arrays, _ in invalid_arrays.CALLS.values())
     expected = re.compile("builtins.ValueError: .* is not a valid Arrow array: ")
     assert not [line for line in done if not expected.match(line["outcome"])]
+
+
+@pytest.mark.parametrize("kind", [pa.binary_view(), pa.string_view()])
+@pytest.mark.parametrize(("length", "number"), [(-20, 0), (1 << 30, 0), (20, 7), (20, -1)])
+def test_views_of_nulls_are_checked_since_arrow_reads_them_in_casts(kind: Any, length: int, number: int) -> None:
+    entries = struct.pack("<i12s", 1, b"a") + struct.pack("<i4sii", length, b"abcd", number, 0)
+    buffers = [pa.py_buffer(b"\1"), pa.py_buffer(entries), pa.py_buffer(b"abcdefghijklmnopqrstuvwxyz")]
+    array = pa.Array.from_buffers(kind, 2, buffers)
+    call = geo.length if kind == pa.binary_view() else geo.from_wkt
+    with pytest.raises(ValueError, match="the view of a null has an invalid length"):
+        call(array)
+    entries = struct.pack("<i12s", 1, b"a") + struct.pack("<i4sii", 20, b"abcd", 0, 3)
+    check_array(pa.Array.from_buffers(kind, 2, [buffers[0], pa.py_buffer(entries), buffers[2]]))

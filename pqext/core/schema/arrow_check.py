@@ -75,6 +75,8 @@ _FLAT = frozenset(
         pa.float16(), pa.float32(), pa.float64(),
     )
 )
+_INLINE = 12
+"""Maximum length of values that a view contains itself."""
 _BLOCK = 1 << 14
 """Offsets that are compared at a time, which fit the processor's cache."""
 _BINARY = {
@@ -116,6 +118,26 @@ def _check(array: pa.Array, layout: pa.DataType) -> None:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # Not every layout can be viewed, and views of sliced run ends are wrong.
         _check_visible(held)
+    _check_null_views(held)
+
+
+def _check_null_views(array: pa.Array) -> None:
+    """Raise ``ArrowInvalid`` if the view of a null has an invalid length, which Arrow reads when it casts."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_struct(array.type):
+        for index in range(array.type.num_fields):
+            _check_null_views(array.field(index))
+    if not (pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type)) or not array.null_count:
+        return
+    _, views, *data = array.buffers()
+    entries = numbers(views, np.int32, 4 * array.offset, 4 * len(array)).reshape(-1, 4).astype(np.int64)
+    length, _, number, start = entries[array.is_null().to_numpy(zero_copy_only=False)].T
+    sizes = np.array([0 if buffer is None else buffer.size for buffer in data] + [0], np.int64)
+    is_outside = (number < 0) | (number >= len(data))
+    stop = sizes[np.where(is_outside, len(data), number)]
+    if ((length < 0) | ((length > _INLINE) & (is_outside | (start < 0) | (start + length > stop)))).any():
+        raise pa.ArrowInvalid("the view of a null has an invalid length")
 
 
 def _check_fixed_size_lists(array: pa.Array) -> None:
