@@ -44,7 +44,7 @@ def test_limits_beyond_64_bits_are_rejected() -> None:
         with pytest.raises(ValueError, match=f"{name} must be at most 9223372036854775807"):
             Limits(**{name: 1 << 63})
     assert Limits(rows=1 << 127) == Limits()
-    for name in ("page_rows", "page_bytes", "row_group_rows", "row_group_bytes"):
+    for name in ("page_rows", "page_bytes", "row_group_rows", "row_group_bytes", "bound_bytes"):
         with pytest.raises(ValueError, match=rf"{name} must be less than 2\*\*63"):
             pqext.WriteOptions(**{name: 1 << 63})
 

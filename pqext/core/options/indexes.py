@@ -96,4 +96,6 @@ def check_index_options(options: Any) -> None:
         raise ValueError(f'float_order must be "type" or "ieee754", not {options.float_order!r}')
     if isinstance(options.bound_bytes, bool) or not isinstance(options.bound_bytes, int) or options.bound_bytes < 1:
         raise ValueError(f"bound_bytes must be a positive number, not {options.bound_bytes!r}")
+    if options.bound_bytes >= 1 << 63:
+        raise ValueError(f"bound_bytes must be less than 2**63, not {options.bound_bytes}")
     sort_keys(options.sorting)
