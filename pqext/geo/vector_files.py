@@ -131,7 +131,7 @@ def open_file(
         if missing:
             names = pyogrio.read_info(source, layer=layer)["fields"].tolist()
             raise ValueError(f"{source} has no column {missing[0]!r}{did_you_mean(missing[0], names)}")
-        layout = _Layout.of(reader.schema, meta)
+        layout = _Layout.from_schema(reader.schema, meta)
         batches = layout.batches(reader, curves == "linearize", pyogrio, source)
         yield pa.RecordBatchReader.from_batches(layout.schema, batches)
     finally:
@@ -146,7 +146,7 @@ class _Layout:
         self.position = position
 
     @classmethod
-    def of(cls, schema: pa.Schema, meta: dict[str, Any]) -> _Layout:
+    def from_schema(cls, schema: pa.Schema, meta: dict[str, Any]) -> _Layout:
         """Return the layout of a layer that GDAL has opened."""
         name = meta.get("geometry_name") or "wkb_geometry"
         position = schema.names.index(name) if name in schema.names and meta.get("geometry_type") is not None else None
