@@ -136,8 +136,8 @@ def _s2(x: _Doubles, y: _Doubles, level: int) -> list[str]:
 def _a5(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
     with _installed("pya5"):
         import a5
-    places = zip(x.tolist(), y.tolist(), strict=True)
-    return [a5.u64_to_hex(a5.lonlat_to_cell(place, resolution)) for place in places]
+    positions = zip(x.tolist(), y.tolist(), strict=True)
+    return [a5.u64_to_hex(a5.lonlat_to_cell(position, resolution)) for position in positions]
 
 
 @contextmanager
