@@ -152,7 +152,8 @@ def reshred_file(
     :class:`pqext.WriteOptions`, override them, as do fields of ``options`` that are not at their default. ``dest``
     appears once it is complete, and may be ``source``; if rows or values would be lost, ``ValueError`` is raised unless
     ``overwrite`` is true. ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in :class:`pqext.ReadOptions`.
-    ``progress`` is called with the number of finished rows and of all rows. Memory is bounded by one row group.
+    ``progress`` is called with the number of finished rows and of all rows. Memory is bounded by one row group. Row
+    groups that would need more than three quarters of the memory that ``limits`` allows are divided.
 
     An encrypted file requires ``encryption`` among the options, ``None`` to write plaintext.
     """
@@ -239,7 +240,7 @@ def _rewrite(
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
             preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else footer_format_of(file.source)
         rows = groups = 0
-        sizes = {"row_group_rows": 1 << 62, "row_group_bytes": max(limits.memory_bytes, _ROW_GROUP_BYTES)}
+        sizes = {"row_group_rows": 1 << 62, "row_group_bytes": file.budget().room * 3 // 4}
         with _RewriteWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **sizes, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
@@ -281,10 +282,6 @@ def _file_label(file: ParquetFile) -> str:
     return f"file {file.path}" if file.path is not None else "the file"
 
 
-_ROW_GROUP_BYTES = 512 << 20
-"""Row groups keep their boundaries up to this size, or the limit of memory if that is larger."""
-
-
 def _variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:
     """Yield the VARIANT fields at or below ``field``, by dotted path."""
     type = storage_type(field.type)
@@ -324,6 +321,9 @@ def _infer(file: ParquetFile, path: str, choice: Shredding) -> ShreddingSchema:
     groups = sorted({i * count // min(count, SAMPLE_GROUPS) for i in range(min(count, SAMPLE_GROUPS))})
     top = file.schema.root.child(next(name for name in file.schema.root.child_names if _starts(path, name)))
     assert top is not None
+    if not file.schema.root.is_unique(top.name):
+        problem = f"{_file_label(file)} has more than one column {top.name!r}, so that no shredding can be inferred"
+        raise ValueError(f"{problem}; pass a schema")
     samples: list[pa.Array] = []
     for group in groups:
         rows = max(1, choice.inference.sample_rows // len(groups))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,7 +29,6 @@ from pqext.core.footer.writing import footer_format_of
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FORMATS, FooterFormat
-from pqext.variant import rewriting
 from pqext.variant.rewriting import LossError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
@@ -480,17 +480,28 @@ def test_null_in_a_required_column_is_an_error_with_path_and_remedy(
     assert not (tmp_path / "out.parquet").exists()
 
 
-@pytest.mark.parametrize(("memory", "row_group"), [(100 << 20, 512 << 20), (1 << 30, 1 << 30)])
-def test_row_groups_are_preserved_up_to_512_mib_or_the_memory_limit(
-    memory: int, row_group: int, plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options: list[dict[str, Any]] = []
+def test_row_groups_larger_than_the_limit_of_memory_are_divided(tmp_path: Path) -> None:
+    # 200,000 rows of one text of 1,000 bytes: a few kilobytes that become 200 MB.
+    path, dest = tmp_path / "repeats.parquet", tmp_path / "repaired.parquet"
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(200_000, np.int32)), ["x" * 1000])
+    pq.write_table(pa.table({"a": text}), path, store_schema=False)
+    pqext.repair(path, dest, limits=pqext.Limits.untrusted(memory_bytes=40 << 20, memory_expansion=0))
+    metadata = pq.ParquetFile(dest).metadata
+    sizes = [metadata.row_group(i).num_rows * 1000 for i in range(metadata.num_row_groups)]
+    assert sum(sizes) == 200_000_000
+    assert 10 << 20 < max(sizes) < 40 << 20
+    pqext.repair(path, dest)
+    assert pq.ParquetFile(dest).metadata.num_row_groups == 1
 
-    class Writer(pqext.ParquetWriter):
-        def __init__(self, *arguments: Any, **keywords: Any) -> None:
-            options.append(keywords)
-            super().__init__(*arguments, **keywords)
 
-    monkeypatch.setattr(rewriting, "_RewriteWriter", Writer)
-    pqext.repair(plain, io.BytesIO(), limits=pqext.Limits(memory_bytes=memory))
-    assert [keywords["row_group_bytes"] for keywords in options] == [row_group]
+def test_shredding_of_columns_with_one_name_is_not_inferred(tmp_path: Path) -> None:
+    table = pa.table({"v": variant.parse_json(['{"a": 1}']), "w": variant.parse_json(['{"a": 2}'])})
+    pqext.write_table(table, tmp_path / "v.parquet")
+    data = (tmp_path / "v.parquet").read_bytes().replace(b"\x01w", b"\x01v")
+    problem = "more than one column 'v', so that no shredding can be inferred; pass a schema"
+    with pytest.raises(ValueError, match=problem):
+        variant.reshred_file(io.BytesIO(data), tmp_path / "out.parquet")
+    done = variant.reshred_file(io.BytesIO(data), tmp_path / "out.parquet", "a BIGINT")
+    assert list(done.schemas) == ["v"]
+    columns = pqext.read_table(tmp_path / "out.parquet").columns
+    assert [variant.to_json(column).to_pylist() for column in columns] == [['{"a":1}'], ['{"a":2}']]
