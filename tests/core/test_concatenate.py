@@ -438,3 +438,27 @@ def test_file_whose_root_counts_other_children_than_its_schema_is_rejected(child
     for files in ([out.getvalue(), data], [data, out.getvalue()]):
         with pytest.raises(pqext.CorruptFileError, match=r"num_children|outside any group"):
             pqext.concatenate(files, io.BytesIO())
+
+
+def test_bloom_filters_after_the_page_index_are_copied(tmp_path: Path) -> None:
+    # parquet-java writes them there.
+    data = by_pqext(numbers(0))
+    with pqext.open(data) as file:
+        chunks = [group.metadata.columns[0].meta_data for group in file.row_groups]
+    filters = b"".join(data[c.bloom_filter_offset : c.bloom_filter_offset + c.bloom_filter_length] for c in chunks)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+    def move(metadata: FileMetaData) -> None:
+        offset = start
+        for group in metadata.row_groups:
+            about = group.columns[0].meta_data
+            about.bloom_filter_offset = offset
+            offset += about.bloom_filter_length
+
+    path = tmp_path / "joined.parquet"
+    path.write_bytes(joined(edited(data[:start] + filters + data[start:], move), data))
+    probe = "select bloom_filter_excludes from parquet_bloom_probe(?, 'i', ?::bigint) order by row_group_id"
+    for value in (1, 41, 99, 1000):
+        groups = [value // 40 != group for group in range(3)]
+        found = duckdb.execute(probe, [str(path), value]).fetchall()
+        assert [excluded for excluded, in found] == [*groups, *groups]

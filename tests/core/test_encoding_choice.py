@@ -228,3 +228,15 @@ def test_encodings_are_chosen_for_nested_leaves() -> None:
     assert {page.encoding for page in page_headers.of_column(data, 1)} == {"DELTA_LENGTH_BYTE_ARRAY"}
     with pqext.open(data) as file:
         assert file.read().to_pylist() == table.to_pylist()
+
+
+@pytest.mark.parametrize(("bits", "rows"), [(8, 570), (10, 3200), (12, 20_000)])
+def test_dictionary_of_a_power_of_two_entries_is_used_if_its_pages_are_smaller(bits: int, rows: int) -> None:
+    values = pa.array([(i % (1 << bits)).to_bytes(2, "little") for i in range(rows)], pa.binary(2))
+    sizes = []
+    for dictionary in (True, False):
+        data = written(pa.table({"a": values}), dictionary=dictionary, compression="uncompressed", encodings="plain")
+        chunk = pq.read_metadata(io.BytesIO(data)).row_group(0).column(0)
+        assert ("RLE_DICTIONARY" in chunk.encodings) is dictionary
+        sizes.append(chunk.total_uncompressed_size)
+    assert sizes[0] < sizes[1]

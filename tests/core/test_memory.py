@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
@@ -121,3 +122,31 @@ def test_batches_of_zero_byte_rows_have_a_size() -> None:
     budget = Budget(Limits(memory_bytes=1 << 20), 0)
     assert budget.max_rows(0) == budget.max_rows(1) == (1 << 20) // 4
     assert budget.max_rows(100) == (1 << 20) // 400
+
+
+@pytest.mark.parametrize("rows", [7, 100, 896, 1000])
+@pytest.mark.parametrize("type", [pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.binary(12)], ids=str)
+def test_pages_that_decode_to_more_than_memory_bytes_are_rejected(type: pa.DataType, rows: int) -> None:
+    values = pa.array([f"{i % 5:012}" for i in range(rows)]).cast(pa.binary())
+    column = pa.array(range(rows), type) if type.num_buffers == 2 and type != pa.binary(12) else values.cast(type)
+    table = pa.table({f"c{i}": column for i in range(40)})
+    out = io.BytesIO()
+    pqext.write_table(table, out)
+    limits = Limits(memory_bytes=table.nbytes - 1, memory_expansion=0)
+    with pytest.raises(pqext.LimitError, match="memory_bytes"):
+        list(pqext.open(out.getvalue(), limits=limits).iter_batches())
+    limits = Limits(memory_bytes=4 * table.nbytes + 4096, memory_expansion=0)
+    assert pqext.read_table(out.getvalue(), limits=limits).equals(table)
+
+
+@pytest.mark.parametrize("encoding", ["plain", "delta_length_byte_array"])
+@pytest.mark.parametrize("length", [12, 30])
+def test_page_and_its_values_count_against_memory_bytes_together(encoding: str, length: int) -> None:
+    table = pa.table({"a": [f"{i % 7}" * length for i in range(20_000)]})
+    out = io.BytesIO()
+    options = {"dictionary": False, "encodings": encoding, "page_bytes": 1 << 22, "page_rows": 20_000}
+    pqext.write_table(table, out, compression="zstd", **options)  # type: ignore[arg-type]
+    page_bytes = pq.read_metadata(io.BytesIO(out.getvalue())).row_group(0).column(0).total_uncompressed_size
+    limits = Limits(memory_bytes=page_bytes + table.nbytes - 1, memory_expansion=0)
+    with pytest.raises(pqext.LimitError, match="memory_bytes"):
+        next(pqext.open(out.getvalue(), limits=limits).iter_batches(100))

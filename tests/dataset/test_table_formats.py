@@ -87,6 +87,15 @@ def test_iceberg_folder_is_an_error_but_named_files_are_read(iceberg: Path) -> N
         pqext.scan(iceberg / "metadata", ignore_table_format=True).count()  # which is named itself
 
 
+@pytest.mark.parametrize("name", ["data", "metadata", "metadata=1", "zone=1"])
+def test_only_the_metadata_folder_of_an_iceberg_table_is_skipped(iceberg: Path, name: str) -> None:
+    touch(iceberg, f"{name}/v2.metadata.json")
+    pyarrow.parquet.write_table(pa.table({"id": [3]}), iceberg / name / "c.parquet")
+    source = f"{iceberg}/**/*.parquet"
+    every = pqext.read_table(source, ["id"], ignore_table_format=True)["id"].to_pylist()
+    assert sorted(every) == ([1, 2] if name == "metadata" else [1, 2, 3])
+
+
 @pytest.mark.spec("spark.tables.refused")
 def test_hudi_folder_and_its_partitions_are_errors(tmp_path: Path) -> None:
     touch(tmp_path / "t", ".hoodie/hoodie.properties")

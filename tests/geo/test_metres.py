@@ -75,3 +75,15 @@ def test_shapes_meet_along_edges_of_their_type() -> None:
     on_sphere = np.array([spherely.create_point(*point) for point in points])
     expected = spherely.intersects(on_sphere, spherely.create_polygon(corners))
     assert (found == 0).tolist() == expected.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("radius", [0.4, 0.9, 1.9, 40.5])
+def test_distances_to_outlines_of_a_few_metres_match_the_nearest_vertex(radius: float) -> None:
+    turns = np.linspace(0, 360, 193)
+    x, y, _ = WGS84.fwd(np.full(193, 7.0), np.full(193, 50.0), turns, np.full(193, radius))
+    azimuths = np.linspace(3, 360, 40)
+    east, north, _ = WGS84.fwd(np.full(40, 7.0), np.full(40, 50.0), azimuths, np.full(40, radius * 2))
+    rows = np.array([shapely.Point(*point) for point in zip(east, north, strict=True)], dtype=object)
+    outlines = np.full(40, shapely.LineString(np.column_stack([x, y])), dtype=object)
+    nearest = [WGS84.inv(np.full(193, a), np.full(193, b), x, y)[2].min() for a, b in zip(east, north, strict=True)]
+    assert metres.distances(rows, outlines, TYPE) == pytest.approx(np.array(nearest), abs=radius / 2000)

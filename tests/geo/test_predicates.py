@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import struct
 from typing import Any
 
 import geopandas
@@ -167,6 +168,15 @@ def test_empty_geometries_and_nan_points_intersect_nothing() -> None:
     assert geo.disjoint(array, (-180, -90, 180, 90)).to_pylist() == [True] * 4
     empty_query = geo.intersects(geo.from_shapely([shapely.Point(0, 0), None]), shapely.Point())
     assert empty_query.to_pylist() == [False, None]
+
+
+@pytest.mark.parametrize("operation", sorted({*EXACT, "dwithin"} - {"equals"}))
+def test_empty_query_is_not_compared_with_rows_that_shapely_rejects(operation: str) -> None:
+    one_point_line = pa.array([struct.pack("<BII2d", 1, 2, 1, 1, 1), None])
+    distance = (1.0,) if operation == "dwithin" else ()
+    expected = bool(getattr(shapely, operation)(shapely.Point(1, 1), shapely.Point(), *distance))
+    result = getattr(geo, operation)(one_point_line, shapely.Point(), *distance)
+    assert result.to_pylist() == [expected, None]
 
 
 @given(st.lists(st.tuples(LONGITUDE, LATITUDE), max_size=50), query_boxes())
