@@ -41,6 +41,7 @@ _SPARK_PHRASES = (
         "omit the column with columns=, or pass the type to read it as in schema=pyarrow.schema(...)",
         "cast it in one of the files",
     ),
+    ("write timestamptz '", "write timestamp_ltz '"),
 )
 """Phrases of messages that name Python or command-line options, and their replacements in Spark."""
 

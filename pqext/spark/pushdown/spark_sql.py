@@ -71,7 +71,7 @@ _OTHER_TYPE = re.compile(r"\s*([-+.\d].*|t|f|y|n|true|false|yes|no|inf.*|nan)\s*
 _RAW = re.compile(r"\br['\"]", re.I)
 """The start of a raw string, without escapes."""
 _UNKNOWN = ("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNBOUND_SQL_PARAMETER", "PARSE_SYNTAX_ERROR")
-_LITERAL_ERRORS = ("INVALID_TYPED_LITERAL", "INVALID_NUMERIC_LITERAL_RANGE")
+_LITERAL_ERRORS = ("INVALID_TYPED_LITERAL", "INVALID_NUMERIC_LITERAL_RANGE", "UNSUPPORTED_TYPED_LITERAL")
 _SLACK = timedelta(hours=2)
 _ANY_ZONE = timedelta(hours=28)
 """PySpark prints instants of a ``Column`` in the time zone of the JVM, which may differ from the session's."""
@@ -118,7 +118,7 @@ def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True)
     split = _Splitter(df, is_bounded).split(where)
     if not split.clauses:
         return SparkCondition(split.tree, None)
-    remainder = F.expr(" AND ".join(f"({clause}\n)" for clause in split.clauses))  # a comment may end the clause
+    remainder = F.expr(" AND ".join(f"({clause}\n)" for clause in split.operands))  # a comment may end the clause
     try:
         _analyse(df, remainder)
     except AnalysisException as error:
@@ -135,6 +135,13 @@ class _Split:
     """The clauses that Spark evaluates."""
     error: Exception | None
     """The error of pqext for the first of ``clauses`` that it does not support."""
+    is_conjunction: bool = False
+    """Whether the text joins several clauses, which Spark therefore casts to BOOLEAN."""
+
+    @property
+    def operands(self) -> list[str]:
+        """The clauses that Spark evaluates, as operands of AND if they are from a conjunction."""
+        return ["true", *self.clauses] if self.is_conjunction and len(self.clauses) == 1 else self.clauses
 
 
 class _Splitter:
@@ -151,7 +158,8 @@ class _Splitter:
         trees: list[Expression] = []
         remainder: list[str] = []
         error: Exception | None = None
-        for clause in clauses(without_brackets(text), "and"):
+        parts = clauses(without_brackets(text), "and")
+        for clause in parts:
             tree = self._tree(clause)
             if isinstance(tree, Expression) and (self._is_plain(clause, tree) or not self._is_supported(clause)):
                 trees.append(tree)
@@ -162,7 +170,7 @@ class _Splitter:
             bound = self._bound(clause) if self.bounded else None
             if bound is not None:
                 trees.append(bound)
-        return _Split(all_of(trees) if trees else None, remainder, error)
+        return _Split(all_of(trees) if trees else None, remainder, error, len(parts) > 1)
 
     def _has_raw_strings(self, text: str) -> bool:
         escaped = self.df.sparkSession.conf.get("spark.sql.parser.escapedStringLiterals", "false")

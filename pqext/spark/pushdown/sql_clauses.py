@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 from sqlglot import exp
 
 from pqext.dataset.notations.sql import parse_tree
+from pqext.dataset.notations.sql_dialect import Filter
 from pqext.dataset.notations.sql_functions import NAN
 from pqext.dataset.notations.sql_literals import ARITHMETIC
 
@@ -27,6 +28,8 @@ _TIME_OF_PYTHON = re.compile(r":\d\d(,|\.\d{7})")
 _NAME_OF_DECIMAL = re.compile(r"\b(dec|decimal|numeric)\b", re.I)
 _BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ")
+_LITERALS_OF_SPARK = ("date", "time", "timestamp", "timestamp_ltz", "timestamp_ntz", "interval")
+"""Words before a string in literals that Spark supports."""
 _OPENING, _CLOSING = "([{", ")]}"
 
 Word = Literal["and", "or"]
@@ -113,16 +116,31 @@ def differs_in_spark(text: str) -> bool:
     """Whether the text of a condition may have other semantics in Spark; ambiguous clauses count as different.
 
     Spark computes with literals in their own decimal and integer types, ``isnan`` of null is false in Spark, and Spark
-    rejects or truncates literals that Python accepts.
+    rejects or truncates literals that Python accepts. It also rejects most literals with a type in front.
 
-    >>> differs_in_spark("n = 0.1 + 0.2"), differs_in_spark("n + 0.1 = 0.2")
-    (True, False)
+    >>> differs_in_spark("n = 0.1 + 0.2"), differs_in_spark("n + 0.1 = 0.2"), differs_in_spark("n = bigint '5'")
+    (True, False, True)
     """
+    if _has_unsupported_literal(text):
+        return True
     try:
         tree = parse_tree(with_standard_quotes(text))
     except ValueError:
         return False  # pqext evaluates neither the condition nor a bound of it
     return any(_differs(node, text) for node in tree.walk())
+
+
+def _has_unsupported_literal(text: str) -> bool:
+    """Whether a string has a type in front that Spark supports only in casts, as in ``bigint '5'``."""
+    word = ""
+    for token in _TOKEN.finditer(text):
+        if token["quoted"] and token[0][0] == "'" and word not in _LITERALS_OF_SPARK:
+            type = Filter.Tokenizer.KEYWORDS.get(word.upper())
+            if type in Filter.Parser.TYPE_TOKENS:
+                return True
+        if token["comment"] is None and not token[0].isspace():
+            word = (token["word"] or "").lower()
+    return False
 
 
 def field_names(type: T.DataType) -> list[str]:
