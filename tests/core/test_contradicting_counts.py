@@ -73,6 +73,19 @@ def test_row_group_with_inconsistent_row_counts_is_never_pruned(rows: int) -> No
         assert_right_or_refused(data, condition)
 
 
+@pytest.mark.parametrize(("rows", "lists", "flat"), [
+    (-1, False, False), (0, False, False), (1, True, False), (9, True, False), (10, True, True), (11, True, False),
+    (20, True, False), (21, False, False),
+])  # fmt: skip
+def test_bounds_are_unknown_if_rows_and_values_contradict_each_other(rows: int, lists: bool, flat: bool) -> None:
+    # A row has one value, or one or more if it is a list; the chunks have 10 values and 20.
+    with pqext.open(altered(lambda footer: setattr(footer.row_groups[0], "num_rows", rows))) as file:
+        known = [file.row_groups[0].bounds(leaf).minimum is not None for leaf in file.schema.leaves]
+        at_once = [file.row_groups[0].chunk(index).bounds().minimum is not None for index in range(len(known))]
+    assert known == at_once
+    assert (known[0], known[-1]) == (flat, lists)
+
+
 @pytest.mark.filterwarnings("ignore::pqext.core.indexes.reading.DamagedIndexWarning")
 @pytest.mark.parametrize("number", [0, -1, 7])
 def test_chunk_with_a_wrong_value_count_is_not_pruned(number: int) -> None:

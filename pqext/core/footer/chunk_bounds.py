@@ -39,6 +39,6 @@ def proven(
     leaf: SchemaNode, chunk_statistics: Statistics | None, values: int, rows: int | None, order: ColumnOrder | None
 ) -> Bounds:
     """Return the bounds in a chunk's statistics; unknown if its value count contradicts its row group."""
-    if rows is None or values == rows or (0 <= rows < values and leaf.max_repetition_level > 0):
+    if rows is None or values == rows or (0 < rows < values and leaf.max_repetition_level > 0):
         return statistics.to_bounds(leaf.leaf_type, chunk_statistics, values, order)
     return Bounds(has_nan=None)
