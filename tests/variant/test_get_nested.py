@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -102,6 +103,16 @@ def test_nested_variants_distinguish_json_null_from_missing() -> None:
         assert is_variant_type(result.type)
         assert result.is_valid().to_pylist() == [True, False, True]
         assert variant.to_json(result).to_pylist() == ["null", None, '{"b":1}']
+
+
+@pytest.mark.parametrize("schema", [None, "ARRAY<VARIANT>"])
+@pytest.mark.parametrize("row", ['[1,"x",{"a":[]},null]', '[{"a":1},{"b":2}]', "[1,[2],[]]", '[1,"x"]', "[[[{}]],0]"])
+def test_nested_scalars_have_no_dictionary_and_containers_have_that_of_their_row(row: str, schema: str | None) -> None:
+    array = parsed([row]) if schema is None else variant.shred(parsed([row]), schema)
+    elements = variant.get(array, "$", "array<variant>").values
+    names = [reference.decode_metadata(metadata) for metadata in elements.field("metadata").to_pylist()]
+    own = reference.decode_metadata(parsed([row]).field("metadata")[0].as_py())
+    assert names == [own if isinstance(value, list | dict) else [] for value in json.loads(row)]
 
 
 @pytest.mark.parametrize("schema", [None, "ARRAY<INT>"])
