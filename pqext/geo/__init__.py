@@ -13,7 +13,7 @@ _OF_OTHERS = {
     "to_parquet": "use pqext.write_table, or geo.write_geopandas for a GeoDataFrame",
 }
 
-_ABOVE = {  # built on scans
+_ABOVE = {  # these modules import scans
     "join": "pqext.dataset.spatial_joins",
     "nearest": "pqext.dataset.spatial_joins",
     "read_geopandas": "pqext.dataset.reading",

@@ -1,4 +1,4 @@
-"""GEOMETRY and GEOGRAPHY columns for core's reader and writer: marks, validation, statistics, pruning.
+"""Annotation handler for GEOMETRY and GEOGRAPHY columns: field metadata, validation, statistics and pruning.
 
 Spec: "GEOMETRY", "GEOGRAPHY" (LogicalTypes.md), "Statistics" (Geospatial.md).
 """
@@ -55,12 +55,12 @@ _PROJJSON_KEYS = frozenset({"$schema", "type", "name"})
 
 
 class GeospatialHandler(OrdersRows):
-    """The handler of GEOMETRY and GEOGRAPHY; see :class:`pqext.core.schema.annotations.AnnotationHandler`."""
+    """Handler for GEOMETRY and GEOGRAPHY; see :class:`pqext.core.schema.annotations.AnnotationHandler`."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
         """Return the binary field with the ``geoarrow.wkb`` extension metadata, including the file's CRS and edges.
 
-        Without this metadata if the file names an unknown algorithm for its edges.
+        The field has no extension metadata if the file names an unknown edge algorithm.
         """
         try:
             type = _type_of_node(node, options.properties)
@@ -69,35 +69,35 @@ class GeospatialHandler(OrdersRows):
         return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
     def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return why the CRS of a column is not known, if it is not."""
+        """Return the reason that the CRS of a column is unknown, or None if it is known."""
         try:
             return crs_.doubt(_type_of_node(node).crs, options.properties)
         except GeometryError:
             return None
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """Return the values as WKB; only columns in GeoParquet's native encodings need conversion."""
+        """Return the values as WKB. Only columns in GeoParquet's native encodings are converted."""
         if node.is_leaf:
             return storage
         encoding = geoparquet.encoding_of(options.properties.get(geoparquet.KEY, ""), node.name)
         return geoparquet_types.to_wkb(node, storage, encoding)
 
     def inspects_data(self, choice: Any) -> bool:
-        """Return False: the choice is complete without data."""
+        """Return False, because the type is chosen without reading data."""
         return False
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
-        """Return the storage of GEOMETRY or GEOGRAPHY as plain bytes, from the field's marks and ``options.geometry``.
+        """Return the storage of a GEOMETRY or GEOGRAPHY column, from the field's metadata and ``options.geometry``.
 
         The option is a CRS, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes``, ``covering``,
-        ``order``, ``orientation`` and ``epoch``. It overrides the marks. In a geographic CRS, longitudes must lie
-        within -180 to 180 and latitudes within -90 to 90, with a tolerance of 1e-9 degrees. ``check_range`` controls
-        coordinates out of range: True, the default, rejects them, ``"clamp"`` clamps them to the range, and False,
-        for GEOMETRY only, writes them unchanged. Fields in other GeoArrow layouts (:mod:`pqext.geo.geoarrow`) are
-        converted to WKB.
+        ``order``, ``orientation`` and ``epoch``. It overrides the field's metadata. In a geographic CRS, longitudes
+        must lie within -180 to 180 and latitudes within -90 to 90, with a tolerance of 1e-9 degrees. ``check_range``
+        controls how coordinates out of range are handled: True, the default, rejects them, ``"clamp"`` clamps them to
+        the range, and False, for GEOMETRY only, writes them unchanged. Fields in other GeoArrow layouts
+        (:mod:`pqext.geo.geoarrow`) are converted to WKB.
 
         Raises:
-            GeometryError: If the field does not hold bytes, or GEOGRAPHY has a CRS that is not known to be geographic.
+            GeometryError: If the field is not binary, or GEOGRAPHY has a CRS that is not known to be geographic.
             ValueError: If the order is unknown.
         """
         option = _option(options.geometry.get(path))
@@ -107,7 +107,11 @@ class GeospatialHandler(OrdersRows):
         stored = _merge_description(stored, option, path, version is not None and path == field.name)
         if version is None or path != field.name:
             if version is not None and options.geoparquet:
-                warn(f"column {path!r}: GeoParquet metadata does not describe nested columns", AnnotationWarning)
+                warn(
+                    f"column {path!r}: GeoParquet metadata cannot describe nested columns; move the column to the top "
+                    "level, or write without GeoParquet metadata",
+                    AnnotationWarning,
+                )
             return stored
         if version == "1.1":
             geoparquet.check_edges(stored.type, path)
@@ -122,7 +126,7 @@ class GeospatialHandler(OrdersRows):
         """Return storage like :meth:`storage`, with the type of ``like``.
 
         Raises:
-            ValueError: If the option or the field's marks state a CRS or edges that differ from ``like``.
+            ValueError: If the option or the field's metadata states a CRS or edges that differ from ``like``.
         """
         option = _option(options.geometry.get(path))
         existing = _type_of_node(like.node, like.properties)
@@ -139,7 +143,8 @@ class GeospatialHandler(OrdersRows):
         """Return the values as ISO WKB in plain bytes, and record their summary.
 
         Raises:
-            GeometryError: With row and byte, if WKB is invalid; with the row, if an SRID differs from the column's, or
+            GeometryError: With the row and byte, if WKB is invalid; with the row, if an SRID differs from the column's,
+                or
                 if coordinates in a geographic CRS are out of range.
         """
         stored = GeometryStorage.from_storage(storage)
@@ -156,14 +161,14 @@ class GeospatialHandler(OrdersRows):
             coordinate_range.check(plain)  # infinities are not clamped
         elif summary.extended:
             plain = to_iso_wkb(plain)
-        elif not plain.null_count and plain.type == storage.field.type:  # otherwise chunks have other buffers
+        elif not plain.null_count and plain.type == storage.field.type:  # otherwise the buffers of the chunks differ
             records.add(summary)
         return plain.cast(storage.field.type)
 
     def derive_column(self, field: pa.Field, schema: pa.Schema, options: WriteOptions) -> DerivedColumn | None:
-        """Return the covering column of the option ``covering``; version 1.1 has one by default.
+        """Return the covering column that the option ``covering`` requests. GeoParquet 1.1 has one by default.
 
-        A covering that ``schema`` has, by its metadata, is computed again.
+        If the metadata of ``schema`` already names a covering, the covering is computed again.
         """
         option = _option(options.geometry.get(field.name))
         existing = geoparquet.covering_field(schema, field.name)
@@ -188,7 +193,7 @@ class GeospatialHandler(OrdersRows):
     def key_value_metadata(
         self, columns: Sequence[WrittenColumn], input_metadata: Mapping[str, str], options: WriteOptions
     ) -> Mapping[str, str]:
-        """Return GeoParquet's description of the columns, unless the options forbid it."""
+        """Return the GeoParquet metadata that describes the columns, unless the options disable it."""
         version = geoparquet.version(options)
         if version is None:
             return {}
@@ -198,13 +203,13 @@ class GeospatialHandler(OrdersRows):
     def assigned_types(
         self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]
     ) -> AssignedTypes:
-        """Return the types of columns that GeoParquet metadata states."""
+        """Return the types that GeoParquet metadata assigns to columns."""
         return geoparquet_types.assigned_types(value, find, properties)
 
     def of_other_rows(
         self, value: str, find: Callable[[Sequence[str]], SchemaNode | None], *, is_subset: bool = False
     ) -> str | None:
-        """Return GeoParquet metadata of the existing columns, without boxes and types, and coverings of other rows."""
+        """Return GeoParquet metadata of the existing columns for other rows: without boxes, types and coverings."""
         return geoparquet.of_columns(value, find, is_subset=is_subset)
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
@@ -215,7 +220,7 @@ class GeospatialHandler(OrdersRows):
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], has_index: bool, options: WriteOptions,
         records: WriteRecords,
     ) -> ChunkFacts:
-        """Return the box and type codes of a column chunk, and a box per page; nothing if values are not WKB."""
+        """Return the box and type codes of a column chunk, and one box per page; nothing if the values are not WKB."""
         try:
             type = _type_of_node(node, options.key_value_metadata)
             summary = _summary(values, records)
@@ -232,7 +237,7 @@ class GeospatialHandler(OrdersRows):
         return ChunkFacts(statistics, {} if payload is None else {PAGE_BOXES: payload})
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """Return the rows of the pages that may match according to their boxes; all rows if pages have no boxes."""
+        """Return the rows of the pages whose boxes may match; all rows if there are no page boxes."""
         if not isinstance(predicate, SpatialPredicate) or node.max_repetition_level or not row_group.trust_statistics:
             return None
         if not node.is_leaf or _has_other_edges(node):
@@ -249,7 +254,7 @@ class GeospatialHandler(OrdersRows):
         )
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Return whether a row may satisfy a :class:`SpatialPredicate`: from the box of its chunk, covering or file."""
+        """Return whether a row may satisfy a :class:`SpatialPredicate`, by the box of its chunk, covering or file."""
         if not isinstance(predicate, SpatialPredicate):
             return True
         chunk = row_group.chunk(node)
@@ -278,14 +283,14 @@ class GeospatialHandler(OrdersRows):
 
 
 def _summary(values: pa.Array, records: WriteRecords) -> Summary:
-    """Return the recorded summary of the same buffers, or compute it."""
+    """Return the summary recorded for the same buffers, or compute it."""
     (column,) = columns(values)
     recorded = (note for note in records.of_type(Summary) if note.is_of(column))
     return next(recorded, None) or Summary(column)
 
 
 def _known_type(node: SchemaNode) -> GeospatialType | None:
-    """Return the type of a column; None if its edge algorithm is unknown, so that boxes prove nothing."""
+    """Return the type of a column; None if its edge algorithm is unknown, because its boxes then cannot prune."""
     try:
         return _type_of_node(node)
     except GeometryError:
@@ -293,7 +298,7 @@ def _known_type(node: SchemaNode) -> GeospatialType | None:
 
 
 def _has_other_edges(node: SchemaNode) -> bool:
-    """Whether key-value metadata states other edges than the edges of the stored boxes."""
+    """Return whether key-value metadata declares edges that differ from the edges of the stored boxes."""
     return node.is_adopted and node.declared_type is not None and node.declared_type.member != node.logical_name
 
 
@@ -317,7 +322,7 @@ def _storage(
     elif not holds_bytes(field.type):
         hint = "; geo.from_wkt converts WKT" if str(field.type) in ("string", "large_string") else ""
         hint = "; geo.from_geoarrow converts GeoArrow layouts" if pa.types.is_nested(field.type) else hint
-        raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}{hint}")
+        raise GeometryError(f"{path!r}: a geometry column must contain WKB in a binary array, not {field.type}{hint}")
     if option.get("covering") and path != field.name:
         raise ValueError(f"option covering requires a top-level column, not {path!r}")
     geographic = crs_.is_geographic(type.crs, properties)
@@ -341,10 +346,10 @@ def _storage(
 def _merge_description(
     storage: GeometryStorage, option: Mapping[str, Any], path: str, is_described: bool
 ) -> GeometryStorage:
-    """Return ``storage`` with what GeoParquet metadata states beside the type.
+    """Return ``storage`` with the orientation and epoch from the options, which only GeoParquet metadata can express.
 
     Raises:
-        ValueError: If the orientation is unknown, or the epoch is no year or has no metadata to stand in.
+        ValueError: If the orientation is unknown, or the epoch is not a year or there is no metadata to store it in.
     """
     epoch = option.get("epoch")
     if epoch is not None:
@@ -359,7 +364,7 @@ def _merge_description(
 def _check_same_type(
     field: pa.Field, path: str, option: Mapping[str, Any], stored_type: GeospatialType, properties: Mapping[str, str]
 ) -> None:
-    """Raise ``ValueError`` if the option or the field's marks state a CRS or edges that differ from the file."""
+    """Raise ``ValueError`` if the option or the field's metadata states a CRS or edges that differ from the file."""
     marked = names_of_marks(field) if encoding_of(field) is not None else frozenset()
     options = {name for name, value in option.items() if value is not None}
     own = _type_to_write(field, path, option, properties)
@@ -370,14 +375,14 @@ def _check_same_type(
             source = "option 'geometry'" if name in options else "the table"
             raise ValueError(
                 f"{source} states {name} {crs_label(ours)} for column {path!r}, but the file has {crs_label(theirs)}; "
-                "remove it, or write another file"
+                "remove it, or write a new file"
             )
 
 
 def _type_to_write(
     field: pa.Field, path: str, option: Mapping[str, Any], properties: Mapping[str, str]
 ) -> GeospatialType:
-    """Return the type of a field to write, from the option or the field's marks.
+    """Return the type with which to write a field, from the option or the field's metadata.
 
     Raises:
         GeometryError: If the CRS of the option is unknown.
@@ -396,7 +401,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def _option(option: Any) -> Mapping[str, Any]:
-    """Return a column's entry in ``options.geometry`` as a mapping of option keys; PROJJSON has other keys.
+    """Return a column's entry in ``options.geometry`` as a mapping of option keys; a CRS becomes the key ``crs``.
 
     Raises:
         ValueError: If a key is unknown.
@@ -426,7 +431,10 @@ def _check_srid(summary: Summary, type: GeospatialType, properties: Mapping[str,
 
 
 def _in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
-    """Return whether coordinates need no clamping; raise GeometryError if they are out of range and not clamped."""
+    """Return False if coordinates must be clamped.
+
+    Raises GeometryError if they are out of range and may not be clamped.
+    """
     box = bounding_box([summary])
     if not check or (box is not None and within_range(box, 0.0)):
         return True

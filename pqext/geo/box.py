@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from pqext.core.format import metadata
 
 WORTH_WRAPPING = 0.1
-"""Degrees by which wrapping must narrow a box; some readers do not support boxes that wrap."""
+"""Minimum reduction in width, in degrees, for which a box wraps; some readers do not support boxes that wrap."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundingBox:
-    """Inclusive ranges of X and Y and, where they occur, of Z and M.
+    """Inclusive ranges of X and Y and, if present, of Z and M.
 
-    With ``xmin > xmax`` the box :attr:`wraps`: it holds x >= xmin and x <= xmax, in degrees of longitude. A
-    box read from a file can be anything; ask :attr:`usable` before concluding from it.
+    If ``xmin > xmax``, the box :attr:`wraps`: it contains x >= xmin and x <= xmax, in degrees of longitude. A box read
+    from a file can have any values; check :attr:`usable` before pruning with it.
 
     >>> BoundingBox(170, -170, -20, -10).intersects(BoundingBox(-175, -172, -15, 0))
     True
@@ -43,7 +43,7 @@ class BoundingBox:
 
     @property
     def usable(self) -> bool:
-        """Whether the box can exclude anything: X and Y finite, y not inverted, x inverted only between longitudes."""
+        """Whether the box can prune: X and Y are finite, Y is not inverted, and X is inverted only for longitudes."""
         finite = all(math.isfinite(value) for value in (self.xmin, self.xmax, self.ymin, self.ymax))
         if not finite or self.ymin > self.ymax:
             return False
@@ -77,9 +77,9 @@ class BoundingBox:
         return self.xmin <= other.xmin and other.xmax <= self.xmax
 
     def union(self, other: BoundingBox, *, longitudes: bool = False) -> BoundingBox:
-        """Return the smallest box that contains both.
+        """Return the smallest box that contains both boxes.
 
-        It wraps if either box wraps and, with ``longitudes``, also if that is smaller.
+        The result wraps if either box wraps. With ``longitudes``, it also wraps if that makes it smaller.
         """
         xmin, xmax = _union_x(self, other, longitudes)
         return BoundingBox(
@@ -94,13 +94,13 @@ class BoundingBox:
         )
 
     def wrap_around(self, gap: tuple[float, float] | None) -> BoundingBox:
-        """Return the box around ``gap``, an empty range of longitudes, if it is clearly smaller than this box."""
+        """Return the box that excludes ``gap``, an empty range of longitudes, if it is clearly smaller."""
         if gap is None or self.wraps or 360 - (gap[1] - gap[0]) > self.width - WORTH_WRAPPING:
             return self
         return replace(self, xmin=gap[1], xmax=gap[0])
 
     def to_metadata(self) -> metadata.BoundingBox:
-        """Return the Thrift structure."""
+        """Return the box as a Thrift structure."""
         from pqext.core.format import metadata
 
         return metadata.BoundingBox(
@@ -116,7 +116,7 @@ class BoundingBox:
 
     @classmethod
     def from_metadata(cls, box: metadata.BoundingBox) -> BoundingBox:
-        """Return the box of a Thrift structure, without validation."""
+        """Create a box from a Thrift structure, without validation."""
         return cls(box.xmin, box.xmax, box.ymin, box.ymax, box.zmin, box.zmax, box.mmin, box.mmax)
 
 

@@ -1,7 +1,7 @@
 """Cells of global grids that contain geometries: quadkeys, geohashes, H3, S2 and A5.
 
-Libraries assign the cells of H3, S2 and A5. A quadkey is the path to a tile of the Web Mercator projection, a geohash
-interleaves halvings of longitude and latitude.
+H3, S2 and A5 cells are computed by optional libraries. A quadkey is the path to a tile of the Web Mercator projection.
+A geohash interleaves the bits of longitude and latitude.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from pqext.geo.wkb import GeometryArray
 Grid = Literal["quadkey", "geohash", "h3", "s2", "a5"]
 _Doubles = NDArray[np.float64]
 _MERCATOR_LIMIT = 85.0511287798066
-"""The latitude at which the square of Web Mercator ends."""
+"""Maximum latitude of the square Web Mercator map."""
 _BASE_32 = np.frombuffer(b"0123456789bcdefghjkmnpqrstuvwxyz", np.uint8)
 
 
 def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None) -> pa.Array:
-    """Return the cell of each geometry: of a point the cell around it, of others the cell of the centre of their box.
+    """Return the grid cell of each geometry: the cell that contains a point or the centre of a geometry's box.
 
     Args:
         array: WKB in a geographic CRS; other CRSs are transformed with :func:`transform` first.
@@ -42,10 +42,10 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
 
     Returns:
         An array of strings: quadkeys, geohashes, H3 indexes and A5 cells in hexadecimal, S2 tokens. Null for null and
-        empty geometries. Quadkeys of latitudes beyond 85.05 degrees are those of the northernmost or southernmost tile.
+        empty geometries. Latitudes beyond 85.05 degrees have the quadkey of the northernmost or southernmost tile.
 
     Raises:
-        ValueError: If the grid is unknown or the resolution out of range.
+        ValueError: If the grid is unknown or the resolution is out of range.
         ImportError: If the library is not installed.
         GeometryError: With the row, if WKB is invalid or coordinates are not longitudes and latitudes.
 
@@ -82,7 +82,7 @@ def cells(array: GeometryArray, grid: Grid, resolution: int, *, crs: Any = None)
 
 
 def centres(array: GeometryArray) -> tuple[_Doubles, _Doubles]:
-    """Return X and Y of the centres of the rows' planar boxes; NaN without coordinates."""
+    """Return the X and Y of the centre of each row's planar box; NaN for rows without coordinates."""
     xmin, xmax, ymin, ymax = row_boxes(array)
     with np.errstate(invalid="ignore"):
         return xmin / 2 + xmax / 2, ymin / 2 + ymax / 2
@@ -100,7 +100,10 @@ def _quadkeys(x: _Doubles, y: _Doubles, zoom: int) -> list[str]:
 
 
 def _geohashes(x: _Doubles, y: _Doubles, length: int) -> list[str]:
-    """Interleave bits of longitude and latitude, longitude first; 5 bits make a character."""
+    """Encode geohashes by interleaving the bits of longitude and latitude.
+
+    Longitude is first; each character has 5 bits.
+    """
     wide, narrow = -(-5 * length // 2), 5 * length // 2
     column, row = _halvings(x, 180.0, wide), _halvings(y, 90.0, narrow)
     bits = np.zeros((len(x), 5 * length), np.int64)
@@ -142,7 +145,7 @@ def _a5(x: _Doubles, y: _Doubles, resolution: int) -> list[str]:
 
 @contextmanager
 def _installed(package: str) -> Iterator[None]:
-    """Raise ImportError with installation advice if a library is missing."""
+    """Convert a missing library to ImportError with installation advice."""
     try:
         yield
     except ImportError as error:
@@ -151,7 +154,7 @@ def _installed(package: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Assignment:
-    """The resolutions of a grid, and a function from longitudes, latitudes and a resolution to names of cells."""
+    """Resolutions of a grid, and the function that maps longitudes, latitudes and a resolution to cell names."""
 
     resolutions: tuple[int, int]
     names: Callable[[_Doubles, _Doubles, int], list[str]]

@@ -1,6 +1,7 @@
-"""Geometry arrays from points, text, shapely and GeoArrow, marked as geometries with their CRS.
+"""Create geometry arrays from points, text, shapely and GeoArrow, with their CRS.
 
-The results are extension arrays ``geoarrow.wkb``, so that tables built of them keep the type without further options.
+The results are ``geoarrow.wkb`` extension arrays, so tables that contain them keep the geometry type without further
+options.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ def from_points(x: Any, y: Any, z: Any = None, *, crs: Any = None) -> pa.Extensi
 
     Args:
         x: Numbers in a numpy or Arrow array or a sequence. A null in ``x`` or ``y`` makes a null row.
-        y: As many numbers.
-        z: As many numbers, or None; a null makes a point whose Z is NaN, which has no value in that dimension.
+        y: Numbers, as many as in ``x``.
+        z: Numbers, as many as in ``x``, or None. A null results in a point whose Z is NaN, which means no value.
         crs: The CRS as :func:`pqext.geo.geometry_field` accepts it; None is OGC:CRS84.
 
     Returns:
         An extension array ``geoarrow.wkb`` of ISO WKB.
 
     Raises:
-        ValueError: If lengths differ, values are not numbers, or the points take 2 GiB or more together.
+        ValueError: If lengths differ, values are not numbers, or the points need 2 GiB or more in total.
         TypeError: If an argument is not a sequence.
 
     >>> from pqext.geo import to_wkt
@@ -57,8 +58,8 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
         An extension array ``geoarrow.wkb``.
 
     Raises:
-        TypeError: If ``geometries`` holds anything else.
-        ValueError: If a GeoSeries has another CRS than ``crs``.
+        TypeError: If ``geometries`` contains anything else.
+        ValueError: If the CRS of a GeoSeries differs from ``crs``.
 
     >>> import shapely
     >>> from_shapely([shapely.Point(1, 2), None]).is_valid().to_pylist()
@@ -79,21 +80,22 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
 
 
 def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None], *, crs: Any = None) -> GeometryArray:
-    """Return geometries of well-known text in an Arrow array or a list as ISO WKB; null gives null.
+    """Parse well-known text from an Arrow array or a list into ISO WKB. Null remains null.
 
-    Tags are not case-sensitive. ``Z``, ``M`` and ``ZM`` are optional: three ordinates are then x, y, z,
-    four x, y, z, m. ``NaN`` and ``Infinity`` are numbers.
+    Tags are not case-sensitive. ``Z``, ``M`` and ``ZM`` are optional: without them, three ordinates are x, y, z and
+    four are x, y, z, m. ``NaN`` and ``Infinity`` are numbers.
 
     Args:
-        array: Texts.
+        array: WKT strings.
         crs: The CRS as :func:`pqext.geo.geometry_field` accepts it; None is OGC:CRS84.
 
     Returns:
-        An extension array ``geoarrow.wkb``, chunked if ``array`` is; over ``large_binary`` for 2 GiB and more.
+        An extension array ``geoarrow.wkb``, chunked if ``array`` is. The storage is ``large_binary`` for 2 GiB and
+        more.
 
     Raises:
         GeometryError: With row and byte, if a text is not WKT.
-        TypeError: If the array does not hold text.
+        TypeError: If the array is not an array of strings.
 
     >>> import pyarrow as pa
     >>> from_wkt(pa.array(["POINT (1 2)", None])).is_valid().to_pylist()
@@ -103,17 +105,18 @@ def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None], *, crs: A
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
-    """Return GeoJSON geometries or features, as text in an Arrow array or a list, as ISO WKB in OGC:CRS84.
+    """Parse GeoJSON geometries or features, as strings in an Arrow array or a list, into ISO WKB in OGC:CRS84.
 
-    Null, the text ``null`` and a feature whose geometry is null give null. A geometry is XYZ if any of its positions
-    has three numbers, with NaN for positions of two; further numbers are ignored, and so are members that GeoJSON does
-    not define. Features of a collection are for :func:`read_geojson`.
+    Null, the text ``null`` and a feature whose geometry is null become null. A geometry is XYZ if any of its positions
+    has three numbers, with NaN as the Z of positions with two. Further numbers and members that GeoJSON does not define
+    are ignored. Use :func:`read_geojson` for feature collections.
 
     Args:
-        array: Texts.
+        array: GeoJSON strings.
 
     Returns:
-        An extension array ``geoarrow.wkb``, chunked if ``array`` is; over ``large_binary`` for 2 GiB and more.
+        An extension array ``geoarrow.wkb``, chunked if ``array`` is. The storage is ``large_binary`` for 2 GiB and
+        more.
 
     Raises:
         GeometryError: With row and byte, if a text is not GeoJSON.
@@ -126,7 +129,7 @@ def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Ge
 
 
 def from_geoarrow(array: GeometryArray, encoding: str | None = None, *, crs: Any = None) -> GeometryArray:
-    """Return geometries in a layout of GeoArrow as ISO WKB; null gives null.
+    """Convert geometries in a GeoArrow layout to ISO WKB. Null remains null.
 
     Args:
         array: An Arrow array.
@@ -138,7 +141,7 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None, *, crs: Any
         An extension array ``geoarrow.wkb``, chunked if ``array`` is, with the edges of the array's extension type.
 
     Raises:
-        GeometryError: If the array does not have the layout, and with row and byte for bad WKT and WKB.
+        GeometryError: If the array does not have the layout, and with the row and byte if WKT or WKB is invalid.
         ValueError: If the layout is unknown.
         TypeError: If ``array`` is not an Arrow array.
 

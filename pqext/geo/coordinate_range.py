@@ -1,7 +1,7 @@
 """Range checks and clamping of longitudes and latitudes.
 
-Coordinates that exceed the range by at most :data:`pqext.geo.crs.SLACK` are rounding errors and count as the limit.
-Spec: "Coordinate Reference System" (Geospatial.md).
+Coordinates that exceed the range by at most :data:`pqext.geo.crs.SLACK` are treated as rounding errors. Spec:
+"Coordinate Reference System" (Geospatial.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pqext.geo.types import array_type, mark_array
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, columns, to_iso_wkb
 
 CheckRange: TypeAlias = bool | Literal["clamp"]
-"""Whether coordinates out of range raise an error, or ``"clamp"`` to clamp them."""
+"""Whether coordinates out of range raise an error; ``"clamp"`` clamps them instead."""
 
 
 def within_range(box: BoundingBox, slack: float = SLACK) -> bool:
@@ -45,9 +45,9 @@ def box_within_range(box: BoundingBox) -> BoundingBox | None:
 
 
 def check(array: GeometryArray) -> None:
-    """Raise GeometryError with the row of the first geometry with coordinates out of range."""
+    """Raise GeometryError with the row of the first geometry that has coordinates out of range."""
     for column in columns(array):
-        values = np.empty((8, len(column)))  # four lines would end at the first row with Z or M
+        values = np.empty((8, len(column)))  # four bounds would stop at the first row with Z or M
         row_boxes(column, values)
         limits = (LONGITUDES, LONGITUDES, LATITUDES, LATITUDES)
         outside = np.zeros(len(column), dtype=bool)
@@ -66,7 +66,7 @@ def check(array: GeometryArray) -> None:
 
 
 def clamp_shapes(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Return shapely geometries clamped as by :func:`clamp`."""
+    """Return shapely geometries, clamped as by :func:`clamp`."""
     import shapely
 
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
@@ -82,9 +82,9 @@ def clamp_shapes(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
 def clamp(array: GeometryArray) -> GeometryArray:
     """Clamp longitudes to -180 to 180 and latitudes to -90 to 90, and return ISO WKB.
 
-    Longitudes do not wrap around: 190 becomes 180. NaN, infinite coordinates, Z and M are unchanged. Returns
-    ``binary``, or ``large_binary`` for 2 GiB and more; an extension array if the input is one. Raises GeometryError
-    with row and byte if WKB is invalid.
+    Longitudes do not wrap around: 190 becomes 180. NaN, infinite coordinates, Z and M are unchanged. Returns a
+    ``binary`` array, or ``large_binary`` for 2 GiB and more, or an extension array if the input is one. Raises
+    GeometryError with the row and byte if WKB is invalid.
 
     >>> from pqext.geo import from_points, to_wkt
     >>> to_wkt(clamp(from_points([180.00000000000006, 12], [66, 90.5]))).to_pylist()

@@ -1,4 +1,4 @@
-"""Covering columns: a plain struct with the box of each geometry, for engines that prune using plain columns.
+"""Covering columns: plain structs with the bounding box of each geometry, for engines that prune with plain columns.
 
 As in GeoParquet 1.1, a struct ``xmin, ymin, xmax, ymax`` accompanies the geometry and is null if the geometry is null.
 The bounds of a geometry without coordinates are null. Engines compare the bounds directly and do not support boxes that
@@ -27,14 +27,14 @@ _KEYS = ("name", "type")
 
 @dataclass(frozen=True, slots=True)
 class Covering:
-    """A covering column; ``type`` is the type of its bounds, and ``float`` is rounded outward."""
+    """Covering column. ``type`` is the type of its bounds; bounds of type ``float`` are rounded outward."""
 
     name: str
     type: Width = "double"
 
     @classmethod
     def of_option(cls, option: Any, column: str) -> Covering | None:
-        """Parse the option ``covering`` of ``column``: a bool, a name, or a mapping of ``name`` and ``type``.
+        """Parse the option ``covering`` of ``column``: a bool, a name, or a mapping with ``name`` and ``type``.
 
         Raises:
             TypeError: If the option has another type.
@@ -54,12 +54,12 @@ class Covering:
         return cls(name, width)
 
     def field(self, geometry: pa.Field) -> pa.Field:
-        """Return the Arrow field of the column."""
+        """Return the Arrow field of the covering column."""
         number = pa.float64() if self.type == "double" else pa.float32()
         return pa.field(self.name, pa.struct([pa.field(name, number) for name in BOUNDS]), geometry.nullable)
 
     def values(self, geometries: pa.ChunkedArray, type: GeospatialType) -> pa.ChunkedArray:
-        """Return the column of boxes; raises GeometryError with row and byte if WKB is invalid."""
+        """Compute the covering column. Raises GeometryError with the row and byte if WKB is invalid."""
         boxes = bounds(geometries, type.edges, type.crs)
         box_type = self.field(pa.field("", pa.binary())).type
         return pa.chunked_array([self._chunk(chunk, box_type) for chunk in boxes.chunks], type=box_type)

@@ -1,9 +1,9 @@
 """Coordinate reference systems: their representation in files, and their lookup with pyproj.
 
-A file's CRS is unset or empty (``OGC:CRS84``), ``authority:code``, ``srid:<n>``, ``projjson:<property>`` or
-inline PROJJSON; any other string may occur and stands for a system that nobody knows. Coordinates are always
-x, y (longitude, latitude), whatever the system's own axis order. Spec: "Coordinate Reference System",
-"CRS Customization", "Coordinate axis order" (Geospatial.md).
+A file's CRS is unset or empty (``OGC:CRS84``), ``authority:code``, ``srid:<n>``, ``projjson:<property>`` or inline
+PROJJSON; any other string is an unknown system. Coordinates are always x, y (longitude, latitude), regardless of the
+axis order of the system. Spec: "Coordinate Reference System", "CRS Customization", "Coordinate axis order"
+(Geospatial.md).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import pyproj
 
 DEFAULT = "OGC:CRS84"
-"""The system of a column that names none: longitude and latitude on the WGS84 datum."""
+"""Default CRS of a column: longitude and latitude on the WGS84 datum."""
 
 UNKNOWN = "srid:0"
-"""The string for a system that is unknown."""
+"""CRS string for an unknown system."""
 
 UNKNOWN_TO_SPARK = "SRID:0"
-"""`UNKNOWN` in capitals, as Spark writes it; Spark's own reader rejects lower case."""
+"""`UNKNOWN` in upper case, as Spark writes it; Spark's own reader rejects lower case."""
 
 LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
@@ -36,25 +36,25 @@ SLACK = 1e-9
 """Tolerance in degrees, a tenth of a millimetre, for rounding errors of coordinates."""
 
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
-_CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # perhaps with a system of heights
+_CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # possibly compound, with a vertical CRS
 _WKT = re.compile(r"\s*[A-Z_]+\s*\[")
 _URN = re.compile(r"urn:(?:x-)?ogc:def:crs:([A-Za-z][\w-]*):[\w.-]*:([\w.-]+)", re.IGNORECASE)
 _URL = re.compile(r"https?://(?:www\.)?opengis\.net/def/crs/([A-Za-z][\w-]*)/[\w.-]+/([\w.-]+)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d{4,6}")
 _CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS|CRS)\W*+(?=\w*\d)\w++", re.IGNORECASE)
 _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
-_WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
+_WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # recognised without loading pyproj
 _AUTHORITIES = frozenset({"EPSG", "ESRI", "OGC", "IAU_2015", "IGNF", "NKG"})
 _FILE = re.compile(r"init=|[@/\\]")
-"""Parts of PROJ strings that may name a local file."""
+"""Characters of PROJ strings that may refer to a local file."""
 _LONGEST = 1 << 20
 _SHORT = 64 << 10
-"""Maximum length of definitions in the large cache; the cache of longer definitions has two entries."""
+"""Maximum length of definitions in the large cache; longer definitions share a cache with two entries."""
 _DEEPEST = 32
 
 
 def normalize(crs: Any) -> str | None:
-    """Return the representation of ``crs`` in files; None for the default, which is best left unset.
+    """Return the string that represents ``crs`` in files; None for the default CRS, which should be left unset.
 
     ``crs`` is None, a string, an EPSG code, PROJJSON as a mapping, or a ``pyproj.CRS``. PROJJSON that
     only repeats the definition of its own identifier becomes ``authority:code``, which more readers support.
@@ -74,10 +74,10 @@ def normalize(crs: Any) -> str | None:
 
 
 def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the representation of ``crs`` in files as :func:`normalize` does, if ``crs`` is known.
+    """Return the string that represents ``crs`` in files, like :func:`normalize`, if the CRS is known.
 
     Other definitions that pyproj understands, such as WKT, PROJ strings and names, become an identifier or PROJJSON.
-    Any ``srid:<n>`` is accepted, since a database may know it, and any ``projjson:<property>`` if ``properties`` is
+    Any ``srid:<n>`` is accepted, since a database may define it, and any ``projjson:<property>`` if ``properties`` is
     None. Raises GeometryError for all other strings.
     """
     text = normalize(crs)
@@ -100,9 +100,9 @@ def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None
 
 
 def storage_crs(crs: str | None) -> str | None:
-    """Return the string of a file, or None if it names the default. Raises GeometryError unless it is UTF-8.
+    """Normalise the CRS string of a file; return None for the default CRS. Raises GeometryError unless it is UTF-8.
 
-    URNs and URLs of OGC, and bare numbers of EPSG, become ``authority:code``, with the authority in capitals: Spark's
+    OGC URNs and URLs and bare EPSG codes become ``authority:code``, with the authority in upper case, because Spark's
     own reader rejects ``epsg:4326``.
     """
     if crs is None:
@@ -122,9 +122,9 @@ def storage_crs(crs: str | None) -> str | None:
 
 
 def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return why a file's CRS is unknown, for a warning; None if it is, or is a code that an authority may know.
+    """Return the reason that a file's CRS is unknown, for a warning; None if it is known or has the format of a code.
 
-    Codes are not looked up, which would load pyproj.
+    Codes are not looked up, because that would load pyproj.
     """
     text = storage_crs(crs)
     if text is None or _SRID.fullmatch(text) or text.partition(":")[0].upper() in _AUTHORITIES:
@@ -135,7 +135,7 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
 
 
 def inline_crs(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
-    """Like :func:`storage_crs`, with the PROJJSON itself if ``crs`` names a property that holds it."""
+    """Normalise like :func:`storage_crs`. Returns the PROJJSON itself if ``crs`` names a property that contains it."""
     result = storage_crs(crs)
     if result == UNKNOWN_TO_SPARK:
         return UNKNOWN
@@ -154,7 +154,7 @@ def is_projjson(crs: str) -> bool:
 
 
 def to_geoarrow(crs: str | None) -> dict[str, Any]:
-    """``crs`` and ``crs_type`` as GeoArrow's extension metadata gives them."""
+    """Return ``crs`` and ``crs_type`` of GeoArrow extension metadata."""
     if crs is None:
         return {"crs": DEFAULT, "crs_type": "authority_code"}
     if is_projjson(crs):
@@ -171,7 +171,7 @@ def to_geoarrow(crs: str | None) -> dict[str, Any]:
 
 
 def to_projjson(crs: str | None, properties: Mapping[str, str] | None = None) -> dict[str, Any] | None:
-    """Return a file's CRS as PROJJSON; None if it is unknown."""
+    """Return a file's CRS as PROJJSON, or None if it is unknown."""
     try:
         text = resolve(crs, properties)
         return _projjson(text) if is_projjson(text) and _parse(text) else _parse(text).to_json_dict()
@@ -206,7 +206,7 @@ def _projjson(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise GeometryError(f"the CRS is not valid JSON: {error}", rule="geo.crs.projjson") from None
     level, depth = [document], 0
-    while level:  # PROJ follows the nesting recursively
+    while level:  # PROJ parses nested objects recursively
         level = [child for node in level if isinstance(node, (dict, list)) for child in _children(node)]
         depth += 1
     if not isinstance(document, dict) or depth > _DEEPEST:
@@ -223,11 +223,11 @@ def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str:
-    """Return ``crs`` as a definition or an identifier that pyproj can look up.
+    """Resolve ``crs`` to a definition or an identifier that pyproj can look up.
 
-    ``properties`` is the key-value metadata of the file or table, where ``projjson:<property>`` is looked up. An SRID
-    is interpreted as the EPSG code of the same number. Raises GeometryError if the property is missing, or the SRID is
-    0, which means unknown.
+    ``properties`` is the key-value metadata of the file or table, which contains the value of ``projjson:<property>``.
+    An SRID is interpreted as the EPSG code of the same number. Raises GeometryError if the property is missing, or the
+    SRID is 0 (unknown).
     """
     crs = storage_crs(crs)
     if crs is None:
@@ -241,12 +241,12 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
     if srid is None:
         return crs
     if int(srid[1]) == 0:
-        raise GeometryError("SRID 0 stands for an unknown CRS", rule="geo.crs.srid")
+        raise GeometryError("SRID 0 means that the CRS is unknown", rule="geo.crs.srid")
     return f"EPSG:{int(srid[1])}"
 
 
 def parse(crs: str | None, properties: Mapping[str, str] | None = None) -> pyproj.CRS:
-    """Return the pyproj CRS of a file's string; raises GeometryError if it is unknown."""
+    """Return the pyproj CRS for the CRS string of a file. Raises GeometryError if it is unknown."""
     return _parse(resolve(crs, properties))
 
 
@@ -266,8 +266,8 @@ def _read(text: str) -> pyproj.CRS:
             if string.is_compound or "+" not in text or not _CODES.fullmatch(text):
                 return string
     except pyproj.exceptions.CRSError as error:
-        raise GeometryError(f"the CRS cannot be understood: {error}", rule="geo.crs.custom") from None
-    raise GeometryError(f"the CRS cannot be understood: {text[:80]!r}", rule="geo.crs.custom")
+        raise GeometryError(f"the CRS cannot be parsed: {error}", rule="geo.crs.custom") from None
+    raise GeometryError(f"the CRS cannot be parsed: {text[:80]!r}", rule="geo.crs.custom")
 
 
 _parsed = lru_cache(maxsize=256)(_read)
@@ -286,7 +286,7 @@ def equal(first: str | None, second: str | None, properties: Mapping[str, str] |
 
 
 def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) -> bool | None:
-    """Whether the coordinates are longitudes and latitudes. None if the string names no known system."""
+    """Return whether the coordinates are longitudes and latitudes; None if the CRS is unknown."""
     if storage_crs(crs) is None or crs in _WELL_KNOWN:
         return True
     try:
@@ -296,7 +296,7 @@ def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) 
 
 
 def mistake(crs: str | None) -> str | None:
-    """Return why an unknown CRS is probably a mistake rather than a private system; None otherwise."""
+    """Return the reason that an unknown CRS is probably a mistake and not a private system, or None."""
     if crs is None or _SRID.fullmatch(crs):
         return None
     if is_projjson(crs) or _WKT.match(crs):

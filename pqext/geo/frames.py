@@ -1,4 +1,4 @@
-"""To geopandas and back: tables of marked geometry columns as GeoDataFrames."""
+"""Convert tables with geometry columns to GeoDataFrames and back."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def require_geopandas() -> ModuleType:
 
 
 def geometry_columns(schema: pa.Schema) -> dict[str, GeospatialType]:
-    """The top-level geometry columns of a schema, by their marks."""
+    """Return the types of the top-level geometry columns of a schema, from the metadata of the fields."""
     result = {field.name: type_of(field) for field in schema if holds_bytes(field.type)}
     return {name: type for name, type in result.items() if type is not None}
 
 
 def active_geometry(schema: pa.Schema) -> str | None:
-    """The primary column of the GeoParquet metadata of a schema, or its first geometry column; None without one."""
+    """Return the primary column named by the GeoParquet metadata of a schema, or the first geometry column, or None."""
     types, (primary, _) = geometry_columns(schema), geoparquet_columns(schema)
     return primary if primary in types else next(iter(types), None)
 
 
 def bounds_of(bbox: Any, type: GeospatialType) -> tuple[float, ...]:
-    """Return the box that a user gives for a column of ``type`` as numbers.
+    """Return the numbers of a user's bounding box for a column of ``type``.
 
     A box is four numbers, a shapely geometry, or a GeoSeries or GeoDataFrame, which is transformed to the column's CRS.
     Raises ValueError for a geometry without bounds.
@@ -66,7 +66,7 @@ def bounds_of(bbox: Any, type: GeospatialType) -> tuple[float, ...]:
     else:
         return tuple(bbox)
     if len(bbox) != 4 or not all(map(isfinite, bbox)):
-        raise ValueError("bbox is a geometry without bounds: it is empty")
+        raise ValueError("bbox is an empty geometry, which has no bounds")
     return tuple(map(float, bbox))
 
 
@@ -78,7 +78,7 @@ def _known_crs(crs: str | None) -> Any:
 
 
 def geoparquet_columns(schema: pa.Schema) -> tuple[str | None, set[str]]:
-    """The primary column and the covering columns that GeoParquet metadata names."""
+    """Return the primary column and the covering columns named by GeoParquet metadata."""
     text = (schema.metadata or {}).get(geoparquet.KEY.encode(), b"").decode("utf-8", "replace")
     result = geoparquet.coverings(text) if text else {}
     names = {path[0] for paths in result.values() for path in paths if path}
@@ -86,12 +86,12 @@ def geoparquet_columns(schema: pa.Schema) -> tuple[str | None, set[str]]:
 
 
 def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
-    """Return a GeoDataFrame with the marked geometry columns of ``table`` and their CRS.
+    """Convert ``table`` to a GeoDataFrame, with its geometry columns and their CRS.
 
-    ``geometry`` is the name of the active column, by default the first marked column; an unmarked column of WKB is
-    accepted, without a CRS. Unknown CRS are left unset. Edges that are not planar become straight lines between their
-    ends, since geopandas supports no other edges. Otherwise like ``Table.to_pandas``.
-    Raises ValueError if the column is missing or names are duplicated, GeometryError with the row if WKB is invalid.
+    ``geometry`` is the name of the active column, by default the first geometry column. A plain column of WKB is
+    accepted, without a CRS. Unknown CRSs are left unset. Edges that are not planar become straight lines, because
+    geopandas supports no other edges. Other columns are converted as by ``Table.to_pandas``. Raises ValueError if the
+    column is missing or names are duplicated, GeometryError with the row if WKB is invalid.
     """
     geopandas = require_geopandas()
     import pandas
@@ -119,7 +119,7 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
         if name in types:
             values = geopandas.array.from_shapely(to_shapely(table[name]), crs=_pyproj(name, types[name], table.schema))
             columns[name] = pandas.Series(values, index=frame.index)
-        elif name in labels:  # else it is the index
+        elif name in labels:  # otherwise it is the index
             columns[labels[name]] = frame[labels[name]]
     return geopandas.GeoDataFrame(pandas.DataFrame(columns, index=frame.index), geometry=geometry)
 
@@ -139,10 +139,12 @@ def _pyproj(name: str, type: GeospatialType, schema: pa.Schema) -> Any:
 
 
 def from_geopandas(frame: GeoDataFrame) -> pa.Table:
-    """A table of ``frame``, its geometries WKB in marked columns; the index as ``pyarrow.Table.from_pandas`` has it.
+    """Convert a GeoDataFrame to a table with WKB geometry columns.
 
-    A column without a CRS is of one that nobody knows. Raises TypeError for anything but a GeoDataFrame, and
-    ValueError when two columns have one name.
+    The index is stored as by ``pyarrow.Table.from_pandas``.
+
+    The CRS of a column without one is stored as unknown. Raises TypeError if ``frame`` is not a GeoDataFrame, and
+    ValueError if column names are not unique strings.
     """
     geopandas = require_geopandas()
     import pandas
@@ -163,14 +165,14 @@ def from_geopandas(frame: GeoDataFrame) -> pa.Table:
             fields.append(others.schema.field(name))
             arrays.append(others.column(name))
     for field in others.schema:
-        if field.name not in frame.columns:  # the index
+        if field.name not in frame.columns:  # the index columns
             fields.append(field)
             arrays.append(others.column(field.name))
     return pa.table(arrays, schema=pa.schema(fields, others.schema.metadata))
 
 
 def _check_crs(table: pa.Table, choices: Mapping[str, Any]) -> None:
-    """Raise ValueError if the option ``geometry`` states another CRS for a column than the frame has."""
+    """Raise ValueError if the option ``geometry`` states a CRS for a column that differs from the frame's."""
     for name, type in geometry_columns(table.schema).items():
         choice = choices.get(name)
         crs = choice.get("crs") if isinstance(choice, Mapping) and "type" not in choice else choice
@@ -190,9 +192,9 @@ def write_geopandas(
 ) -> None:
     """Write ``frame`` to ``dest``, with GeoParquet metadata for its active geometry unless the keywords say otherwise.
 
-    Keywords are the fields of :class:`pqext.WriteOptions`; ``options`` holds those that are not given. Raises as
-    :func:`from_geopandas` and :func:`pqext.write_table` do, and ValueError for a CRS in the option ``geometry`` that is
-    not the frame's.
+    Keywords are the fields of :class:`pqext.WriteOptions`; ``options`` has the values of the other fields. Raises the
+    errors of :func:`from_geopandas` and :func:`pqext.write_table`, and ValueError if the option ``geometry`` states a
+    CRS that differs from the frame's.
     """
     table = from_geopandas(frame)
     _check_crs(table, keywords.get("geometry", options.geometry if options is not None else None) or {})

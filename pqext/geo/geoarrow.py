@@ -1,4 +1,4 @@
-"""Conversion of GeoArrow layouts (lists and structs of coordinates, and WKT) to WKB.
+"""Convert GeoArrow layouts (lists and structs of coordinates, and WKT) to WKB.
 
 The extension type of a field names its layout: ``geoarrow.point`` to ``geoarrow.multipolygon`` for rows of one type,
 ``geoarrow.geometrycollection`` and ``geoarrow.geometry`` for several types, and ``geoarrow.wkt``.
@@ -36,14 +36,14 @@ ENCODINGS = frozenset({*_CODES, WKT, MIXED})
 _LEVELS = {1: (5,), 2: (9, 0), 3: (9, 4, 0), 4: (9, 5), 5: (9, 9, 0), 6: (9, 9, 4, 0)}
 _DIMENSIONS = {"xy": 0, "xyz": 1, "xym": 2, "xyzm": 3}
 _PIECE = 1 << 18
-"""Coordinates converted in one pass; a pass has at least one row."""
+"""Coordinates converted in one pass. A pass has at least one row."""
 
 _Numbers = NDArray[np.int64]
 _Bytes = NDArray[np.uint8]
 
 
 def encoding_of(field: pa.Field) -> str | None:
-    """Return the layout that a field's extension type or marks name, including WKB; None if it is not a geometry."""
+    """Return the layout, including WKB, named by a field's extension type or metadata; None if it is not a geometry."""
     if isinstance(field.type, pa.BaseExtensionType):
         name = field.type.extension_name
     else:
@@ -52,7 +52,7 @@ def encoding_of(field: pa.Field) -> str | None:
 
 
 def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> GeometryArray:
-    """Convert geometries in a GeoArrow layout to ISO WKB in a ``binary`` array; null remains null.
+    """Convert geometries in a GeoArrow layout to ISO WKB in a ``binary`` array. Null remains null.
 
     ``encoding`` is the name of the layout, by default the extension name of the array; ``geoarrow.wkb`` is accepted.
     Raises GeometryError if the array does not have the layout, and with row and byte if WKT or WKB is invalid;
@@ -102,7 +102,7 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
         return _from_union(array)
     try:
         present = array.drop_null() if array.null_count else array
-    except pa.ArrowNotImplementedError:  # views, which no layout uses
+    except pa.ArrowNotImplementedError:  # view types, which no layout uses
         raise _layout_error(encoding, array.type) from None
     code = _CODES[encoding]
     data, sizes = _collections(present) if code == 7 else _uniform(present, code)
@@ -120,7 +120,7 @@ def _layout_error(expected: str, actual_type: pa.DataType) -> GeometryError:
 
 
 def _uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
-    """Return the WKB of all rows, none of which are null, and the size of each."""
+    """Return the WKB of all rows, and the size of each row. No row is null."""
     headers = _LEVELS[code]
     name = next(name for name, value in _CODES.items() if value == code)
     lists = []
@@ -196,7 +196,7 @@ def _encode(
 
 
 def _coordinates(values: pa.Array, name: str) -> tuple[NDArray[np.float64], int]:
-    """Return coordinates as arrays of 2 to 4 doubles, and their dimensions: 1 for z, 2 for m."""
+    """Return coordinates as an array with 2 to 4 doubles per row, and their dimensions: 1 for z, 2 for m, added up."""
     _require_no_nulls(values, name)
     type = values.type
     if pa.types.is_struct(type):
@@ -218,7 +218,7 @@ def _coordinates(values: pa.Array, name: str) -> tuple[NDArray[np.float64], int]
 
 def _require_no_nulls(values: pa.Array, name: str) -> None:
     if values.null_count:
-        raise GeometryError(f"{name} has a null part or coordinate within a geometry", rule="geo.geoarrow")
+        raise GeometryError(f"{name} contains a null part or coordinate within a geometry", rule="geo.geoarrow")
 
 
 def _doubles(values: pa.Array) -> NDArray[np.float64]:
@@ -228,7 +228,7 @@ def _doubles(values: pa.Array) -> NDArray[np.float64]:
 
 
 def _from_union(array: pa.Array) -> pa.Array:
-    """Convert a union of layouts to WKB."""
+    """Convert a union of GeoArrow layouts to WKB."""
     if not pa.types.is_union(array.type) or array.type.mode != "dense":
         raise _layout_error(MIXED, array.type)
     names = {code: name for name, code in _CODES.items()}
@@ -288,6 +288,6 @@ def _collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
 
 
 def as_wkb(array: GeometryArray, encoding: str | None) -> GeometryArray:
-    """Return ``array`` as WKB, converting it if ``encoding`` names another layout."""
+    """Return ``array`` as WKB, converting it if ``encoding`` names a different layout."""
     result: Any = from_geoarrow(array, encoding) if encoding in ENCODINGS else array
     return result

@@ -1,9 +1,10 @@
-"""Bounding boxes of GEOGRAPHY: around geodesic edges, on the circle of longitudes.
+"""Bounding boxes of GEOGRAPHY, around geodesic edges, with longitudes on a circle.
 
-Between the longitudes of its ends, along the shorter arc, an edge reaches a latitude that has a closed form on the
-sphere, which bounds it on an ellipsoid for all algorithms. -180 and 180 are one meridian and a pole has every
-longitude: a box that touches either holds both representations. The smaller side of a ring is its inside. The rules and
-their proofs are in ``specs/geospatial.md``. Spec: "Bounding Box", "Edge Interpolation Algorithm" (Geospatial.md).
+An edge spans the longitudes between its ends along the shorter arc. Its extreme latitude has a closed form on the
+sphere, which also bounds the latitude on an ellipsoid for all algorithms. -180 and 180 are the same meridian, and a
+pole has every longitude; a box that touches either contains both representations. The interior of a ring is its smaller
+side. The rules and their proofs are in ``specs/geospatial.md``. Spec: "Bounding Box", "Edge Interpolation Algorithm"
+(Geospatial.md).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType
 
 Bounds = NDArray[np.float64]
-"""Boxes as rows xmin, xmax, ymin, ymax of an array; NaN for missing values, xmin > xmax for boxes that wrap."""
+"""Boxes as an array with rows xmin, xmax, ymin, ymax. Missing values are NaN; xmin > xmax if a box wraps."""
 
 FLATTENING = 1 / 298.257223563
-"""Flattening of WGS84, the ellipsoid of an unnamed CRS."""
+"""Flattening of WGS84, the ellipsoid of the default CRS."""
 
 TURNS = {"spherical": 0.0, "karney": 0.0, "vincenty": 1e-9, "thomas": 1e-7, "andoyer": 1.5e-5}
 """Maximum error in radians of the azimuth of an edge of at most 90 degrees on an Earth-like ellipsoid, by algorithm;
@@ -38,7 +39,9 @@ see ``geo.edges.algorithm_errors`` in ``specs/geospatial.md``."""
 
 @dataclass(frozen=True, slots=True)
 class Globe:
-    """Ellipsoid of revolution: squared eccentricity, and ``ratio`` of polar to equatorial axis; 0 and 1 for a sphere.
+    """Ellipsoid of revolution: its squared eccentricity, and the ``ratio`` of polar to equatorial axis.
+
+    A sphere has 0 and 1.
 
     ``turn`` bounds the error of the algorithm in the azimuth of an edge, in radians.
     """
@@ -49,7 +52,10 @@ class Globe:
 
 
 def globe_of(type: GeospatialType) -> Globe:
-    """Return the globe of a GEOGRAPHY type; raises GeometryError if the edges need an ellipsoid that the CRS lacks."""
+    """Return the globe of a GEOGRAPHY type.
+
+    Raises GeometryError if the edges need an ellipsoid and the CRS has none.
+    """
     return _globe(type.edges, type.crs)
 
 
@@ -75,10 +81,10 @@ def _flattening(crs: str) -> float:
 def edge_values(
     column: WkbColumn, globe: Globe, lines: int = 4, outside: NDArray[np.uint8] | None = None
 ) -> tuple[Bounds, int, int]:
-    """Return the bounds of each row around geodesic edges, as :func:`pqext.geo.summary.row_values`, in 4 or 8 rows.
+    """Return the bounds of each row around geodesic edges, like :func:`pqext.geo.summary.row_values`.
 
-    Raises GeometryError with the row if WKB is invalid or coordinates are out of range. With ``outside``, rows out of
-    range are flagged there instead, and have no X and Y.
+    Raises GeometryError with the row if WKB is invalid or coordinates are out of range. If ``outside`` is passed, rows
+    out of range are flagged in it instead, and have no X and Y. ``lines`` is 4 or 8, the number of rows of the bounds.
     """
     values = np.empty((lines, len(column)))
     types, absent = edge_boxes(column, values, globe.e2, globe.ratio, globe.turn, outside)
@@ -86,7 +92,7 @@ def edge_values(
 
 
 def enclosing_box(parts: list[Bounds]) -> BoundingBox | None:
-    """Return the box around boxes in longitudes and latitudes; None without X or Y.
+    """Return the box around boxes of longitudes and latitudes; None if there are no X or Y.
 
     The box excludes the widest gap in longitude, if that makes it clearly narrower.
     """

@@ -1,7 +1,7 @@
-"""GeoParquet metadata: reading and merging the description of geometry columns in key-value metadata.
+"""Read and merge GeoParquet metadata, the description of geometry columns in key-value metadata.
 
-Versions before 2.0 describe plain columns of WKB or of coordinates; 2.0 describes columns of the format's own types.
-This module writes 1.1 and 2.0, :mod:`pqext.geo.geoparquet_types` turns descriptions into types.
+Versions before 2.0 describe plain columns of WKB or coordinates. Version 2.0 describes columns with Parquet's own
+types. This module writes 1.1 and 2.0; :mod:`pqext.geo.geoparquet_types` converts descriptions to types.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ VERSIONS = {"1.1": "1.1.0", "2.0": "2.0.0"}
 VERSION = VERSIONS["2.0"]
 LONGEST = 16 << 20
 _SHORT = 64 << 10
-"""Maximum length of texts in the cache shared by row groups; of longer texts only the last is cached."""
+"""Maximum length of texts in the cache shared by row groups. Only the last longer text is cached."""
 _MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar", "epoch": None}
 """Keys that define a column independently of its rows, with their defaults."""
 _OF_VALUES = ("orientation", "epoch", "covering")
-"""Keys that stay true of each value when the values of a row are written again."""
+"""Keys that remain valid if the values of a row are rewritten."""
 
 
 def version(options: WriteOptions) -> Literal["1.1", "2.0"] | None:
-    """Return the version of the metadata to write; None for none."""
+    """Return the GeoParquet version of the metadata to write, or None to write no metadata."""
     if options.geoparquet is None and KEY in options.key_value_metadata:
         return None
     if options.geoparquet == "1.1":
@@ -57,7 +57,7 @@ def version(options: WriteOptions) -> Literal["1.1", "2.0"] | None:
 
 
 def check_edges(type: GeospatialType, path: str) -> None:
-    """Raise GeometryError if GeoParquet 1.1 has no name for the edges of a column."""
+    """Raise GeometryError if GeoParquet 1.1 cannot represent the edges of a column."""
     if type.edges not in ("planar", "spherical"):
         error = GeometryError(f"GeoParquet 1.1 has planar and spherical edges, not {type.edges}; write version 2.0")
         error.locate(column=path)
@@ -65,7 +65,7 @@ def check_edges(type: GeospatialType, path: str) -> None:
 
 
 def check_dimensions(summary: Summary) -> None:
-    """Raise GeometryError if a column contains geometries with M, which GeoParquet 1.1 does not have."""
+    """Raise GeometryError if a column contains geometries with M, which GeoParquet 1.1 does not support."""
     if any(code >= 2000 for code in summary.types):
         raise GeometryError("GeoParquet 1.1 does not support geometries with M; drop M, or write version 2.0")
 
@@ -81,14 +81,14 @@ def of_type(type: GeospatialType, properties: Mapping[str, str] | None = None) -
 
 
 def numbers(box: BoundingBox) -> list[Any]:
-    """Return the bbox of GeoParquet: all minima, then all maxima, with Z but without M."""
+    """Return the GeoParquet bbox of a box: all minima, then all maxima, with Z but without M."""
     low, high = [box.xmin, box.ymin, box.zmin], [box.xmax, box.ymax, box.zmax]
     depth = 2 if box.zmin is None else 3
     return low[:depth] + high[:depth]
 
 
 def parse_metadata(text: str) -> dict[str, Mapping[str, Any]]:
-    """Return the description of each column in ``text``; raises GeometryError if it is not GeoParquet JSON."""
+    """Return the description of each column in ``text``. Raises GeometryError if it is not GeoParquet JSON."""
     if len(text) > LONGEST:
         raise GeometryError(f"GeoParquet metadata has {len(text)} characters, more than the maximum of {LONGEST}")
     try:
@@ -102,7 +102,7 @@ def parse_metadata(text: str) -> dict[str, Mapping[str, Any]]:
 
 
 def crs_of(crs: Any) -> str | None:
-    """Return the CRS string of PROJJSON, or of WKT as in early versions; null is an unknown CRS."""
+    """Return the CRS string for PROJJSON, or for WKT as in early versions; null means an unknown CRS."""
     if crs is None:
         return crs_.UNKNOWN
     if not isinstance(crs, (dict, str)):
@@ -117,9 +117,9 @@ def of_columns(
     text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None,
     *, is_subset: bool = False,
 ) -> str | None:
-    """Return the metadata of the columns that ``find`` returns, for other rows: without boxes, coverings and types.
+    """Return metadata of the columns that ``find`` returns for other rows: without boxes, coverings and types.
 
-    If the rows are a subset, coverings and orientations remain. CRS and edges come from the types of the columns.
+    If the rows are a subset, coverings and orientations are retained. CRS and edges come from the types of the columns.
     Returns None if no column remains. Text that is not GeoParquet JSON is returned unchanged.
     """
     try:
@@ -149,7 +149,7 @@ def of_columns(
 
 
 def _can_contain_geometries(node: SchemaNode, encoding: Any) -> bool:
-    """Return whether a column can contain geometries in ``encoding``: another column may have taken its name."""
+    """Return whether a column can contain geometries in ``encoding``; a different column may now have its name."""
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
         return True
     if encoding == "WKB":
@@ -158,10 +158,10 @@ def _can_contain_geometries(node: SchemaNode, encoding: Any) -> bool:
 
 
 def merge_metadata(values: Sequence[str | None]) -> str:
-    """Merge the metadata of files with one schema; None stands for a file without metadata.
+    """Merge the GeoParquet metadata of files with the same schema; None represents a file without metadata.
 
-    Keys that only some files have are dropped, except keys that define a column. Boxes are united; the union has Z only
-    if all boxes have it. Raises ValueError if CRS, encodings, edges or epochs differ.
+    Keys that only some files have are dropped, except keys that define a column. The result contains the union of the
+    boxes, with Z only if all boxes have Z. Raises ValueError if CRS, encodings, edges or epochs differ.
     """
     texts = list(dict.fromkeys(values))
     readable = [_columns(text) for text in texts]
@@ -184,7 +184,7 @@ def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _merge_column(name: str, descriptions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the descriptions of a column; an empty mapping is a file without a description."""
+    """Merge the descriptions of a column; an empty mapping represents a file without a description."""
     stated = [about for about in descriptions if about]
     combined = dict(stated[0]) if stated else {}
     for about in stated[1:]:
@@ -220,14 +220,14 @@ def _same_crs(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 
 
 def _merge_types(lists: Sequence[Any]) -> list[str]:
-    """Merge geometry types; empty, which means unknown, if any file does not list its types."""
+    """Merge lists of geometry types. The result is empty, which means unknown, if any file does not list its types."""
     if not all(isinstance(names, list) and names and all(isinstance(name, str) for name in names) for names in lists):
         return []
     return sorted({name for names in lists for name in names}, key=lambda name: (name[-2:] == " Z", name))
 
 
 def primary_column(text: str) -> str | None:
-    """Return the primary column in ``text``; None if there is none or the text is invalid."""
+    """Return the name of the primary column in ``text``; None if there is none or the text is invalid."""
     try:
         parse_metadata(text)
     except GeometryError:
@@ -237,12 +237,12 @@ def primary_column(text: str) -> str | None:
 
 
 def boxes(text: str) -> dict[str, BoundingBox]:
-    """Return the boxes of columns; empty if the text is invalid."""
+    """Return the boxes of the columns by name; empty if the text is invalid."""
     return {name: box for name, about in _columns(text).items() if (box := box_of(about)) is not None}
 
 
 def box_of(description: Mapping[str, Any]) -> BoundingBox | None:
-    """Return the box of a column's description, with Z if present."""
+    """Return the box in a column's description, with Z if present."""
     stated = description.get("bbox")
     if not isinstance(stated, list) or not all(type(number) in (int, float) for number in stated):
         return None
@@ -258,10 +258,10 @@ def box_of(description: Mapping[str, Any]) -> BoundingBox | None:
 
 
 def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -> BoundingBox | None:
-    """Return a box around the geometries in a row group's chunk of ``node``, from its covering columns.
+    """Return a box around the geometries of a row group in column ``node``, from its covering columns.
 
-    Returns None if the metadata has no covering, or if its statistics prove nothing, as for a box that wraps.
-    Float bounds may be rounded in either direction, so they are widened by one float.
+    Returns None if the metadata has no covering, or if its statistics do not bound the geometries, for example because
+    a box wraps. Float bounds may be rounded in either direction, so they are widened by one float.
     """
     text = row_group.file_property(KEY)
     paths = coverings(text).get(node.name) if text and len(node.path) == 1 else None
@@ -281,14 +281,14 @@ def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -
         high.append(_next_float(bounds.maximum, math.inf) if single else bounds.maximum)
     box = BoundingBox(low[0], high[2], low[1], high[3])
     if not box.usable or box.wraps or (geographic and (low[0] > low[2] or high[2] < high[0])):
-        return None  # a row has its west above its east
+        return None  # a row has xmin above xmax
     if geographic and box.width >= 180:  # possibly a box that wraps
         return replace(box, xmin=min(box.xmin, -180.0), xmax=max(box.xmax, 180.0))
     return box
 
 
 def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
-    """Return the box that the metadata of the file states for all geometries of ``node``, wider by a rounding error."""
+    """Return the box that the file's metadata states for all geometries of ``node``, widened by a rounding error."""
     text = row_group.file_property(KEY)
     if not text or len(node.path) != 1:
         return None
@@ -297,9 +297,9 @@ def file_box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
 
 
 def _widen_box(box: BoundingBox) -> BoundingBox | None:
-    """Widen a box by a unit of its last decimal, or of the fourth, to which sfarrow rounds boxes.
+    """Widen a box by one unit of its last decimal, or of the fourth decimal, to which sfarrow rounds boxes.
 
-    None if a box that wraps then has every longitude.
+    Return None if a box that wraps then covers all longitudes.
     """
     sides = (box.xmin, box.xmax, box.ymin, box.ymax)
     decimals = max(4, *(-int(Decimal(repr(side)).as_tuple().exponent) for side in sides))
@@ -313,20 +313,23 @@ def _next_float(value: float, towards: float) -> float:
 
 
 def encoding_of(text: str, column: str) -> str:
-    """Return the encoding that the metadata gives to a column; an empty string if it gives none."""
+    """Return the encoding of a column in the metadata; an empty string if none is stated."""
     encodings = _encodings(text) if len(text) <= _SHORT else _read_encodings(text)
     return encodings.get(column, "")
 
 
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
-    """Return the paths of xmin, ymin, xmax and ymax of each column with a covering; empty if the text is invalid."""
+    """Return the paths of xmin, ymin, xmax and ymax of each column with a covering.
+
+    The result is empty if the text is invalid.
+    """
     return _coverings(text) if len(text) <= _SHORT else _coverings_of_long(text)
 
 
 def covering_field(schema: pa.Schema, column: str) -> pa.Field | None:
-    """Return the field of a table that its metadata states as the covering of ``column``, if any.
+    """Return the field that the schema's metadata names as the covering of ``column``, if any.
 
-    A column of another type is data that has taken the name, and not a covering.
+    A column of a different type is an unrelated column with the same name.
     """
     text = (schema.metadata or {}).get(KEY.encode(), b"").decode("utf-8", "replace")
     paths = coverings(text).get(column) if text else None
@@ -359,7 +362,7 @@ _boxes_of_long = lru_cache(maxsize=1)(boxes)
 
 
 def covering_of(description: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty if it has no covering."""
+    """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty if there is no covering."""
     paths = [_bounds(description).get(bound) for bound in BOUNDS]
     return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []
 
@@ -378,11 +381,11 @@ def metadata(
     columns: Sequence[tuple[WrittenColumn, GeometryStorage]], version: Literal["1.1", "2.0"],
     input_metadata: str | None, options: WriteOptions,
 ) -> str:
-    """Return the JSON that describes ``columns``, top-level geometry columns of a file.
+    """Return the GeoParquet JSON that describes ``columns``, the top-level geometry columns of a file.
 
-    ``input_metadata`` is the JSON of the file that the rows were read from: its primary column and epochs remain, and
-    coverings and orientation unless options of the column may change its values.
-    Raises ValueError if ``options.primary_geometry`` is not one of the columns.
+    ``input_metadata`` is the JSON of the file that the rows were read from: its primary column and epochs are retained,
+    as are coverings and orientation unless options of the column may change its values. Raises ValueError if
+    ``options.primary_geometry`` is not one of the columns.
     """
     names = [column.node.name for column, _ in columns]
     primary = options.primary_geometry

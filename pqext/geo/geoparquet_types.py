@@ -1,4 +1,4 @@
-"""Geometry types of columns from GeoParquet metadata, compared with the types in the schema.
+"""Derive the geometry types of columns from GeoParquet metadata, and compare them with the types in the schema.
 
 The native encodings of GeoParquet 1.1, ``point`` to ``multipolygon``, are columns of coordinates that are read as WKB.
 They have GeoArrow layouts: structs ``x, y[, z][, m]`` of doubles, or lists of 2 to 4 doubles, within up to three
@@ -37,7 +37,7 @@ ENCODINGS = frozenset({"point", "linestring", "polygon", "multipoint", "multilin
 
 
 def suits(node: SchemaNode, encoding: str) -> bool:
-    """Whether the columns below ``node`` have the layout of ``encoding``."""
+    """Return whether the columns below ``node`` have the layout of ``encoding``."""
     if node.is_leaf:
         return False
     try:
@@ -48,7 +48,7 @@ def suits(node: SchemaNode, encoding: str) -> bool:
 
 
 def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
-    """Convert a column to ISO WKB; raises GeometryError with the column if a coordinate is null."""
+    """Convert a column to ISO WKB. Raises GeometryError with the column if a coordinate is null."""
     try:
         return from_geoarrow(_of_fixed_size(array), _layout(encoding))
     except GeometryError as error:
@@ -57,9 +57,9 @@ def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
 
 
 def box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
-    """Return the box around a row group's planar geometries from coordinate bounds; None if these are unknown.
+    """Return the box around a row group's planar geometries from the bounds of coordinate columns; None if unknown.
 
-    Coordinates in lists are a single column of all dimensions, whose bounds apply to neither x nor y.
+    Coordinates in lists form a single column for all dimensions, so its bounds cannot be used.
     """
     leaves = {leaf.name: leaf for leaf in node.leaves()}
     if not {"x", "y"} <= leaves.keys() or leaves["x"].physical_type != Type.DOUBLE:
@@ -79,14 +79,17 @@ def _holds_coordinates(type: pa.DataType) -> bool:
 
 
 def _with_fixed_size(type: pa.DataType) -> pa.DataType:
-    """Return ``type`` with coordinates as fixed-size lists of two numbers; Parquet does not record the size."""
+    """Return ``type`` with coordinates as fixed-size lists of two numbers, because Parquet does not record the size."""
     if _holds_coordinates(type):
         return pa.list_(type.value_field, 2)
     return pa.list_(type.value_field.with_type(_with_fixed_size(type.value_type))) if pa.types.is_list(type) else type
 
 
 def _of_fixed_size(array: pa.Array) -> pa.Array:
-    """Convert coordinates as :func:`_with_fixed_size` does; all lists of a column must have one size."""
+    """Convert coordinates to fixed-size lists.
+
+    Raises GeometryError unless all lists of the column have the same size.
+    """
     if _holds_coordinates(array.type):
         sizes = pc.unique(pc.list_value_length(array.drop_null())).to_pylist() or [2]
         if len(sizes) > 1 or not 2 <= sizes[0] <= 4:
@@ -108,13 +111,12 @@ def _layout(encoding: str) -> str:
 
 
 def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> AssignedTypes:
-    """Return the types that GeoParquet metadata ``text`` assigns to the columns that ``find`` returns.
+    """Return the types that the GeoParquet metadata ``text`` assigns to the columns that ``find`` returns.
 
-    A plain column of WKB and a group in a native encoding become geometries. For columns that the schema types,
-    metadata adds the CRS and edges if the schema states neither: GEOMETRY and GEOGRAPHY without a
-    CRS. A CRS or edges in the schema override the metadata.
+    A plain column of WKB and a group in a native encoding become geometries. For GEOMETRY and GEOGRAPHY columns, the
+    metadata adds the CRS and edges if the schema states neither. A CRS or edges in the schema override the metadata.
 
-    Raises GeometryError unless ``text`` is GeoParquet's JSON.
+    Raises GeometryError unless ``text`` is GeoParquet JSON.
     """
     types: dict[str, LogicalType] = {}
     contradictions: list[str] = []
@@ -138,7 +140,7 @@ def assigned_types(text: str, find: Callable[[str], SchemaNode | None], properti
 
 
 def list_contradictions(name: str, stated_type: GeospatialType, described_type: GeospatialType) -> list[str]:
-    """Describe the contradictions between the GeoParquet metadata and the type of column ``name``."""
+    """Describe each contradiction between the GeoParquet metadata and the schema type of column ``name``."""
     results = []
     if not _same_crs(stated_type.crs, described_type.crs):
         results.append(
@@ -163,7 +165,7 @@ def states_crs(node: SchemaNode) -> bool:
 
 
 def type_of(name: str, description: Mapping[str, Any]) -> GeospatialType:
-    """Return the type of a column in GeoParquet metadata; raises GeometryError if its CRS or edges are invalid."""
+    """Return the type of a column in GeoParquet metadata. Raises GeometryError if its CRS or edges are invalid."""
     edges = description.get("edges") or "planar"
     if not isinstance(edges, str):
         raise GeometryError(f"GeoParquet metadata of column {name!r} has invalid edges {edges!r}")
@@ -179,7 +181,7 @@ def _stated_type(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialT
 
 
 def _combine_types(stated_type: GeospatialType, described_type: GeospatialType, has_crs: bool) -> GeospatialType:
-    """Combine the type in the schema with the metadata, which fills what the schema does not state."""
+    """Combine the type in the schema with the type in the metadata, which supplies what the schema does not state."""
     if has_crs:
         return stated_type
     if stated_type.planar and described_type.planar:
@@ -191,7 +193,7 @@ def _combine_types(stated_type: GeospatialType, described_type: GeospatialType, 
 
 
 def _is_inline(description: Mapping[str, Any], node: SchemaNode) -> bool:
-    """Return whether type and metadata state the same planar PROJJSON, which need not be parsed."""
+    """Return whether the type and the metadata state the same planar PROJJSON, which then need not be parsed."""
     assert node.logical_type is not None
     spatial = node.logical_type.GEOMETRY
     crs = description.get("crs")
@@ -204,14 +206,14 @@ def _is_inline(description: Mapping[str, Any], node: SchemaNode) -> bool:
 
 
 def _is_geometry(node: SchemaNode, encoding: Any) -> bool:
-    """Return whether a column without a geometry type can have the encoding."""
+    """Return whether a column without a geometry type can have the given encoding."""
     if encoding == "WKB":
         return node.physical_type == Type.BYTE_ARRAY and node.logical_type is None
     return encoding in ENCODINGS and suits(node, encoding)
 
 
 def _same_crs(stated_crs: str | None, described_crs: str | None) -> bool:
-    """Return whether both identify one system, or both are unknown."""
+    """Return whether both CRSs identify the same system, or both are unknown."""
     if crs_.equal(stated_crs, described_crs):
         return True
     return crs_.is_geographic(stated_crs) is None and crs_.is_geographic(described_crs) is None

@@ -1,4 +1,4 @@
-"""Circular arcs of WKB as chains of straight lines. Format: SQL/MM Part 3, types 8 to 12 of ISO WKB."""
+"""Convert circular arcs in WKB to chains of straight lines. Format: SQL/MM Part 3, types 8 to 12 of ISO WKB."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pqext.geo.types import array_type, mark_array
 from pqext.geo.wkb import GeometryArray, binary_chunks, like_input
 
 MAX_ANGLE = 4.0
-"""Default maximum angle of a chord, as in GDAL."""
+"""Default maximum angle of a chord in degrees, as in GDAL."""
 _MIN_ANGLE = 0.1
 _MAX_DEPTH = 32
 _ROUNDING = 16 * 2.0**-53
-"""The relative error of the area between vertices whose coordinates are rounded, and more."""
+"""Upper bound of the relative error of the area between vertices with rounded coordinates."""
 _MAX_BYTES = (1 << 31) - 1
-"""The size of the largest value of a binary array."""
+"""Maximum size of a value in a binary array."""
 _CIRCULAR, _COMPOUND, _CURVE_POLYGON = 8, 9, 10
 _LINEAR = {_CIRCULAR: 2, _COMPOUND: 2, _CURVE_POLYGON: 3, 11: 5, 12: 6}
-"""Types that may contain arcs, and the types of the results."""
+"""Types that may contain arcs, with the types of the results."""
 _COLLECTIONS = frozenset({4, 5, 6, 7, 11, 12})
 _MEMBERS = {4: (1,), 5: (2,), 6: (3,), 11: (2, _CIRCULAR, _COMPOUND), 12: (3, _CURVE_POLYGON)}
 
@@ -36,12 +36,13 @@ def linearize(array: GeometryArray, *, max_angle: float = MAX_ANGLE) -> Geometry
     """Replace circular arcs by chords, so that curves become lines, polygons and their collections.
 
     Args:
-        array: WKB of any type, in ISO or extended form. Rows without curves are unchanged.
+        array: ISO or extended WKB of any type. Rows without curves are unchanged.
         max_angle: Maximum angle between the ends of a chord, seen from the centre, in degrees from 0.1 to 90. The
-            vertices of an arc stay vertices; Z and M are interpolated.
+            vertices of an arc are preserved. Z and M are interpolated.
 
     Returns:
-        WKB like the input. CIRCULARSTRING and COMPOUNDCURVE become LINESTRING, CURVEPOLYGON becomes POLYGON, MULTICURVE
+        WKB in an array of the same type. CIRCULARSTRING and COMPOUNDCURVE become LINESTRING, CURVEPOLYGON becomes
+        POLYGON, MULTICURVE
         and MULTISURFACE become MULTILINESTRING and MULTIPOLYGON.
 
     Raises:
@@ -77,7 +78,7 @@ def linearize(array: GeometryArray, *, max_angle: float = MAX_ANGLE) -> Geometry
 
 
 def _candidates(chunk: pa.Array) -> NDArray[np.int64]:
-    """Return the rows whose type is a curve, or a collection that may contain some."""
+    """Return the rows whose type is a curve, or a collection that may contain curves."""
     width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
     _, offsets, data = chunk.buffers()
     if data is None or not len(chunk):
@@ -105,7 +106,7 @@ def _linear_wkb(data: bytes, step: float, row: int) -> bytes:
 
 
 class _Reader:
-    """Reads one WKB value and returns it without arcs, in ISO WKB, little-endian."""
+    """Reader of a WKB value that returns it without arcs, as little-endian ISO WKB."""
 
     def __init__(self, data: bytes, step: float) -> None:
         self.data = data
@@ -143,7 +144,7 @@ class _Reader:
         return head + count.to_bytes(4, "little") + b"".join(map(_with_count, rings)), None
 
     def _header(self) -> tuple[str, int, int]:
-        """Return the byte order, the type, and 0 to 3 for XY, XYZ, XYM and XYZM."""
+        """Read a header; return the byte order, the type, and the dimensions: 0 to 3 for XY, XYZ, XYM and XYZM."""
         order = {0: ">", 1: "<"}.get(self.data[self.at])
         if order is None:
             raise ValueError(f"byte {self.at} is not a byte order")
@@ -160,7 +161,7 @@ class _Reader:
         (count,) = unpack_from(f"{order}I", self.data, self.at)
         self.at += 4
         if count > (len(self.data) - self.at) // 4:
-            raise ValueError(f"{count} elements exceed the value")
+            raise ValueError(f"{count} elements do not fit into the remaining bytes")
         return int(count)
 
     def _coordinates(self, order: str, width: int, count: int) -> _Coordinates:
@@ -173,7 +174,7 @@ class _Reader:
             line = self.geometry(depth + 1, allowed)[1]
             assert line is not None
             if line.shape[1] != width:
-                raise ValueError("a member has other dimensions than its parent")
+                raise ValueError("the dimensions of a member and its parent differ")
             yield line
 
 
@@ -182,7 +183,7 @@ def _with_count(coordinates: _Coordinates) -> bytes:
 
 
 def _join_lines(lines: list[_Coordinates], width: int) -> _Coordinates:
-    """Concatenate lines, each of which begins where the one before ends."""
+    """Concatenate lines, each of which begins where the preceding line ends."""
     members = [line[1:] if number else line for number, line in enumerate(lines) if len(line)]
     return np.concatenate(members) if members else np.empty((0, width))
 
@@ -190,7 +191,7 @@ def _join_lines(lines: list[_Coordinates], width: int) -> _Coordinates:
 def _chords(vertices: _Coordinates, step: float) -> _Coordinates:
     """Return the vertices of chords along the arcs through vertices 0, 1, 2, then 2, 3, 4 and so on."""
     if len(vertices) and len(vertices) % 2 == 0:
-        raise ValueError(f"{len(vertices)} vertices do not form arcs, which need an odd number")
+        raise ValueError(f"{len(vertices)} vertices do not form arcs; an odd number is required")
     if len(vertices) < 3:
         return vertices
     centres, radii, turns = _circles(vertices)
@@ -198,7 +199,7 @@ def _chords(vertices: _Coordinates, step: float) -> _Coordinates:
     pieces = np.maximum(1, np.ceil(angles)).astype(np.int64)
     if int(pieces.sum()) * vertices.shape[1] * 8 > _MAX_BYTES:
         raise ValueError("its chords exceed 2 GiB; pass a greater max_angle")
-    halves = np.repeat(np.arange(len(pieces)), pieces)  # half an arc is from a vertex to the next
+    halves = np.repeat(np.arange(len(pieces)), pieces)  # half an arc spans consecutive vertices
     numbers = np.arange(1, len(halves) + 1) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     shares = numbers / pieces[halves]
     with np.errstate(all="ignore"):
@@ -214,10 +215,10 @@ def _chords(vertices: _Coordinates, step: float) -> _Coordinates:
 
 
 def _circles(vertices: _Coordinates) -> tuple[_Coordinates, _Coordinates, _Coordinates]:
-    """Return the centre, the radius and the signed angle of both halves of each arc; zeros for straight halves.
+    """Return the centre, radius and signed angle of both halves of each arc; zeros for straight halves.
 
-    An angle at the centre is twice the angle at the circumference over the same chord. Differences of directions from
-    the centre would have no accurate digits if the centre is far away.
+    The angle at the centre is twice the angle at the circumference over the same chord. Subtracting directions from the
+    centre would be inaccurate if the centre is far away.
     """
     p, q, r = vertices[:-2:2, :2], vertices[1::2, :2], vertices[2::2, :2]
     with np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
 """Orientation of polygons: counterclockwise outer rings and clockwise holes.
 
-Readers that take the interior of a GEOGRAPHY polygon to lie to the left of its rings, as S2 does, need it. Spec:
+This is required by readers that place the interior of a GEOGRAPHY polygon to the left of its rings, such as S2. Spec:
 "orientation" (GeoParquet 2.0).
 """
 
@@ -14,7 +14,7 @@ from pqext.geo.types import GeospatialType, array_type, mark_array
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks
 
 _POLYGONAL = (3, 6, 7)
-"""WKB codes of geometries that can contain rings."""
+"""WKB codes of geometry types that can contain rings."""
 
 
 def has_polygons(codes: tuple[int, ...] | list[int]) -> bool:
@@ -25,19 +25,20 @@ def has_polygons(codes: tuple[int, ...] | list[int]) -> bool:
 def orient_rings(array: GeometryArray, type: GeospatialType | None = None) -> GeometryArray:
     """Return WKB with counterclockwise outer rings and clockwise holes.
 
-    In a plane, rings are judged by their signed area. On a globe a ring encloses the smaller of its two sides, also
-    across the antimeridian and around a pole. Rings without area keep their direction, as do first coordinates.
+    In a plane, the signed area determines the direction of a ring. On a globe, the interior of a ring is the smaller of
+    its two sides, also across the antimeridian and around a pole. Rings without area are unchanged. The first
+    coordinate of a ring remains the first.
 
     Args:
         array: Geometries as WKB, of n rows.
-        type: Edges of the geometries; None takes the type of ``array``, planar if it has none.
+        type: Type of the geometries. By default the type of ``array``, or planar if it has none.
 
     Returns:
-        n rows of ``binary``, or ``large_binary`` from 2 GiB, marked as ``array`` is; ``array`` itself if nothing
-        changes.
+        n rows of ``binary``, or ``large_binary`` from 2 GiB, with the extension type of ``array``; ``array`` itself if
+        nothing changes.
 
     Raises:
-        GeometryError: With row and byte, if WKB is invalid.
+        GeometryError: With the row and byte, if WKB is invalid.
 
     Example:
         >>> from pqext.geo import from_wkt, to_wkt
@@ -61,7 +62,8 @@ def orient_rings(array: GeometryArray, type: GeospatialType | None = None) -> Ge
 def orients(orientation: str | None, type: GeospatialType, is_described: bool) -> bool:
     """Return whether to write counterclockwise polygons.
 
-    By default GEOGRAPHY is oriented where GeoParquet metadata can state it; "unchanged" keeps all rings.
+    By default, GEOGRAPHY is oriented if GeoParquet metadata can declare the orientation. "unchanged" preserves all
+    rings.
 
     Raises:
         ValueError: If the orientation is unknown.

@@ -1,8 +1,7 @@
-"""Bounding boxes of the pages of a geometry column, stored as an extension in the metadata of the chunk.
+"""Bounding boxes of the pages of a geometry column, stored as an extension of the column chunk's metadata.
 
-The format has boxes for chunks only. Page boxes are a framed extension
-(:mod:`pqext.core.format.extension.framed`), or an entry of a container with others, in the chunk's ColumnMetaData,
-with the payload
+Parquet has boxes for chunks only. Page boxes are a framed extension (:mod:`pqext.core.format.extension.framed`) in the
+chunk's ColumnMetaData, or an entry of a container of extensions, with this payload:
 
     1 byte    version, 1
     4 bytes   number of pages, little-endian
@@ -46,7 +45,9 @@ HEADER = struct.Struct("<BI4d")
 CODES = 65535
 PAGE_BYTES = 8
 SEARCHED = 1 / 8
-"""The share of a chunk's pages that are searched for gaps of their own, at most: it costs as much as their boxes do."""
+"""Maximum share of a chunk's pages that are searched for their own gaps; the search costs as much as computing their
+boxes.
+"""
 _NULLS, _EMPTY, _UNKNOWN = 1, 2, 3
 _OUTWARD = np.array([[-1], [1], [-1], [1]])  # xmin, xmax, ymin, ymax
 _BESIDE_POINTS = 0xFDFDFDFD  # the types that are not Point, in the kernel's mask
@@ -57,10 +58,10 @@ _Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class PageBoxes:
-    """The box of each page of a chunk: arrays of one length, finite for pages with a box.
+    """Boxes of the pages of a chunk, as arrays of equal length with finite bounds for pages that have a box.
 
-    A box with ``xmin > xmax`` wraps around the antimeridian. ``nulls`` flags pages with only nulls, ``empty``
-    pages without coordinates, ``unknown`` pages without information; their bounds are 0 and meaningless.
+    A box with ``xmin > xmax`` wraps around the antimeridian. ``nulls`` flags pages with only nulls, ``empty`` pages
+    without coordinates, and ``unknown`` pages without information. The bounds of these pages are 0 and meaningless.
     """
 
     xmin: _Doubles
@@ -76,17 +77,17 @@ class PageBoxes:
 
     @property
     def has_box(self) -> _Flags:
-        """The pages that have a box."""
+        """Mask of the pages that have a box."""
         flags: _Flags = ~(self.nulls | self.empty | self.unknown)
         return flags
 
     @property
     def wraps(self) -> bool:
-        """Whether a box crosses the antimeridian."""
+        """Whether any box crosses the antimeridian."""
         return bool((self.xmin > self.xmax).any())
 
     def reach(self, x: float) -> bool:
-        """Return whether a box contains ``x``, or the same longitude across the antimeridian."""
+        """Return whether any box contains ``x``, or the same longitude on the other side of the antimeridian."""
         result = np.zeros(len(self), dtype=np.bool_)
         for place in {x, -x} if abs(x) == 180 else {x}:
             east, west = self.xmin <= place, place <= self.xmax
@@ -94,12 +95,15 @@ class PageBoxes:
         return bool(result[self.has_box].any())
 
     def box(self, page: int) -> BoundingBox:
-        """The box of a page that has one."""
+        """Return the box of a page that has one."""
         return BoundingBox(*(float(line[page]) for line in (self.xmin, self.xmax, self.ymin, self.ymax)))
 
     @classmethod
     def of_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
-        """Build boxes from lines xmin, xmax, ymin, ymax; NaN if a page has no value; infinite bounds are unknown."""
+        """Create boxes from rows xmin, xmax, ymin, ymax.
+
+        NaN means that a page has no value; infinite bounds are unknown.
+        """
         missing: _Flags = np.logical_or.reduce(np.isnan(bounds))
         unknown: _Flags = np.logical_or.reduce(np.isinf(bounds)) & ~missing
         xmin, xmax, ymin, ymax = np.where(missing | unknown, 0.0, bounds)
@@ -108,10 +112,10 @@ class PageBoxes:
 
 @dataclass(frozen=True, slots=True)
 class PageSummaries:
-    """Summary of the values of each page; page ``i`` holds the rows from ``starts[i]`` to ``starts[i + 1]``.
+    """Summary of the values of each page. Page ``i`` contains the rows from ``starts[i]`` to ``starts[i + 1]``.
 
-    ``bounds`` has rows xmin, xmax, ymin, ymax, NaN for pages without values; ``types`` has the kernel's bit
-    8 * dims + base of each type; ``rows`` count values that are not null.
+    ``bounds`` has the rows xmin, xmax, ymin, ymax, with NaN for pages without values. ``types`` is the kernel's bit
+    mask, with bit 8 * dims + base for each type. ``rows`` is the number of values that are not null.
     """
 
     starts: NDArray[np.int64]
@@ -121,7 +125,7 @@ class PageSummaries:
 
 
 def summarize_pages(summary: Summary, starts: NDArray[np.int64]) -> PageSummaries:
-    """Summarize the values of each page of a summarized chunk."""
+    """Summarise the values of each page of a chunk, given the chunk's summary."""
     count = len(starts) - 1
     pages = PageSummaries(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
     summary.parts(starts, pages.bounds, pages.types, pages.rows)
@@ -129,7 +133,7 @@ def summarize_pages(summary: Summary, starts: NDArray[np.int64]) -> PageSummarie
 
 
 def encode(boxes: PageBoxes) -> bytes | None:
-    """The payload; None where no page has a box."""
+    """Return the payload, or None if no page has a box."""
     known = boxes.has_box
     if not known.any():
         return None
@@ -156,7 +160,8 @@ def encode(boxes: PageBoxes) -> bytes | None:
 def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
     """Return the boxes of a chunk's pages, given the statistics of the chunk.
 
-    A gap in x outside the chunk's box is excluded from each page too; a few pages are searched for their own gaps.
+    A gap in x that the chunk's box excludes is excluded from each page box too. A few pages are also searched for their
+    own gaps.
     """
     boxes = PageBoxes.of_bounds(pages.bounds, pages.rows == 0)
     if not edges.type.planar:
@@ -180,7 +185,7 @@ def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: Edge
 
 
 def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageBoxes:
-    """Extend boxes of coordinates to geodesic edges; boxes that cannot be determined become unknown."""
+    """Extend boxes of coordinates to include geodesic edges. Boxes that cannot be determined become unknown."""
     result = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()
     for page in np.flatnonzero(boxes.has_box).tolist():
@@ -200,7 +205,7 @@ def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageB
 
 
 def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialType) -> _Flags:
-    """Return a flag per page: whether it may contain a row that satisfies ``predicate``. Nulls never satisfy one."""
+    """Return for each page whether it may contain a row that satisfies ``predicate``. Nulls never do."""
     result = predicate.may_match_boxes(boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax, type)
     result[boxes.unknown] = True
     result[boxes.nulls] = False
@@ -209,7 +214,7 @@ def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialTyp
 
 
 def _codes(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]:
-    """Places of the lines xmin, xmax, ymin, ymax at or beyond their values, outward; checked by what they stand for."""
+    """Return codes of the rows xmin, xmax, ymin, ymax, rounded outward and checked by decoding them."""
     # Halves, because the frame may be wider than the largest double.
     span = high / 2 - low / 2
     share = np.clip((bounds / 2 - low / 2) / np.where(span > 0, span, 1.0), 0.0, 1.0) * (span > 0)
@@ -224,13 +229,13 @@ def _codes(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]
 
 
 def _is_short(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, high: _Doubles) -> _Flags:
-    """Flag codes whose values lie within the bounds."""
+    """Flag codes whose decoded values lie inside the bounds, so that the encoded box would be too small."""
     flags: _Flags = _values(codes, low, high) * _OUTWARD < bounds * _OUTWARD
     return flags
 
 
 def _values(codes: NDArray[np.integer], low: float | _Doubles, high: float | _Doubles) -> _Doubles:
-    """Return the values of codes in the frame; the end codes are exactly its bounds."""
+    """Return the values of codes within the frame. The lowest and highest codes are exactly its bounds."""
     share = codes / CODES
     values: _Doubles = low * (1.0 - share) + high * share
     return values
@@ -239,8 +244,8 @@ def _values(codes: NDArray[np.integer], low: float | _Doubles, high: float | _Do
 def decode(payload: bytes, pages: int) -> PageBoxes:
     """Decode the boxes of a chunk with ``pages`` pages.
 
-    Raises ``CorruptFileError`` when the payload contradicts itself or the chunk, ``UnsupportedError`` for a later
-    version.
+    Raises ``CorruptFileError`` if the payload contradicts itself or the chunk, and ``UnsupportedError`` if its version
+    is unsupported.
     """
     if not payload or payload[0] != VERSION:
         if not payload:
@@ -270,7 +275,7 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
 
 
 def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
-    """Return whether the frame of the page boxes extends beyond ``box``, the stated box of the chunk."""
+    """Return whether the frame of the page boxes extends beyond ``box``, the box in the chunk's statistics."""
     try:
         payload = chunk.extension(PAGE_BOXES)
     except (CorruptFileError, LimitError):
@@ -283,7 +288,7 @@ def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
 
 
 def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> None:
-    """Raise ``CorruptFileError`` where page boxes contradict the chunk's box or its count of nulls."""
+    """Raise ``CorruptFileError`` if page boxes contradict the chunk's box or its null count."""
     nulls = chunk.bounds().null_count
     flagged = sum(len(pages.rows(page)) for page in np.flatnonzero(boxes.nulls).tolist())
     if pages.is_flat and nulls is not None and flagged > nulls:
@@ -300,8 +305,8 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
 def read(chunk: LeafFacts) -> PageBoxes | None:
     """Read the boxes of a chunk's pages, one per page of its offset index; None if there are none.
 
-    Corrupt boxes are ignored with a ``DamagedIndexWarning`` unless reading is strict, boxes of later versions without
-    a warning.
+    Corrupt boxes are ignored with a ``DamagedIndexWarning`` unless reading is strict. Boxes of later versions are
+    ignored without a warning.
     """
     pages = chunk.pages
     if pages is None:

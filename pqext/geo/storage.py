@@ -19,11 +19,11 @@ Curve = Literal["hilbert", "zorder"]
 
 @dataclass(frozen=True, slots=True)
 class GeometryStorage(Storage):
-    """Storage of a geometry column. ``check_range`` is the handling of coordinates out of range.
+    """Storage of a geometry column. ``check_range`` controls how coordinates out of range are handled.
 
-    ``order`` is the curve along which the column orders the file's rows. ``encoding`` is the GeoArrow layout of
-    the input, if it is not WKB. ``is_oriented`` makes outer rings counterclockwise. ``epoch`` is the decimal year of
-    coordinates in a dynamic CRS.
+    ``order`` is the curve along which the rows of the file are ordered by this column. ``encoding`` is the GeoArrow
+    layout of the input, if it is not WKB. ``is_oriented`` makes outer rings counterclockwise. ``epoch`` is the decimal
+    year of coordinates in a dynamic CRS.
     """
 
     type: GeospatialType
@@ -34,12 +34,12 @@ class GeometryStorage(Storage):
     epoch: float | None = None
 
     def wkb(self, values: GeometryArray) -> GeometryArray:
-        """The values, as users give them, as WKB."""
+        """Return the values as WKB, converting the input layout."""
         return as_wkb(values, self.encoding)
 
     @classmethod
     def from_storage(cls, storage: Storage) -> GeometryStorage:
-        """Wrap ``storage`` in this extension type. Raises TypeError if another handler chose it."""
+        """Return ``storage`` as a GeometryStorage. Raises TypeError if another handler created it."""
         if not isinstance(storage, cls):
             raise TypeError("a geometry column needs the GeometryStorage that storage() returned")
         return storage

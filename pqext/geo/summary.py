@@ -46,8 +46,8 @@ PLANE = GeospatialType()
 def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> GeospatialType:
     """Return ``crs`` and ``edges`` as a type; values that are None come from the array's extension type.
 
-    Raises TypeError when the array holds no bytes, GeometryError for GEOGRAPHY in a CRS that is known not to
-    be geographic.
+    Raises TypeError if the array is not binary, and GeometryError for GEOGRAPHY in a CRS that is known not to be
+    geographic.
     """
     require_bytes(array)
     marked = array_type(array.type) or GeospatialType()
@@ -59,20 +59,20 @@ def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> Geospat
 
 
 def only_points(types: Iterable[int]) -> bool:
-    """Return whether the type codes are of geometries without edges."""
+    """Return whether the type codes include only geometries without edges."""
     return all(code % 1000 in _WITHOUT_EDGES for code in types)
 
 
 def bounds(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
     """Return the box of every row, as structs ``xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax`` of doubles.
 
-    Null rows give null; a dimension without values, as in an empty geometry, has null bounds. With planar
-    edges, boxes never wrap. Otherwise the box contains the complete geodesic edges, and wraps, with
-    xmin > xmax, if the row crosses the antimeridian or comes near it from both sides; the rules are in
-    ``specs/geospatial.md``. ``edges`` and ``crs`` default to the extension array, or to planar edges
-    and OGC:CRS84. Raises GeometryError with row and byte if WKB is invalid, and, unless edges are planar, with the
-    row if coordinates are out of range, which :func:`pqext.geo.clamp` fixes, or if the
-    ellipsoid of the CRS is unknown. Coordinates out of range by up to 1e-9 degrees count as the limit.
+    Null rows are null. A dimension without values, as in an empty geometry, has null bounds. With planar edges, boxes
+    never wrap. Otherwise the box contains the complete geodesic edges, and wraps, with xmin > xmax, if the row crosses
+    the antimeridian or comes near it from both sides; the rules are in ``specs/geospatial.md``. ``edges`` and ``crs``
+    default to the extension array, or to planar edges and OGC:CRS84. Raises GeometryError with row and byte if WKB is
+    invalid, and, unless edges are planar, with the row if coordinates are out of range, which :func:`pqext.geo.clamp`
+    fixes, or if the ellipsoid of the CRS is unknown. Coordinates out of range by up to 1e-9 degrees are treated as the
+    limit.
 
     >>> from pqext.geo import from_shapely
     >>> import shapely
@@ -103,11 +103,10 @@ def _bounds(chunk: pa.Array, column: WkbColumn, type: GeospatialType) -> pa.Stru
 def row_values(
     column: WkbColumn, type: GeospatialType = PLANE, outside: NDArray[np.uint8] | None = None
 ) -> tuple[Bounds, int, int]:
-    """Return the bounds of each row, one array row per bound: 4, or 8 if there is Z or M; NaN without values.
+    """Return the bounds of each row: 4 array rows, or 8 if there is Z or M; NaN without values.
 
-    Also returns the kernel's masks of type codes and of dimensions that some row lacks. Bounds contain the edges of
-    ``type`` and may then have xmin > xmax; ``outside`` as in
-    :func:`pqext.geo.geography.edge_values`.
+    Also returns the kernel's masks of type codes and of the dimensions that some row lacks. Bounds contain the edges of
+    ``type`` and may have xmin > xmax. ``outside`` is as in :func:`pqext.geo.geography.edge_values`.
     """
     globe = None if type.planar else globe_of(type)
     for lines in (4, 8):
@@ -124,25 +123,24 @@ def row_values(
 def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeospatialStatistics:
     """Return the box and the type codes of all rows, as stored in the metadata of a column chunk.
 
-    The box is omitted if X or Y has no value or a coordinate is infinite, and, unless edges are planar, if a
-    coordinate is out of range or the ellipsoid is unknown. It contains complete edges, as
-    :func:`bounds` does. In a geographic CRS it wraps around the antimeridian if that is smaller, across a
-    gap in X that no single geometry covers. ``geospatial_types`` is empty if there are no geometries.
-    Other arguments and errors are as in :func:`bounds`.
+    The box is omitted if X or Y has no value or a coordinate is infinite, and, unless edges are planar, if a coordinate
+    is out of range or the ellipsoid is unknown. It contains complete edges, as in :func:`bounds`. In a geographic CRS
+    it wraps around the antimeridian if that is smaller, across a gap in X that no single geometry covers.
+    ``geospatial_types`` is empty if there are no geometries. Other arguments and errors are as in :func:`bounds`.
     """
     return describe(array, resolve_type(array, crs, edges), summaries(array))
 
 
 @dataclass(frozen=True)
 class EdgeBoxes:
-    """The boxes of the rows in each part of a GEOGRAPHY array, around whole edges; made once, when asked for."""
+    """Boxes around the edges of the rows in each chunk of a GEOGRAPHY array, computed once, on first use."""
 
     array: GeometryArray
     type: GeospatialType
 
     @cached_property
     def parts(self) -> list[Bounds]:
-        """Raises GeometryError when the ellipsoid of the CRS is not known."""
+        """Boxes of each chunk. Raises GeometryError if the ellipsoid of the CRS is unknown."""
         globe = globe_of(self.type)
         return [edge_values(column, globe)[0] for column in columns(self.array)]
 
@@ -150,7 +148,7 @@ class EdgeBoxes:
 def describe(
     array: GeometryArray, type: GeospatialType, parts: Sequence[Summary], edges: EdgeBoxes | None = None
 ) -> GeospatialStatistics:
-    """The statistics of an array whose ``parts`` are known already: see :func:`statistics`."""
+    """Return the statistics of an array from the summaries of its chunks, as :func:`statistics` does."""
     from pqext.core.format.metadata import GeospatialStatistics
 
     types = sorted({code for part in parts for code in part.types})
@@ -163,11 +161,11 @@ def describe(
 
 
 def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
-    """Return the box around the widest gap in x, if that is clearly smaller.
+    """Return the box that excludes the widest gap in x, if that is clearly smaller.
 
-    Chunks from all over the array are entered alternately, which detects early that there is no gap.
+    Chunks from all over the array are added alternately, which shows early if there is no gap.
     """
-    # A narrower gap than this is of no use; the margin is for the sums of doubles.
+    # A narrower gap is useless; the margin allows for rounding errors.
     longitudes = Longitudes(box.xmin, box.xmax, 360 - box.width + WORTH_WRAPPING - 1e-9)
     starts = range(0, len(array), _PIECE)
     stride = next(step for step in (int(len(starts) * 0.618) | 1, 1) if gcd(step, len(starts)) == 1)
@@ -180,7 +178,7 @@ def _wrap_box(box: BoundingBox, array: GeometryArray) -> BoundingBox:
 
 
 def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
-    """Return whether a planar box is valid on the globe: only ``points``, far from poles and the antimeridian."""
+    """Return whether a planar box is valid on the globe: only for points, away from poles and the antimeridian."""
     touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
     return points and not touches
 
@@ -188,7 +186,7 @@ def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
 def _on_globe(
     planar: BoundingBox, array: GeometryArray, types: Sequence[int], edges: EdgeBoxes
 ) -> BoundingBox | None:
-    """Return the box of GEOGRAPHY whose coordinates have the box ``planar``; None if it is unknown."""
+    """Return the box of GEOGRAPHY for coordinates with the box ``planar``, or None if it is unknown."""
     inside = box_within_range(planar)
     if inside is None:
         return None
@@ -203,7 +201,7 @@ def _on_globe(
 
 
 def bounding_box(parts: Iterable[Summary]) -> BoundingBox | None:
-    """The planar box around several parts of a column; None without X or Y, or with an infinite bound."""
+    """Return the planar box around several parts of a column; None if there is no X or Y, or a bound is infinite."""
     ranges = np.array([part.box for part in parts], dtype=np.float64)  # None becomes NaN
     if not len(ranges):
         return None
@@ -216,10 +214,10 @@ def bounding_box(parts: Iterable[Summary]) -> BoundingBox | None:
 
 
 def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) -> GeospatialStatistics:
-    """Merge the statistics of several column chunks; facts that are unknown for one are unknown for the result.
+    """Merge the statistics of several column chunks. Facts that are unknown for one chunk are unknown for the result.
 
-    In a geographic CRS the box wraps around the antimeridian if that is smaller, across the widest stretch of X
-    that no chunk's box covers.
+    In a geographic CRS the box wraps around the antimeridian if that is smaller, across the widest gap in X that no
+    chunk's box covers.
     """
     from pqext.core.format.metadata import GeospatialStatistics
 
@@ -236,7 +234,10 @@ def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) ->
 
 
 def union(boxes: Sequence[BoundingBox], geographic: bool) -> BoundingBox | None:
-    """Return the box around several boxes; None without boxes, or if one is not usable or wraps without reason."""
+    """Return the box around several boxes.
+
+    Returns None if there are none, or if one is unusable or wraps although not ``geographic``.
+    """
     if not boxes or not all(box.usable and (geographic or not box.wraps) for box in boxes):
         return None
     values = np.array([[getattr(box, name) for name in BOUNDS] for box in boxes], dtype=np.float64).T  # None is NaN

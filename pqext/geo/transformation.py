@@ -1,4 +1,4 @@
-"""Coordinates from one reference system to another, through PROJ. Spec: "Coordinate axis order" (Geospatial.md)."""
+"""Transform coordinates between reference systems with PROJ. Spec: "Coordinate axis order" (Geospatial.md)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def transform(
     """Transform every coordinate from ``source_crs`` to ``target_crs`` and return ISO WKB.
 
     A CRS is accepted as by :func:`pqext.geo.geometry_field`; None is OGC:CRS84. ``properties`` is the key-value
-    metadata for ``projjson:<property>``. Coordinates are x, y on both sides, whatever axis order the systems define. Z
-    is transformed if both systems have heights and unchanged otherwise; M, NaN and infinite coordinates are unchanged.
-    Edges are not subdivided: a straight line is another line in another system. Returns ``binary``, or ``large_binary``
-    for 2 GiB and more; an extension array in ``target_crs`` for an extension array. Raises GeometryError with row and
-    byte if WKB is invalid, with the row if PROJ has no result, and if a CRS is unknown.
+    metadata for ``projjson:<property>``. Coordinates are x, y on both sides, regardless of the axis order of the
+    systems. Z is transformed if both systems have heights and unchanged otherwise; M, NaN and infinite coordinates are
+    unchanged. Edges are not subdivided, although a straight line is usually not straight in another system. Returns a
+    ``binary`` array, or ``large_binary`` for 2 GiB and more, or an extension array in ``target_crs`` if the input is an
+    extension array. Raises GeometryError with row and byte if WKB is invalid, with the row if PROJ has no result, and
+    if a CRS is unknown.
 
     >>> from pqext.geo import from_points, to_wkt
     >>> to_wkt(transform(from_points([180], [0]), "EPSG:4326", "EPSG:3857"), precision=2).to_pylist()
@@ -58,7 +59,7 @@ def transform(
 
 
 def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transformer: Any, first_row: int) -> None:
-    """Replace x, y and z, line by line; ``offsets`` is the number of coordinates before each row."""
+    """Transform x, y and z in place, row by row; ``offsets`` is the number of coordinates before each row."""
     flat = np.isfinite(values[:, :2]).all(axis=1)
     high = flat & np.isfinite(values[:, 2])
     for chosen, width in ((high, 3), (flat & ~high, 2)):

@@ -1,7 +1,7 @@
-"""Geometry types: crs and edges, as a file's logical type and as the marks of an Arrow field.
+"""Geometry types: CRS and edges, as the logical type of a file and as the extension metadata of an Arrow field.
 
-In Arrow a geometry column is a binary field marked ``geoarrow.wkb`` by field metadata. GEOMETRY has planar
-edges; GEOGRAPHY has edges that an algorithm interpolates. Spec: "GEOMETRY", "GEOGRAPHY" (LogicalTypes.md).
+In Arrow, a geometry column is a binary field with the extension name ``geoarrow.wkb`` in its metadata. GEOMETRY has
+planar edges; GEOGRAPHY has edges that an algorithm interpolates. Spec: "GEOMETRY", "GEOGRAPHY" (LogicalTypes.md).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXTENSION_NAMES = frozenset({GEOARROW, "ogc.wkb"})
 
 @dataclass(frozen=True, slots=True)
 class GeospatialType:
-    """Type of a GEOMETRY (planar edges) or GEOGRAPHY column; ``crs`` as in the file, None for OGC:CRS84."""
+    """Type of a GEOMETRY (planar edges) or GEOGRAPHY column. ``crs`` is the string in the file, None for OGC:CRS84."""
 
     crs: str | None = None
     edges: Edges = "planar"
@@ -54,7 +54,7 @@ class GeospatialType:
         return crs_.is_geographic(self.crs) is True
 
     def logical_type(self) -> LogicalType:
-        """GEOMETRY(crs) or GEOGRAPHY(crs, algorithm); defaults are left unset."""
+        """Logical type: GEOMETRY(crs) or GEOGRAPHY(crs, algorithm), with defaults unset."""
         from pqext.core.format.metadata import EdgeInterpolationAlgorithm, GeographyType, GeometryType, LogicalType
 
         if self.planar:
@@ -64,9 +64,9 @@ class GeospatialType:
 
     @classmethod
     def from_logical_type(cls, logical: LogicalType, properties: Mapping[str, str] | None = None) -> GeospatialType:
-        """Return the type that a file states; raises GeometryError if the edge algorithm is unknown.
+        """Create the type that a file declares. Raises GeometryError if the edge algorithm is unknown.
 
-        A CRS that names one of ``properties``, the key-value metadata, is the PROJJSON stored there.
+        If the CRS names one of ``properties``, the key-value metadata, the PROJJSON stored there is used.
         """
         if logical.GEOMETRY is not None:
             return cls(crs_.inline_crs(logical.GEOMETRY.crs, properties))
@@ -79,7 +79,7 @@ class GeospatialType:
         return cls(crs_.inline_crs(logical.GEOGRAPHY.crs, properties), EDGES[number + 1])
 
     def extension_metadata(self) -> str:
-        """The metadata of Arrow extension type ``geoarrow.wkb``, as JSON."""
+        """Return the metadata of the Arrow extension type ``geoarrow.wkb``, as JSON."""
         marks: dict[str, Any] = crs_.to_geoarrow(self.crs)
         if not self.planar:
             marks["edges"] = self.edges
@@ -87,9 +87,9 @@ class GeospatialType:
 
     @classmethod
     def from_extension_metadata(cls, text: bytes | str | None) -> GeospatialType:
-        """The type that ``geoarrow.wkb``'s metadata states; without a crs it is OGC:CRS84, as in pyarrow.
+        """Create a type from the metadata of ``geoarrow.wkb``. Without a CRS it is OGC:CRS84, as in pyarrow.
 
-        Raises GeometryError when the metadata is not what the extension type defines.
+        Raises GeometryError if the metadata is not valid for the extension type.
         """
         try:
             marks = json.loads(text) if text else {}
@@ -106,10 +106,12 @@ class GeospatialType:
 
 
 def geometry_field(name: str, crs: Any = None, edges: Edges = "planar", nullable: bool = True) -> pa.Field:
-    """A binary field marked ``geoarrow.wkb``, which pqext writes as GEOMETRY or, by ``edges``, GEOGRAPHY.
+    """Return a binary field with the extension name ``geoarrow.wkb``.
 
-    ``crs`` is a string as files hold it, an EPSG code, PROJJSON or a ``pyproj.CRS``; None is OGC:CRS84, ``"srid:0"`` an
-    unknown one. Raises GeometryError for a CRS that pyproj does not know.
+    It is written as GEOMETRY or, depending on ``edges``, GEOGRAPHY.
+
+    ``crs`` is a CRS string as in files, an EPSG code, PROJJSON or a ``pyproj.CRS``. None means OGC:CRS84, and
+    ``"srid:0"`` an unknown CRS. Raises GeometryError if pyproj does not recognise the CRS.
 
     >>> geometry_field("at", 4326, "spherical").metadata[b"ARROW:extension:metadata"]
     b'{"crs":"EPSG:4326","crs_type":"authority_code","edges":"spherical"}'
@@ -118,19 +120,19 @@ def geometry_field(name: str, crs: Any = None, edges: Edges = "planar", nullable
 
 
 def mark(field: pa.Field, type: GeospatialType) -> pa.Field:
-    """``field`` under the marks of ``type``; its other metadata stays."""
+    """Return ``field`` with the extension metadata of ``type`` added to its metadata."""
     marks = {EXTENSION_NAME: GEOARROW.encode(), EXTENSION_METADATA: type.extension_metadata().encode()}
     return field.with_metadata({**(field.metadata or {}), **marks})
 
 
 def unmark(field: pa.Field) -> pa.Field:
-    """``field`` without marks of an extension type."""
+    """Return ``field`` without extension metadata."""
     retained = {k: v for k, v in (field.metadata or {}).items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
     return field.with_metadata(retained or None)
 
 
 def type_of(field: pa.Field) -> GeospatialType | None:
-    """Return the type of an Arrow field from its extension type or marks; None if it is not a geometry."""
+    """Return the type of an Arrow field from its extension type or metadata, or None if it is not a geometry."""
     if isinstance(field.type, pa.BaseExtensionType):
         return array_type(field.type)
     metadata = field.metadata or {}
@@ -140,12 +142,15 @@ def type_of(field: pa.Field) -> GeospatialType | None:
 
 
 def marked_type(field: pa.Field) -> GeospatialType:
-    """The crs and edges that a geometry field of any layout says by its extension type or marks, else the defaults."""
+    """Return the CRS and edges that the extension type or metadata of a geometry field states, or the defaults."""
     return GeospatialType.from_extension_metadata(_marks(field))
 
 
 def names_of_marks(field: pa.Field) -> frozenset[str]:
-    """Which of ``crs`` and ``edges`` a field's extension type or marks state; raises as :func:`marked_type` does."""
+    """Return which of ``crs`` and ``edges`` a field's extension type or metadata states.
+
+    Raises like :func:`marked_type`.
+    """
     marked_type(field)
     marks = json.loads(_marks(field) or "{}")
     return frozenset(name for name in ("crs", "edges") if marks.get(name))
@@ -167,7 +172,7 @@ def array_type(type: pa.DataType) -> GeospatialType | None:
 
 
 class _WkbType(pa.ExtensionType):  # type: ignore[misc]
-    """``geoarrow.wkb`` for this table only: registering it a second time in one process is an error in Arrow."""
+    """Extension type ``geoarrow.wkb`` that is not registered with Arrow, where a name can be registered only once."""
 
     def __init__(self, storage: pa.DataType, metadata: str) -> None:
         self._metadata = metadata
@@ -182,7 +187,7 @@ class _WkbType(pa.ExtensionType):  # type: ignore[misc]
 
 
 def mark_array(array: pa.Array | pa.ChunkedArray, type: GeospatialType) -> Any:
-    """``array`` of WKB as an extension array ``geoarrow.wkb`` of ``type``, chunked if ``array`` is."""
+    """Return ``array``, WKB, as a ``geoarrow.wkb`` extension array of ``type``, chunked if ``array`` is."""
     extension = _WkbType(array.type, type.extension_metadata())
     if isinstance(array, pa.ChunkedArray):
         chunks = [pa.ExtensionArray.from_storage(extension, chunk) for chunk in array.chunks]
@@ -191,7 +196,7 @@ def mark_array(array: pa.Array | pa.ChunkedArray, type: GeospatialType) -> Any:
 
 
 def as_extension(table: pa.Table) -> pa.Table:
-    """``table`` with its marked geometry columns as real ``geoarrow.wkb`` extension arrays.
+    """Return ``table`` with its geometry columns as real ``geoarrow.wkb`` extension arrays.
 
     pyarrow's own Parquet writer then annotates them and writes their bounding boxes.
     """

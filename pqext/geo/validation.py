@@ -1,4 +1,4 @@
-"""Validate WKB arrays. Reports the fault of each row, like ``pqext.variant`` does for variants."""
+"""Validate WKB arrays, reporting the fault of each row like ``pqext.variant`` does for variants."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _FAULTS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class GeometryFault:
-    """The first fault of the geometry in ``row`` of an array.
+    """First fault of the geometry in ``row`` of an array.
 
-    ``offset`` is the byte in its value, None if the fault has no position. ``rule`` is the id of the violated rule,
-    None if the format has no rule for it.
+    ``offset`` is the byte offset in the value, or None if the fault has no position. ``rule`` is the id of the violated
+    rule, or None if the format has no rule for it.
     """
 
     row: int
@@ -41,18 +41,18 @@ class GeometryFault:
         return escape_text(f"row {self.row}{byte}: {self.message}{rule}")
 
     def error(self) -> GeometryError:
-        """The fault as an error, to be raised."""
+        """Return the fault as an exception."""
         return GeometryError(self.message, rule=self.rule, row=self.row, offset=self.offset)
 
 
 def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryFault | None:
-    """Check that every value of an array is well-formed WKB or EWKB; the first fault, None when nothing is wrong.
+    """Return the first value of an array that is not well-formed WKB or EWKB, or None if all are well-formed.
 
-    Beyond the structure, rings must have no or at least four points and end where they begin, and the
-    parts of a geometry must have its dimensions, unless they are empty. Nulls are fine. With ``on_fault="raise"`` the
-    fault is raised as ``GeometryError``, with row and byte.
+    In addition, rings must be empty or have at least four points and end where they begin, and the parts of a geometry
+    must have its dimensions, unless they are empty. Nulls are valid. With ``on_fault="raise"``, the fault is raised as
+    ``GeometryError``, with the row and byte.
 
-    Raises ``TypeError`` when the array holds no bytes, and ``ValueError`` for another ``on_fault``.
+    Raises ``TypeError`` if the array is not binary, and ``ValueError`` if ``on_fault`` is invalid.
 
     >>> from pqext.geo import from_wkt
     >>> validate(from_wkt(pa.array(["POINT (1 2)"]))) is None
@@ -69,10 +69,10 @@ def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryF
 
 
 def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
-    """Return the first fault of every invalid row: ``row``, ``offset``, ``rule`` and ``message``.
+    """Return a table of the first fault of every invalid row: ``row``, ``offset``, ``rule`` and ``message``.
 
-    ``offset`` is the byte in the row's value, ``rule`` the id of a rule; both can be null. Returns at most ``limit``
-    rows. Otherwise like :func:`validate`.
+    ``offset`` is the byte offset in the row's value and ``rule`` is the id of the violated rule; both can be null. The
+    table has at most ``limit`` rows. The checks are those of :func:`validate`.
 
     >>> find_faults(pa.array([bytes.fromhex("02"), None, b""])).column_names
     ['row', 'offset', 'rule', 'message']
@@ -88,7 +88,7 @@ def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
 
 
 def _faults(array: GeometryArray) -> Iterator[GeometryFault]:
-    """The first fault of each row, in the order of the rows."""
+    """Yield the first fault of each row, in row order."""
     start = 0
     for chunk in binary_chunks(array):
         at, most = 0, len(chunk)

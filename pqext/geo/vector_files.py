@@ -1,6 +1,6 @@
 """Read files of other geospatial formats through GDAL: GeoPackage, FlatGeobuf, shapefiles, KML and more.
 
-The library pyogrio reads them, of the extra ``gdal``; this module adds the types of columns.
+The files are read by the library pyogrio, which the extra ``gdal`` installs. This module adds the types of columns.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ def read_file(
     Args:
         path: A local path, or a path of GDAL such as ``/vsizip/a.zip/b.shp`` or ``/vsicurl/https://...``.
         layer: Name or number of the layer; by default the first.
-        columns: Columns to read besides the geometry; by default all.
+        columns: Columns to read in addition to the geometry; by default all.
         bbox: Read only geometries that intersect the box ``(xmin, ymin, xmax, ymax)``, in the CRS of the layer. A box
             whose ``xmin`` is above ``xmax`` crosses the antimeridian.
-        mask: Read only geometries that intersect this shapely geometry; not together with ``bbox``.
-        where: Condition of GDAL's SQL, such as ``"population > 1000"``.
+        mask: Read only geometries that intersect this shapely geometry. It cannot be combined with ``bbox``.
+        where: Condition in GDAL's SQL, such as ``"population > 1000"``.
         curves: ``"linearize"`` replaces circular arcs as :func:`linearize` does, ``"raise"`` rejects them.
 
     Returns:
         A table whose column ``geometry`` (``geom`` if an attribute has that name) is WKB with the CRS of the layer, so
-        that :func:`pqext.write_table` writes a GEOMETRY column. Several layers warn.
+        that :func:`pqext.write_table` writes a GEOMETRY column. Warns if the file has several layers.
 
     Raises:
         ImportError: If pyogrio is not installed.
         FileNotFoundError: If the file does not exist.
         UnsupportedError: If GDAL cannot read the format.
         ValueError: If the layer, a column or the condition is unknown.
-        GeometryError: With the row, if a geometry is invalid or a curve that is to be rejected.
+        GeometryError: With the row, if a geometry is invalid, or is a curve and ``curves`` is ``"raise"``.
 
     Example:
         >>> import pyarrow as pa
@@ -92,7 +92,7 @@ def open_file(
     where: str | None = None,
     curves: Literal["linearize", "raise"] = "linearize",
 ) -> Iterator[pa.RecordBatchReader]:
-    """Open a layer like :func:`read_file` and yield its rows in batches, as a context manager.
+    """Open a layer like :func:`read_file`. The context manager yields a reader of its rows in batches.
 
     Example:
         >>> import pyarrow as pa
@@ -118,7 +118,7 @@ def open_file(
         with gdal_faults(pyogrio, source):
             layers = [str(name) for name, _ in pyogrio.list_layers(source)]
         if len(layers) > 1:
-            warn(f"{source} has {len(layers)} layers: reads {layers[0]!r}; choose one with layer=", UserWarning)
+            warn(f"{source} has {len(layers)} layers; reading {layers[0]!r}, select another with layer=", UserWarning)
             layer = layers[0]
     with gdal_faults(pyogrio, source):
         opened = pyogrio.open_arrow(
@@ -139,7 +139,7 @@ def open_file(
 
 
 class _Layout:
-    """The columns of a layer, and where its geometry is."""
+    """Columns of a layer, and the position of its geometry."""
 
     def __init__(self, schema: pa.Schema, position: int | None) -> None:
         self.schema = schema
@@ -147,7 +147,7 @@ class _Layout:
 
     @classmethod
     def from_schema(cls, schema: pa.Schema, meta: dict[str, Any]) -> _Layout:
-        """Return the layout of a layer that GDAL has opened."""
+        """Create the layout of a layer that GDAL has opened."""
         name = meta.get("geometry_name") or "wkb_geometry"
         position = schema.names.index(name) if name in schema.names and meta.get("geometry_type") is not None else None
         fields = [field.remove_metadata() for field in schema]
@@ -184,7 +184,7 @@ class _Layout:
 
 @contextmanager
 def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
-    """Raise GDAL's errors as errors of this package, with the path."""
+    """Convert GDAL's errors to errors of this package, with the path."""
     errors = pyogrio.errors
     try:
         yield
@@ -203,7 +203,7 @@ def gdal_faults(pyogrio: ModuleType, source: str) -> Iterator[None]:
 
 
 def check_path(path: str) -> str:
-    """Return a local path; raise ValueError if pyogrio would open another file."""
+    """Return a local path. Raises ValueError if pyogrio would interpret it as a different file."""
     is_local = not path.startswith("/vsi") and "://" not in path
     if is_local and ("!" in path or ";" in os.path.basename(path)):
         raise ValueError(f"{path}: paths for GDAL cannot contain '!', nor names ';': rename the file or folder")
@@ -211,13 +211,13 @@ def check_path(path: str) -> str:
 
 
 def _halves(box: tuple[float, float, float, float]) -> Any:
-    """Return a box that crosses the antimeridian as two polygons, which GDAL understands."""
+    """Return a box that crosses the antimeridian as two polygons, because GDAL does not support such boxes."""
     xmin, ymin, xmax, ymax = box
     return shapely.union(shapely.box(xmin, ymin, 180, ymax), shapely.box(-180, ymin, xmax, ymax))
 
 
 def _bounds(bbox: Any) -> tuple[float, float, float, float] | None:
-    """Return a box as GDAL takes it; of a shapely geometry or GeoSeries its bounds."""
+    """Return a user's box as GDAL expects it; for a shapely geometry or GeoSeries, its bounds."""
     if bbox is None:
         return None
     box = as_box(getattr(bbox, "total_bounds", getattr(bbox, "bounds", bbox)))

@@ -1,7 +1,7 @@
-"""Well-known binary in Arrow arrays: access, and the way to and from points and shapely.
+"""Well-known binary in Arrow arrays: access to values, and conversion from and to points and shapely.
 
-A geometry array is a binary array of any Arrow layout, inside or outside an extension type. What pqext
-makes is ISO WKB, little-endian, in a ``binary`` array. Spec: "Geospatial Definitions" (Geospatial.md).
+A geometry array is a binary array of any Arrow layout, with or without an extension type. pqext creates little-endian
+ISO WKB in ``binary`` arrays. Spec: "Geospatial Definitions" (Geospatial.md).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CODES = {False: 1, True: 1001}
 
 
 def storage_type(type: pa.DataType) -> pa.DataType:
-    """``type`` without extension types and dictionary around it."""
+    """Return ``type`` without enclosing extension and dictionary types."""
     while isinstance(type, pa.BaseExtensionType):
         type = type.storage_type
     return storage_type(type.value_type) if pa.types.is_dictionary(type) else type
 
 
 def holds_bytes(type: pa.DataType) -> bool:
-    """Return whether an array of ``type`` can hold WKB values."""
+    """Return whether an array of ``type`` can contain WKB values."""
     type = storage_type(type)
     tests = (
         pa.types.is_binary,
@@ -50,7 +50,7 @@ def holds_bytes(type: pa.DataType) -> bool:
 
 
 def require_bytes(array: Any) -> None:
-    """Raise TypeError unless ``array`` is an Arrow array that can hold WKB."""
+    """Raise TypeError unless ``array`` is an Arrow array that can contain WKB."""
     expected = "expected an Arrow array of WKB values"
     if type(array).__name__ == "GeoDataFrame":
         raise TypeError(f"{expected}, not GeoDataFrame; use geo.from_geopandas(frame)['geometry']")
@@ -67,9 +67,9 @@ def require_bytes(array: Any) -> None:
 
 
 def binary_chunks(array: GeometryArray) -> list[pa.Array]:
-    """The parts of a geometry array, each ``binary`` or ``large_binary``.
+    """Return the chunks of a geometry array, each ``binary`` or ``large_binary``.
 
-    Raises TypeError if it holds no bytes, ValueError if it is not a valid array.
+    Raises TypeError if the array is not binary, and ValueError if it is not a valid array.
     """
     require_bytes(array)
     check_array(array)
@@ -87,12 +87,12 @@ def _to_binary_array(array: pa.Array) -> pa.Array:
 
 
 def columns(array: GeometryArray) -> Iterator[WkbColumn]:
-    """The array's parts as kernels take them; their errors count rows from the array's beginning."""
+    """Yield the chunks of an array as kernel columns, whose errors count rows from the start of the array."""
     return as_columns(binary_chunks(array))
 
 
 def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
-    """Return arrays of bytes or text as consecutive kernel columns."""
+    """Yield arrays of bytes or text as consecutive kernel columns."""
     row = 0
     for chunk in chunks:
         validity, offsets, data = chunk.buffers()
@@ -102,17 +102,17 @@ def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
 
 
 def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -> GeometryArray:
-    """Return ``parts`` as a chunked array if the input is one, else the only part."""
+    """Return ``parts`` as a chunked array if the input is chunked, otherwise the only part."""
     return pa.chunked_array(parts, type=type) if isinstance(array, pa.ChunkedArray) else parts[0]
 
 
 def summaries(array: GeometryArray, strict: bool = False) -> list[Summary]:
-    """Summarize the rows of each chunk; raises GeometryError with row and byte if WKB is invalid."""
+    """Summarise the rows of each chunk. Raises GeometryError with the row and byte if WKB is invalid."""
     return [Summary(column, strict) for column in columns(array)]
 
 
 def to_iso_wkb(array: GeometryArray) -> GeometryArray:
-    """Convert geometries to ISO WKB: EWKB headers lose their flags and SRID, everything else is unchanged.
+    """Convert geometries to ISO WKB, removing the flags and SRID of EWKB headers.
 
     Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError for the faults that
     :func:`pqext.geo.validate` reports, except for rings and dimensions.
@@ -130,12 +130,12 @@ def to_iso_wkb(array: GeometryArray) -> GeometryArray:
 
 
 def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
-    """A ``binary`` array of POINT values, or POINT Z with ``z``, one for each element of ``x`` and ``y``.
+    """Return a ``binary`` array of POINT values, or POINT Z with ``z``, one for each element of ``x`` and ``y``.
 
-    The arguments are numpy or Arrow arrays or sequences of numbers of the same length. A null in ``x`` or
-    ``y`` makes a null row; a null in ``z`` a point whose Z is NaN, which has no value in that dimension.
-    Raises ValueError on lengths that differ, values that are not numbers and points of 2 GiB and more together,
-    TypeError for arguments that are not sequences.
+    The arguments are numpy or Arrow arrays or sequences of numbers of the same length. A null in ``x`` or ``y`` results
+    in a null row. A null in ``z`` results in a point whose Z is NaN, which means no value. Raises ValueError if lengths
+    differ, values are not numbers, or the points need 2 GiB or more in total, and TypeError if an argument is not a
+    sequence.
 
     >>> from pqext.geo import to_wkt
     >>> to_wkt(from_points([178.44, None], [-18.14, 64.5])).to_pylist()
@@ -148,7 +148,7 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
     names = "xyz"[: len(arrays)]
     points = np.empty(length, dtype=[("order", "u1"), ("code", "<u4"), *((name, "<f8") for name in names)])
     if points.nbytes > np.iinfo(np.int32).max:
-        raise ValueError(f"{length} points do not fit one binary array: create them in smaller batches")
+        raise ValueError(f"{length} points do not fit into one binary array; create them in smaller batches")
     points["order"] = 1
     points["code"] = _CODES[z is not None]
     for name, values in zip(names, arrays, strict=True):
@@ -177,9 +177,11 @@ def _numbers(values: Any) -> pa.Array:
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:
-    """Convert shapely geometries to ISO WKB in a ``binary`` array; None gives null. Z and M are kept, SRIDs are not.
+    """Convert shapely geometries to ISO WKB in a ``binary`` array; None becomes null.
 
-    ``geometries`` are a list, a numpy array or a GeoSeries of them. Raises TypeError for anything else.
+    Z and M are preserved, SRIDs are not.
+
+    ``geometries`` is a list, a numpy array or a GeoSeries. Raises TypeError for anything else.
 
     >>> import shapely
     >>> from_shapely([shapely.Point(1, 2), None]).is_valid().to_pylist()
@@ -200,16 +202,16 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
     try:
         values = shapely.to_wkb(objects, flavor="iso", byte_order=1)
     except TypeError:
-        raise TypeError("expected a sequence of shapely geometries; geo.from_wkt accepts WKT") from None
+        raise TypeError("expected a sequence of shapely geometries; use geo.from_wkt for WKT") from None
     return pa.array(values, type=pa.binary())
 
 
 def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
-    """Convert geometries to shapely objects, None for null.
+    """Convert geometries to shapely objects; null becomes None.
 
-    They match the bytes exactly: a hole without points, which is well-formed, is preserved, although some GEOS
-    predicates crash on it; pqext's own predicates ignore these holes. Raises GeometryError with row and byte if WKB is
-    invalid, with the row if shapely rejects the geometry.
+    The objects match the bytes exactly. A hole without points, which is well-formed, is preserved, although some GEOS
+    predicates crash on it; pqext's own predicates ignore these holes. Raises GeometryError with the row and byte if WKB
+    is invalid, and with the row if shapely rejects the geometry.
     """
     summaries(array)
     chunks = binary_chunks(array)
@@ -218,10 +220,13 @@ def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
 
 
 def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
-    """Shapely geometries from checked WKB as bytes, None for None; errors name the number in ``rows``."""
+    """Create shapely geometries from validated WKB bytes; None remains None.
+
+    Errors contain the row number from ``rows``.
+    """
     import shapely
 
-    with np.errstate(invalid="ignore"):  # NaN among the coordinates
+    with np.errstate(invalid="ignore"):  # NaN coordinates
         geometries: NDArray[np.object_] = shapely.from_wkb(values, on_invalid="ignore")
     for index in np.flatnonzero(shapely.is_missing(geometries)).tolist():
         if values[index] is None:
@@ -234,13 +239,16 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
 
 
 def geos_shapes(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
-    """Like :func:`build` from a binary array, but without geometries that crash GEOS: :func:`without_empty_parts`."""
+    """Create shapely geometries from a binary array like :func:`build`, without empty parts that crash GEOS."""
     shapes = build(chunk.to_numpy(zero_copy_only=False), rows)
     return without_empty_parts(shapes) if any(part.hollow for part in summaries(chunk)) else shapes
 
 
 def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Geometries of equal points without empty holes and empty parts of collections, on which GEOS crashes."""
+    """Return geometries without empty holes and empty parts of collections, which crash GEOS.
+
+    Their points are unchanged.
+    """
     import shapely
 
     kinds = shapely.get_type_id(geometries)

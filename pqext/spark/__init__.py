@@ -1,6 +1,7 @@
-"""pqext in PySpark: JSON into VARIANT, shredding by your own schema, data source ``pqext`` both ways.
+"""pqext in PySpark: parse JSON into VARIANT, shred by your own schema, and read and write with data source ``pqext``.
 
-Start with :func:`local_session`, or :func:`register` on a session of your own. Needs ``pip install 'pqext[spark]'``.
+Start with :func:`local_session`, or call :func:`register` for an existing session. Requires ``pip install
+'pqext[spark]'``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from pqext.core.base.lazy_imports import attach
 
 _get, __dir__, _every = attach(__name__, __file__)
-__all__ = [name for name in _every if name != "variant"]  # with * it would take the name of module pqext.variant
+__all__ = [name for name in _every if name != "variant"]  # with *, it would shadow the module pqext.variant
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""VARIANT: binary values from and to JSON and Python, access by path, shredding and validation."""
+"""VARIANT: conversion from and to JSON and Python, access by path, shredding and validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handler of VARIANT columns for reading, writing and pruning."""
+"""Annotation handler for VARIANT columns: reading, writing and pruning."""
 
 from __future__ import annotations
 
@@ -42,25 +42,26 @@ from pqext.variant.types import (
 from pqext.variant.validation import find_faults, validate
 
 MAX_DEPTH = 1_000_000
-"""Nesting up to which residual values are written: the format has no bound of its own."""
+"""Maximum nesting of residual values that are written; the format has no limit of its own."""
 VERSION = 1
-"""Version of the encoding that pqext reads and writes; a group that names none has it too."""
+"""Encoding version that pqext reads and writes, and the default of groups that do not declare one."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantStorage(Storage):
-    """Storage of a variant column: the schema of its storage struct, and the coercion of values to it."""
+    """Storage of a variant column: the schema of its storage struct, and how values are coerced to it."""
 
     coerce: Coerce
 
 
 class VariantHandler:
-    """Implements ``pqext.core.schema.annotations.AnnotationHandler``."""
+    """Handler for VARIANT; see ``pqext.core.schema.annotations.AnnotationHandler``."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
-        """The marked variant field; with ``options.shredded`` the storage struct, marked within.
+        """Return the variant field with its extension metadata, or, with ``options.shredded``, the storage struct.
 
-        Raises ``VariantError`` when the group is not laid out as Variant Shredding demands.
+        The fields of the storage struct also have extension metadata. Raises ``VariantError`` if the group violates the
+        layout of Variant Shredding.
         """
         check_node(node, strict=options.strict)
         try:
@@ -75,10 +76,10 @@ class VariantHandler:
         return storage.with_type(pa.struct(children))
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """Return unshredded variants; with ``options.shredded`` the columns as stored.
+        """Return unshredded variants, or, with ``options.shredded``, the columns as stored.
 
-        With ``options.strict`` rows whose columns contradict each other raise ``VariantError``, either way, and so do
-        metadata dictionaries that are flagged as sorted but are not.
+        With ``options.strict``, ``VariantError`` is raised in both cases if columns of a row contradict each other, or
+        a metadata dictionary is flagged as sorted but is not.
         """
         retained = _keeps_shredding(storage.type, options)
         try:
@@ -94,7 +95,7 @@ class VariantHandler:
         return _restore_marks(storage, field.type)
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
-        """The storage struct: by the ``shredding`` option, else as the array is shredded already."""
+        """Return the storage struct requested by option ``shredding``, or otherwise the array's current shredding."""
         type = _checked_type(field, path, options)
         chosen = _select_shredding(path, options)
         schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
@@ -103,7 +104,7 @@ class VariantHandler:
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> VariantStorage:
         """Return the storage struct of ``like``, with the shredding of the file.
 
-        Raises ``ValueError`` if the ``shredding`` option has another schema; inference is allowed.
+        Raises ``ValueError`` if the ``shredding`` option has a different schema; ``"infer"`` is allowed.
         """
         _checked_type(field, path, options)
         chosen = _select_shredding(path, options)
@@ -117,7 +118,7 @@ class VariantHandler:
         return _storage(field, schema, like.node.logical_type, chosen)
 
     def inspects_data(self, choice: Any) -> bool:
-        """Return whether the schema is inferred."""
+        """Return whether the schema must be inferred from data."""
         return shredding(choice).schema is None
 
     def to_storage(
@@ -125,8 +126,8 @@ class VariantHandler:
     ) -> pa.Array:
         """Shred, re-shred or reconstruct ``array`` into the storage struct.
 
-        An array that is shredded already is written unchanged if all rows are valid; otherwise raises
-        ``VariantError`` with the row.
+        An array that already has this shredding is written unchanged. Raises ``VariantError`` with the row if a row is
+        invalid.
         """
         array = storage_array(array)
         schema = schema_of_storage(storage.field.type)
@@ -141,7 +142,7 @@ class VariantHandler:
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], has_index: bool, options: WriteOptions,
         records: WriteRecords,
     ) -> ChunkFacts:
-        """Nothing."""
+        """Return no facts."""
         return ChunkFacts()
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
@@ -158,13 +159,13 @@ class VariantHandler:
             return True
         if not isinstance(predicate, questions.IsNull | questions.IsNotNull):
             return True
-        # metadata is required within the group, so that it is null exactly where the variant is.
+        # metadata is required within the group, so it is null exactly if the variant is null.
         bounds = row_group.chunk(metadata).bounds()
         known = questions.Bounds(null_count=bounds.null_count, num_values=bounds.num_values)
         return questions.may_match(predicate, known)
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """Answer a :class:`VariantPredicate` from the pages of its path's two columns."""
+        """Return the rows that may match a :class:`VariantPredicate`, from the pages of the two columns at its path."""
         return pruning.matching_rows(node, row_group, predicate) if isinstance(predicate, VariantPredicate) else None
 
 
@@ -172,7 +173,7 @@ HANDLER = VariantHandler()
 
 
 def _checked_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataType:
-    """The storage type of a variant field; ``TypeError`` for any other."""
+    """Return the storage type of a variant field. Raises ``TypeError`` if the field is not a variant."""
     type = storage_type(field.type)
     if is_variant_type(type) or is_shredded_type(type):
         return type
@@ -204,18 +205,18 @@ def _keeps_shredding(type: pa.DataType, options: ReadOptions) -> bool:
 
 
 def _restore_marks(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
-    """``array`` with the field marks of ``type``."""
+    """Return ``array`` with the field metadata of ``type``."""
     children = [array.field(i) for i in range(array.type.num_fields)]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
 
 
 def check_node(node: SchemaNode, *, strict: bool = False) -> None:
-    """Raise ``VariantError`` unless the annotated group is one that a variant may be read from.
+    """Raise ``VariantError`` unless a variant can be read from the annotated group.
 
-    Arrow C++ and RAPIDS write ``metadata`` as optional, which only ``strict`` reading rejects.
-    Column types are judged by :func:`pqext.variant.shredding.schema.schema_of_storage` from their Arrow types; here is
-    what Arrow does not show.
+    Arrow C++ and RAPIDS write ``metadata`` as optional, which only ``strict`` reading rejects. Column types are checked
+    by :func:`pqext.variant.shredding.schema.schema_of_storage`, using their Arrow types. This function checks what
+    Arrow types do not show.
     """
     metadata = node.child("metadata")
     if node.is_leaf or metadata is None or metadata.physical_type != Type.BYTE_ARRAY:
@@ -234,7 +235,7 @@ def check_node(node: SchemaNode, *, strict: bool = False) -> None:
 
 
 def _check_sorted(storage: pa.StructArray) -> None:
-    """Raise ``VariantError`` for the first row whose metadata is flagged as sorted but is not."""
+    """Raise ``VariantError`` for the first row whose metadata is flagged as sorted but is not sorted."""
     rule = "variant.metadata.sorted"
     faults = find_faults(storage, max_depth=MAX_DEPTH)
     wrong = faults.filter(pc.equal(faults["rule"], rule)) if len(faults) else faults

@@ -1,4 +1,4 @@
-"""The two byte strings of a variant value, and a walk over its content."""
+"""Variant value as its two byte strings, and iteration over its content."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from pqext.variant.kernels.binary import Fault
 from pqext.variant.metadata import Metadata, decode_metadata
 
 MAX_DEPTH = 1000
-"""Nesting of objects and arrays that Python values and comparisons follow."""
+"""Maximum nesting of objects and arrays in Python values and comparisons."""
 
 _T = PrimitiveType
 _START_ARRAY, _END, _START_OBJECT = "[", "]", "{"
 
 
 class BinaryVariant:
-    """A variant value and the metadata that its field ids refer to, as bytes; :class:`pqext.variant.Variant` is one."""
+    """Variant value and the metadata that its field ids refer to, as bytes.
+
+    Base class of :class:`pqext.variant.Variant`.
+    """
 
     __slots__ = ("_dictionary", "metadata", "value")
 
@@ -44,7 +47,7 @@ class BinaryVariant:
 
     @property
     def dictionary(self) -> Metadata:
-        """The decoded metadata."""
+        """Decoded metadata."""
         if self._dictionary is None:
             self._dictionary = decode_metadata(self.metadata)
         return self._dictionary
@@ -54,11 +57,11 @@ Event = tuple[str | PrimitiveType, Any]
 
 
 def walk(variant: BinaryVariant, by_name: bool = False) -> Iterator[Event]:
-    """The value as a flat sequence of events, without recursion.
+    """Yield the value as a flat sequence of events, without recursion.
 
-    ``("{", n)`` and ``("[", n)`` start a container of n children, ``("]", None)`` ends it; a field's value
-    follows ``("", name)``; a primitive is its type and its data. ``by_name`` gives fields in the order of
-    their names even where the bytes do not.
+    ``("{", n)`` and ``("[", n)`` start a container of n children, and ``("]", None)`` ends it. The value of a field
+    follows ``("", name)``. A primitive is its type and its data. With ``by_name``, fields are in the order of their
+    names even if the bytes are not.
     """
     data = variant.value
     size = encoding.value_size(data, 0, len(data))
@@ -96,7 +99,7 @@ def walk(variant: BinaryVariant, by_name: bool = False) -> Iterator[Event]:
             faults.fail(Fault.FAULT_FIELD_DUPLICATE, offset=start)
         fields: list[tuple[str | None, int, int]] = [(n, *place) for n, place in zip(names, places, strict=True)]
         if by_name:
-            # Compare ranks: a name may be as long as the metadata, and occur in every object.
+            # Compare ranks, because a name can be as long as the metadata and occur in every object.
             ranks = variant.dictionary.ranks
             fields = [field for _, field in sorted(zip(map(ranks.__getitem__, container.ids), fields, strict=True))]
         stack.append(iter(fields))

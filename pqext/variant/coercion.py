@@ -1,4 +1,4 @@
-"""Array arguments in every form that they are given in: Arrow, pandas, polars, lists, and Arrow's C interface."""
+"""Convert array arguments to Arrow: from pandas, polars, lists, and Arrow's C data interface."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def as_arrow(values: Any, name: str = "an array") -> VariantLike:
     """Convert ``values`` to an Arrow array or chunked array.
 
     ``values`` is an Arrow array, a list or tuple, a numpy array, a pandas or polars Series, or any object that has
-    ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a stream gives a chunked array). ``name`` is
-    the name of the argument in errors. Raises ``TypeError`` for other objects, and ``ValueError`` for a list whose
-    items have no common Arrow type and for an invalid array.
+    ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a stream becomes a chunked array). ``name`` is the name of the
+    argument in errors. Raises ``TypeError`` for other objects, and ``ValueError`` for a list whose items have no common
+    Arrow type and for an invalid array.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return check_array(values)
@@ -49,7 +49,7 @@ def _names_a_file(text: Any) -> bool:
 
 
 def as_texts(values: Any) -> VariantLike:
-    """``values`` as an array of strings or binary values; see :func:`as_arrow`.
+    """Convert ``values`` to an array of strings or binary values; see :func:`as_arrow`.
 
     A list may mix strings and bytes.
     """
@@ -65,12 +65,12 @@ def as_texts(values: Any) -> VariantLike:
 def _bytes(values: Sequence[Any]) -> list[bytes | None]:
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, str | bytes):
-            raise TypeError(f"expected an array of JSON texts, but item {row} is a {type(value).__name__}")
+            raise TypeError(f"expected an array of JSON strings, but item {row} is a {type(value).__name__}")
     return [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in values]
 
 
 def as_variants(values: Any) -> VariantLike:
-    """``values`` as a variant array, as :func:`as_arrow` takes it; a list holds ``Variant`` objects or None."""
+    """Convert ``values`` to a variant array like :func:`as_arrow`; a list contains ``Variant`` objects or None."""
     if isinstance(values, list | tuple):
         rows = []
         for row, value in enumerate(values):

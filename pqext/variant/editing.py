@@ -1,4 +1,4 @@
-"""Variants changed row by row: a value set or deleted at a path, merged (RFC 7396), or rid of nulls."""
+"""Edit variants row by row: set or delete a value at a path, merge (RFC 7396), or remove nulls."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def set(
 ) -> pa.StructArray | pa.ChunkedArray:
     """Replace the value at ``path`` with ``value``, or add it.
 
-    ``value`` is one value for all rows (a :class:`~pqext.variant.Variant` or what :func:`pqext.variant.from_python`
-    takes), or an array as long as ``array``: variants, or any Arrow array that :func:`pqext.variant.from_arrow` takes.
-    Its nulls set a variant null, as None does.
+    ``value`` is one value for all rows (a :class:`~pqext.variant.Variant` or an object that
+    :func:`pqext.variant.from_python` accepts), or an array as long as ``array``: variants, or any Arrow array that
+    :func:`pqext.variant.from_arrow` accepts. Nulls in the array and None set a variant null.
 
     A missing field is added, together with missing parent objects, and the index after the last element of an array
     appends to it; ``create=False`` only replaces existing values. A negative index counts from the end. If the path
-    cannot be followed (a field of a value that is not an object, an index out of range), the row is unchanged;
-    with ``strict=True`` the first such row raises ``VariantError``. Null rows stay null. ``"$"`` replaces the complete
+    cannot be followed (a field of a value that is not an object, an index out of range), the row is unchanged; with
+    ``strict=True`` the first such row raises ``VariantError``. Null rows remain null. ``"$"`` replaces the complete
     value.
 
     The result is unshredded, and chunked if ``array`` is. Its objects are sorted by name, and the
@@ -55,9 +55,9 @@ def set(
 def delete(array: VariantLike, path: str | Sequence[str | int], *, strict: bool = False) -> Any:
     """Delete the field or element at ``path``.
 
-    Elements after a deleted one move up; a negative index counts from the end. Rows without a value at ``path`` are
-    unchanged; with ``strict=True`` the first such row raises ``VariantError``. Null rows stay null. The layout of the
-    result and errors are as for :func:`set`; ``"$"``, the complete value, raises ``ValueError``.
+    Elements after the deleted element move up. A negative index counts from the end. Rows without a value at ``path``
+    are unchanged; with ``strict=True`` the first such row raises ``VariantError``. Null rows remain null. The layout of
+    the result and errors are as for :func:`set`. The path ``"$"``, the complete value, raises ``ValueError``.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": [1, 2, 3], "b": null}'])
@@ -78,8 +78,8 @@ def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
     by field, and a null in the patch deletes the field. A patch that is not an object replaces the value. Arrays
     are replaced, not merged.
 
-    Null rows stay null. The layout of the result and errors are as for :func:`set`. Raises ``TypeError``
-    for a ``str``, which could be JSON or a value: ``Variant.from_json`` makes a patch of JSON text.
+    Null rows remain null. The layout of the result and errors are as for :func:`set`. Raises ``TypeError`` for a
+    ``str``, which could be JSON or a value: use ``Variant.from_json`` to create a patch from JSON text.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": 1, "b": {"x": 1, "y": 2}}'])
@@ -92,10 +92,10 @@ def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
 
 
 def strip_nulls(array: VariantLike, *, arrays: bool = True) -> pa.StructArray | pa.ChunkedArray:
-    """The variants without the null fields of their objects, at any depth, and without the null elements of arrays.
+    """Remove the null fields of objects, at any depth, and the null elements of arrays.
 
-    ``arrays=False`` keeps the null elements of arrays. A value that is itself null stays. The result's form and what is
-    raised for broken values are as :func:`set` says.
+    ``arrays=False`` preserves the null elements of arrays. A value that is itself null is unchanged. The layout of the
+    result and the errors for invalid values are as for :func:`set`.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": null, "b": [1, null, {"c": null}]}'])
@@ -108,7 +108,7 @@ def strip_nulls(array: VariantLike, *, arrays: bool = True) -> pa.StructArray | 
 def change(
     array: VariantLike, action: int, path: str | Sequence[str | int], value: Any, *, strict: bool = False
 ) -> pa.StructArray | pa.ChunkedArray:
-    """The variants after ``action``; arguments as for :func:`set`."""
+    """Apply ``action`` to each variant. Other arguments are as for :func:`set`."""
     steps = as_path(path, from_end=True)
     encoded = [step.encode("utf-8", "surrogatepass") if isinstance(step, str) else step for step in steps]
     array = as_variants(array)
@@ -145,7 +145,7 @@ def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
 
 
 def _values(value: Any) -> tuple[VariantLike, bool]:
-    """Return the values as a variant array, and whether it is one value for all rows."""
+    """Return the values as a variant array, and whether it contains a single value for all rows."""
     from pqext.variant.conversion.arrow import from_arrow
     from pqext.variant.conversion.objects import from_python
 

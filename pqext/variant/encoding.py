@@ -1,4 +1,4 @@
-"""The binary form of single variant values: types, sizes, primitives and containers (Python, a value at a time)."""
+"""Binary encoding of single variant values in Python: types, sizes, primitives and containers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pqext.variant.kernels.binary import Fault
 
 
 class BasicType(IntEnum):
-    """The low two bits of a value's first byte."""
+    """Basic type, in the low two bits of a value's first byte."""
 
     PRIMITIVE = 0
     SHORT_STRING = 1
@@ -25,7 +25,7 @@ class BasicType(IntEnum):
 
 
 class PrimitiveType(IntEnum):
-    """The high six bits of a primitive value's first byte."""
+    """Primitive type, in the high six bits of a primitive value's first byte."""
 
     NULL = 0
     TRUE = 1
@@ -64,7 +64,7 @@ INTEGER_BYTES = {
     _T.TIMESTAMP_NANOS: 8,
     _T.TIMESTAMP_NTZ_NANOS: 8,
 }
-"""Types whose data is a little-endian two's complement integer, with its bytes."""
+"""Size in bytes of the types whose data is a little-endian two's complement integer."""
 DECIMAL_BYTES = {_T.DECIMAL4: 4, _T.DECIMAL8: 8, _T.DECIMAL16: 16}
 DECIMAL_DIGITS = {_T.DECIMAL4: 9, _T.DECIMAL8: 18, _T.DECIMAL16: 38}
 MAX_SCALE = 38
@@ -77,12 +77,12 @@ _FIXED = {
     _T.FLOAT: 4,
     _T.UUID: 16,
 }
-"""Bytes of data of the types whose size is fixed."""
+"""Size in bytes of the data of fixed-size types."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledDecimal:
-    """A decimal: ``unscaled * 10 ** -scale``."""
+    """Decimal number ``unscaled * 10 ** -scale``."""
 
     unscaled: int
     scale: int
@@ -90,10 +90,10 @@ class ScaledDecimal:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """The head of an object (``ids`` are field ids) or an array (``ids`` is None) within ``data``.
+    """Header of an object (``ids`` are field ids) or an array (``ids`` is None) within ``data``.
 
-    ``offsets`` are relative to ``values``, the position of the first child; there is one more than
-    children. ``end`` is the position after the last child.
+    ``offsets`` are relative to ``values``, the position of the first child. There is one more offset than children.
+    ``end`` is the position after the last child.
     """
 
     ids: Sequence[int] | None
@@ -106,14 +106,14 @@ class Container:
 
 
 def basic_type(data: bytes, position: int, end: int) -> BasicType:
-    """The basic type of the value at ``position``, before ``end``."""
+    """Return the basic type of the value at ``position``, which must be before ``end``."""
     if position >= end:
         faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=position)
     return BasicType(data[position] & 3)
 
 
 def open_container(data: bytes, position: int, end: int) -> Container:
-    """Read the head of the object or array at ``position``; the children lie within the result's bounds."""
+    """Read the header of the object or array at ``position``. Its children lie within the bounds in the result."""
     basic = basic_type(data, position, end)
     if basic not in (BasicType.OBJECT, BasicType.ARRAY):
         faults.fail(Fault.FAULT_NOT_CONTAINER, offset=position)
@@ -138,7 +138,7 @@ def open_container(data: bytes, position: int, end: int) -> Container:
 
 
 def _integers(data: bytes, start: int, stop: int, size: int) -> Sequence[int]:
-    """Return the integers between ``start`` and ``stop`` lazily; a container may have millions."""
+    """Return a lazy sequence of the integers between ``start`` and ``stop``, because a container may have millions."""
     if size == 1:
         return data[start:stop]
     if size != 3 and sys.byteorder == "little":
@@ -147,9 +147,9 @@ def _integers(data: bytes, start: int, stop: int, size: int) -> Sequence[int]:
 
 
 def children(data: bytes, container: Container) -> Iterator[tuple[int, int]]:
-    """The (start, end) of each child, in the order of the offsets.
+    """Yield the (start, end) of each child, in the order of the offsets.
 
-    Children must fill the container without overlapping. One of an unknown type reaches to the next.
+    Children must fill the container without overlapping. A child of an unknown type extends to the next child.
     """
     starts = sorted(set(container.offsets))
     following = dict(itertools.pairwise(starts))
@@ -168,9 +168,9 @@ def children(data: bytes, container: Container) -> Iterator[tuple[int, int]]:
 
 
 def value_size(data: bytes, position: int, end: int, unknown: int | None = None) -> int:
-    """Bytes of the value at ``position``, which must lie before ``end``.
+    """Return the size in bytes of the value at ``position``, which must lie before ``end``.
 
-    ``unknown`` is the size of a value whose type is not known; None means that it reaches to ``end``.
+    ``unknown`` is the size of a value of an unknown type; None means that it extends to ``end``.
     """
     basic = basic_type(data, position, end)
     if basic == BasicType.SHORT_STRING:
@@ -193,10 +193,10 @@ def value_size(data: bytes, position: int, end: int, unknown: int | None = None)
 
 
 def decode_primitive(data: bytes, position: int, end: int) -> tuple[PrimitiveType, Any]:
-    """The type and the data of the primitive or short string at ``position``, which ends at ``end``.
+    """Return the type and the data of the primitive or short string at ``position``, which ends at ``end``.
 
-    Data is None, bool, int, float, :class:`ScaledDecimal`, bytes, str or UUID; dates and times stay integers in
-    their own unit.
+    Data is None, bool, int, float, :class:`ScaledDecimal`, bytes, str or UUID. Dates and times are integers in the unit
+    of their type.
     """
     if value_size(data, position, end) != end - position:
         faults.fail(Fault.FAULT_VALUE_TRAILING, offset=position)
@@ -236,7 +236,7 @@ def _text(data: bytes, start: int, end: int) -> str:
 
 
 def encode_primitive(type: PrimitiveType, data: Any = None) -> bytes:
-    """Encode ``data``, as returned by :func:`decode_primitive`, as a value of ``type``; strings in their short form.
+    """Encode ``data``, as returned by :func:`decode_primitive`, as a value of ``type``, with short strings if possible.
 
     Raises ``ValueError`` if the data does not fit the type.
     """
@@ -276,7 +276,7 @@ def _encode_signed(number: int, size: int) -> bytes:
 
 
 def encode_integer(number: int) -> bytes:
-    """``number`` as the narrowest of int8 to int64, beyond them as decimal16; ``ValueError`` past 38 digits."""
+    """Encode ``number`` as the narrowest of int8 to int64, or otherwise as decimal16."""
     for kind in (_T.INT8, _T.INT16, _T.INT32, _T.INT64):
         if -(1 << 8 * INTEGER_BYTES[kind] - 1) <= number < 1 << 8 * INTEGER_BYTES[kind] - 1:
             return encode_primitive(kind, number)
@@ -284,7 +284,7 @@ def encode_integer(number: int) -> bytes:
 
 
 def encode_decimal(number: ScaledDecimal) -> bytes:
-    """Encode ``number`` in the narrowest decimal type whose digits hold it and its scale; ``ValueError`` beyond 38."""
+    """Encode ``number`` in the narrowest decimal type. Raises ``ValueError`` if it has more than 38 digits."""
     for kind in (_T.DECIMAL4, _T.DECIMAL8):
         digits = DECIMAL_DIGITS[kind]
         if number.scale <= digits and abs(number.unscaled) < 10**digits:
@@ -300,7 +300,7 @@ def _unsigned_size(number: int) -> int:
 
 
 def encode_array(elements: Sequence[bytes]) -> bytes:
-    """The array of the encoded ``elements``."""
+    """Encode an array of encoded ``elements``."""
     total = sum(map(len, elements))
     size = _unsigned_size(total)
     is_large = len(elements) > 255
@@ -309,7 +309,7 @@ def encode_array(elements: Sequence[bytes]) -> bytes:
 
 
 def encode_object(fields: Sequence[tuple[int, bytes]], dictionary_size: int) -> bytes:
-    """The object of encoded values under field ids, which must be given in the order of their names."""
+    """Encode an object from pairs of field id and encoded value, which must be in the order of the field names."""
     values = [value for _, value in fields]
     size = _unsigned_size(sum(map(len, values)))
     id_size = _unsigned_size(max(0, dictionary_size - 1))

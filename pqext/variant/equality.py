@@ -1,4 +1,4 @@
-"""Equality of variants by equivalence class, a column at a time: compared, hashed, and in one form for equal values."""
+"""Equality of variants by equivalence class, for columns: comparison, hashing and a canonical form."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from pqext.variant.types import VariantLike, struct_chunks, variant_type
 def canonical(array: VariantLike) -> pa.StructArray | pa.ChunkedArray:
     """Return variants in canonical form: equal values have equal bytes, in value and metadata.
 
-    Equality is defined by :func:`equals`. Exact numbers become the narrowest integer that holds them, else the
-    narrowest decimal without trailing zeros; there is one NaN and one zero of each floating type; timestamps are in
-    microseconds unless they have nanoseconds; strings and containers have their shortest form; and the metadata is a
+    Equality is defined by :func:`equals`. Exact numbers become the narrowest possible integer, or otherwise the
+    narrowest decimal without trailing zeros. Each floating-point type has one NaN and one zero. Timestamps are in
+    microseconds unless they have nanoseconds. Strings and containers have their shortest encoding. The metadata is a
     sorted dictionary with exactly the names that the row uses.
 
-    Takes shredded arrays too; the result is unshredded, and a chunked array for a chunked array. Null rows stay null.
-    To group or join by a variant, use its two children as keys, or :func:`hash`::
+    Shredded arrays are accepted. The result is unshredded, and chunked if ``array`` is. Null rows remain null. To group
+    or join by a variant, use its two children as keys, or :func:`hash`::
 
         c = variant.canonical(table["event"]).combine_chunks()
         keys = pa.table({"metadata": c.field("metadata"), "value": c.field("value")})
 
-    Raises ``VariantError`` with the row and the byte for bytes that break the encoding, ``UnsupportedError`` for a
-    primitive type added to the format later, and ``LimitError`` when an array would take more than 2 GiB.
+    Raises ``VariantError`` with the row and the byte for bytes that violate the encoding, ``UnsupportedError`` for a
+    primitive type added to the format later, and ``LimitError`` if an array would exceed 2 GiB.
 
     >>> from pqext import variant
     >>> a, b = variant.canonical(variant.parse_json(['{"a": 1.00}', '{"a": 1}']))
@@ -61,12 +61,13 @@ def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:
     """Return whether each variant equals the variant in the same row of ``right``; null if either row is null.
 
     ``right`` is a variant array as long as ``left``, or one value for all rows: a :class:`~pqext.variant.Variant`, or
-    what :func:`pqext.variant.from_python` takes. Values are equal when they are of the same equivalence class (Variant
-    Encoding, primitive types) and hold the same data: an int8 1 equals a decimal 1.00, a timestamp in microseconds the
-    same one in nanoseconds, a short string a long one, objects those with the same fields in whatever dictionary; but a
-    float never equals a double. NaN equals NaN and 0.0 equals -0.0. So ``==`` of two ``Variant`` does.
+    an object that :func:`pqext.variant.from_python` accepts. Values are equal if they belong to the same equivalence
+    class (Variant Encoding, primitive types) and have the same data. An int8 1 equals a decimal 1.00, a timestamp in
+    microseconds equals the same timestamp in nanoseconds, and a short string equals a long string with the same text.
+    Objects are equal if they have the same fields, whatever their dictionaries. A float never equals a double. NaN
+    equals NaN and 0.0 equals -0.0. ``==`` compares two ``Variant`` objects in the same way.
 
-    Raises as :func:`canonical`, and ``ValueError`` for lengths that differ.
+    Raises the errors of :func:`canonical`, and ``ValueError`` if lengths differ.
 
     >>> from pqext import variant
     >>> variant.equals(variant.parse_json(["1.0", '"1"', None]), 1).to_pylist()
@@ -92,18 +93,19 @@ def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:
 
 
 def _part(array: Any, name: str) -> Any:
-    """The metadata or the values of canonical variants, null where these are."""
+    """Return the metadata or the values of canonical variants, with the nulls of the variants."""
     return array[name] if isinstance(array, dict) else pc.struct_field(array, name)
 
 
 def hash(array: VariantLike) -> pa.UInt64Array | pa.ChunkedArray:
-    """A hash (uint64) of each variant, the same for equal ones; null for null rows.
+    """Return a hash (uint64) of each variant, which is the same for equal variants; null for null rows.
 
-    Equal is what :func:`equals` says, and the hash does not depend on how a value is encoded or shredded. Values that
-    differ have the same hash with a probability of about 1 in 2^64, unless somebody chose them for it; compare with
-    :func:`equals` where that matters. Another version of pqext may hash otherwise: do not store hashes.
+    Equality is defined by :func:`equals`, so the hash does not depend on how a value is encoded or shredded. Two
+    different values have the same hash with a probability of about 1 in 2^64, unless they were chosen deliberately;
+    compare with :func:`equals` if that matters. Do not store hashes: other versions of pqext may compute different
+    ones.
 
-    Raises as :func:`canonical`, but for ``LimitError``.
+    Raises the errors of :func:`canonical`, except ``LimitError``.
 
     >>> import pyarrow as pa
     >>> from pqext import variant

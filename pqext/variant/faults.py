@@ -51,7 +51,7 @@ MEANINGS: dict[int, Meaning] = {
 
 
 def error(status: int, *, row: int | None = None, offset: int | None = None) -> ParquetError | MemoryError:
-    """The error that kernel status ``status`` stands for, at ``offset`` in the value or metadata of ``row``."""
+    """Return the error for the kernel status ``status``, at ``offset`` in the value or metadata of ``row``."""
     if status == Fault.FAULT_MEMORY:
         return MemoryError("out of memory in a variant kernel")
     meaning = MEANINGS[status]
@@ -62,5 +62,5 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
 
 
 def fail(status: int, *, row: int | None = None, offset: int | None = None) -> NoReturn:
-    """Raise :func:`error`; the arguments are the same."""
+    """Raise the error that :func:`error` returns for the same arguments."""
     raise error(status, row=row, offset=offset)

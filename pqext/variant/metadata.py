@@ -1,4 +1,4 @@
-"""The dictionary of field names that belongs to a variant value (``specs/variant-encoding.md``)."""
+"""Dictionary of field names that belongs to a variant value (``specs/variant-encoding.md``)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pqext.variant import faults
 from pqext.variant.kernels.binary import Fault
 
 EMPTY = b"\x11\x00\x00"
-"""The metadata of a value without objects: version 1, sorted, no strings."""
+"""Metadata of a value without objects: version 1, sorted, no strings."""
 
 
 class Metadata:
-    """A decoded dictionary: ``names`` by field id, ``is_sorted`` as flagged by the writer.
+    """Decoded dictionary: ``names`` by field id, and ``is_sorted`` as flagged by the writer.
 
-    Raises :class:`~pqext.core.base.errors.VariantError` with the broken rule and the byte offset.
+    Raises :class:`~pqext.core.base.errors.VariantError` with the violated rule and the byte offset.
     """
 
     __slots__ = ("_ranks", "data", "is_sorted", "names")
@@ -59,25 +59,25 @@ class Metadata:
         return self._ranks
 
     def name(self, field_id: int) -> str:
-        """The string that ``field_id`` stands for."""
+        """Return the name with the id ``field_id``."""
         if field_id >= len(self.names):
             faults.fail(Fault.FAULT_FIELD_ID)
         return self.names[field_id]
 
 
 def decode_metadata(data: bytes) -> Metadata:
-    """``data`` as :class:`Metadata`; what many values share is decoded once."""
+    """Decode ``data``. Metadata that many values share is decoded once."""
     return _decoded(data) if len(data) <= _SHORT else _decoded_long(data)
 
 
 _SHORT = 1 << 14
-"""Maximum length of metadata in the large cache; the cache of longer metadata has two entries."""
+"""Maximum length of metadata in the large cache; longer metadata shares a cache with two entries."""
 _decoded = lru_cache(maxsize=256)(Metadata)
 _decoded_long = lru_cache(maxsize=2)(Metadata)
 
 
 def encode_metadata(names: Iterable[str]) -> bytes:
-    """The metadata of a sorted dictionary of the distinct ``names``, with offsets as narrow as they can be."""
+    """Encode a sorted dictionary of the distinct ``names``, with offsets as narrow as possible."""
     strings = sorted({name.encode("utf-8") for name in names})
     total = sum(map(len, strings))
     size = max(1, (max(total, len(strings)).bit_length() + 7) // 8)

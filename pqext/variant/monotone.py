@@ -1,6 +1,6 @@
 """Monotone casts: bounds of cast values from the bounds of a leaf.
 
-The table, in comparison form (``pqext.core.format.predicate``); all other casts are unknown and read:
+The table lists the supported casts, in comparison form (``pqext.core.format.predicate``). Other casts cannot prune:
 
 | leaf | cast to | bounds | is injective |
 |---|---|---|---|
@@ -15,8 +15,8 @@ The table, in comparison form (``pqext.core.format.predicate``); all other casts
 | timestamp | date | local time, down to the day | no |
 | date | timestamp | midnight, in local time for an instant | no, since the numbers differ |
 
-Local times go back if a clock is set back, and instants of local times if it is set forward, so bounds there
-are widened to all later or all earlier times (:class:`pqext.variant.timezones.Shift`).
+Local times decrease when clocks are set back, and instants of local times decrease when clocks are set forward. Bounds
+near such changes are widened to include all later or earlier times (:class:`pqext.variant.timezones.Shift`).
 
 In an injective cast, only the leaf value that equals a literal casts to a value that equals it, so
 a Bloom filter of the leaf may be queried for the literal.
@@ -41,16 +41,18 @@ _DAY = 86_400_000_000_000
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 _Bound = Callable[[Any, bool], Value]
-"""Brings a bound to the type asked for; the second argument says whether it is the upper one."""
+"""Function that converts a bound to the target type; the second argument is True for the upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonotoneCast:
-    """A cast that keeps the order of values."""
+    """Cast that preserves the order of values."""
 
     bound: _Bound
     is_injective_at: Callable[[Value], bool]
-    """Whether only the leaf value that equals a literal casts to a value that equals it."""
+    """Whether the only leaf value that casts to a value equal to a literal is the leaf value that equals the
+    literal.
+    """
 
     def bounds(self, leaf_bounds: Bounds) -> Bounds:
         """Return the bounds of the cast values."""
@@ -61,7 +63,7 @@ class MonotoneCast:
         )
 
     def may_query_bloom_filter(self, predicate: Predicate) -> bool:
-        """Return whether a Bloom filter of the leaf may evaluate the predicate."""
+        """Return whether a Bloom filter of the leaf can evaluate the predicate."""
         if isinstance(predicate, IsIn):
             return all(map(self.is_injective_at, predicate.values))
         if not isinstance(predicate, Comparison) or predicate.operator != "==":
@@ -79,7 +81,7 @@ def always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
 def monotone_cast(
     leaf: pa.DataType | None, type: pa.DataType, timezone: str | None = None
 ) -> MonotoneCast | None:
-    """The cast from a leaf's type to ``type`` when the table lists it; in ``timezone``, UTC if None."""
+    """Return the cast from a leaf's type to ``type`` if it is monotone, or None. ``timezone`` is UTC if None."""
     if leaf is None or pa.types.is_nested(type):
         return None
     if leaf == type:
@@ -156,7 +158,7 @@ def _reject_literal(literal: Value) -> bool:
 
 
 def _is_small(literal: Any) -> bool:
-    """Return whether no other integer rounds to this number."""
+    """Return whether no other integer rounds to this number as a double."""
     return not isinstance(literal, bytes) and abs(literal) < 1 << 53
 
 
@@ -180,13 +182,13 @@ def _to_double(bound: Any, upper: bool) -> Value:
 
 
 def _to_single(bound: Any, upper: bool) -> Value:
-    """Rounded outwards by at least one step of a 32-bit float."""
+    """Convert a bound to a 32-bit float, rounded outwards by at least one step."""
     value = float(bound)
     if math.isinf(value):
         return value
     margin = abs(value) * 2.0**-23 + 2.0**-149
     value = value + margin if upper else value - margin
-    # Beyond the largest float every value becomes infinite, whichever bound this is.
+    # Values beyond the largest float become infinite, for either bound.
     return math.copysign(math.inf, value) if abs(value) > _LARGEST_SINGLE else value
 
 

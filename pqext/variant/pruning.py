@@ -1,7 +1,7 @@
-"""Pruning of row groups and pages by a predicate on a variant path (Variant Shredding, "Data Skipping").
+"""Prune row groups and pages with a predicate on a variant path (Variant Shredding, "Data Skipping").
 
-A row group, or a row by its pages, is pruned using two columns: the leaf's ``typed_value`` and its sibling
-``value``. That these suffice follows from the layout. Take a row and a path ``$.a.b``:
+A row group or page is pruned using two columns: the leaf's ``typed_value`` and its sibling ``value``. The layout
+guarantees that these suffice. Consider a row and a path ``$.a.b``:
 
 - A value that is an object has a non-null ``typed_value`` group if there is one, and its shredded fields
   are never in the sibling ``value`` of that group. So ``a.b`` is in the columns of ``b``, whatever the
@@ -12,8 +12,8 @@ A row group, or a row by its pages, is pruned using two columns: the leaf's ``ty
   null. If ``value`` is all null, or contains only variant nulls, which cast to null, each result that is
   not null comes from ``typed_value`` and lies within its bounds.
 
-``IS NULL`` also matches values that do not cast, so it is ruled out only by a leaf without nulls whose values all
-cast. Unknown results are True.
+``IS NULL`` also matches values that cannot be cast, so it is pruned only by a leaf without nulls whose values can all
+be cast. Unknown results are True.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ VARIANT_NULL = b"\0"
 
 @dataclass(frozen=True, slots=True, init=False)
 class VariantPredicate:
-    """``predicate`` on the value at ``path`` cast to ``type``, as ``pqext.variant.get`` casts it.
+    """Predicate on the value at ``path``, cast to ``type`` as by ``pqext.variant.get``.
 
     The predicate's literals are in the comparison form of ``type`` (see ``pqext.core.format.predicate``).
     """
@@ -50,7 +50,7 @@ class VariantPredicate:
     type: pa.DataType
     predicate: Predicate
     timezone: str | None
-    """The zone of local times; None for UTC."""
+    """Zone of local times; None for UTC."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class VariantPredicate:
 
 
 def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
-    """Return the group of ``value`` and ``typed_value`` for ``path``; None if it has no group."""
+    """Return the group with ``value`` and ``typed_value`` for ``path``, or None if there is no such group."""
     for step in path:
         typed = node.child("typed_value")
         if typed is None or typed.is_leaf or not isinstance(step, str) or typed.logical_name:
@@ -90,7 +90,7 @@ def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPred
         residual = row_group.chunk(evidence.value).bounds() if evidence.value is not None else _NOTHING
         bounds = row_group.chunk(evidence.typed).bounds() if evidence.typed is not None else _NOTHING
     except ParquetError:
-        return True  # statistics that cannot be read prove nothing; reading the column will say why
+        return True  # unreadable statistics cannot prune; reading the column reports the error
     if isinstance(predicate.predicate, IsNull):
         return evidence.may_be_null(bounds)
     if not evidence.is_clean(residual):
@@ -99,11 +99,11 @@ def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPred
 
 
 def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> RowRanges | None:
-    """Return the rows of the row group that may satisfy ``predicate``, from page indexes; ``None`` for all rows.
+    """Return the rows of the row group that may satisfy ``predicate``, from page indexes; None for all rows.
 
-    A row is excluded on the evidence of two pages, of ``typed_value`` and of its sibling ``value``,
-    which have separate boundaries. A chunk without a page index is one page
-    with the statistics of its chunk.
+    A row is pruned if both its page of ``typed_value`` and its page of the sibling ``value`` allow it; the pages of the
+    two columns have different boundaries. A chunk without a page index is treated as one page with the statistics of
+    the chunk.
     """
     evidence = _find_evidence(node, predicate)
     if evidence is None or not row_group.trust_statistics:
@@ -112,7 +112,7 @@ def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: Variant
         asks_for_null = isinstance(predicate.predicate, IsNull)
         value = None if asks_for_null else evidence.value
         if value is not None and evidence.is_clean(row_group.chunk(value).bounds()):
-            value = None  # what is so of the chunk is so of each page
+            value = None  # facts about the chunk apply to each page
         row_group.load_page_indexes([leaf for leaf in (value, evidence.typed) if leaf is not None])
         typed = _bounded_rows(row_group, evidence.typed)
         if asks_for_null:
@@ -127,7 +127,7 @@ def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: Variant
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The two columns of a path, and what bounds of them prove of a predicate."""
+    """Two columns of a path, and the conclusions that their bounds allow for a predicate."""
 
     value: SchemaNode | None
     typed: SchemaNode | None
@@ -135,7 +135,7 @@ class _Evidence:
 
     @property
     def leaf(self) -> pa.DataType | None:
-        """The leaf type of the typed column; None if it is missing or invalid for a variant."""
+        """Leaf type of the typed column; None if it is missing or invalid for a variant."""
         if self.typed is None:
             return None
         try:
@@ -145,14 +145,14 @@ class _Evidence:
 
     @property
     def cast(self) -> MonotoneCast | None:
-        """Cast the typed column's values if the cast preserves their order."""
+        """Cast of the typed column's values, if it preserves their order."""
         return monotone_cast(self.leaf, self.predicate.type, self.predicate.timezone)
 
     def is_clean(self, residual: Bounds) -> bool:
         """Return whether all values of the residual cast to null.
 
-        This holds for variant nulls unless the target is variant. No value sorts above ``00``, and the only
-        other bytes that do not, the empty string, are not a value.
+        This is true if they are all variant nulls, unless the target is variant. A maximum of ``00`` proves that,
+        because only the empty string sorts below it, and it is not a value.
         """
         only_nulls = residual.maximum == VARIANT_NULL and not is_variant_type(self.predicate.type)
         return residual.all_null or only_nulls
@@ -162,7 +162,10 @@ class _Evidence:
         return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
 
     def typed_test(self) -> Callable[[Bounds], bool]:
-        """Whether a typed value within bounds may satisfy the predicate. Decisions by type alone are made once."""
+        """Return a function that tests whether a typed value within bounds may satisfy the predicate.
+
+        Types are checked only once.
+        """
         if self.typed is None:
             return lambda bounds: False
         cast, requested = self.cast, self.predicate.predicate
@@ -173,7 +176,7 @@ class _Evidence:
 
 def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence | None:
     if node.max_repetition_level:
-        return None  # a variant in a list: the columns do not hold one value a row
+        return None  # a variant in a list: columns do not have one value per row
     group = find_group(node, predicate.path)
     if group is None:
         return None
@@ -182,7 +185,10 @@ def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence |
 
 
 def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
-    """Whether the typed column's Bloom filter may contain an equal value: one encoding, or two for zero."""
+    """Return whether the typed column's Bloom filter may contain an equal value.
+
+    Zero has two encodings, other values one.
+    """
     if evidence.typed is None:
         return False
     cast = evidence.cast
@@ -194,7 +200,7 @@ _BoundedRows = list[tuple[range, Bounds]]
 
 
 def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _BoundedRows:
-    """Rows and bounds of each page of a column; of the whole chunk without a page index."""
+    """Return the rows and bounds of each page of a column, or of the complete chunk if there is no page index."""
     if leaf is None:
         return [(range(row_group.num_rows), _NOTHING)]
     chunk = row_group.chunk(leaf)
@@ -228,4 +234,4 @@ def _rows(pages: _BoundedRows, may_match: Callable[[Bounds], bool]) -> RowRanges
 
 
 _NOTHING = Bounds(null_count=0, num_values=0)
-"""A column that does not exist holds nothing."""
+"""Bounds of a column that does not exist."""

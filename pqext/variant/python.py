@@ -1,4 +1,4 @@
-"""Python objects to variants and back."""
+"""Convert Python objects to variants and back."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _KINDS = {
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Timestamp:
-    """A variant's timestamp exactly: ``ticks`` of ``unit``, ``"us"`` or ``"ns"``, since 1970-01-01 00:00.
+    """Exact timestamp of a variant: ``ticks`` of ``unit``, ``"us"`` or ``"ns"``, since 1970-01-01 00:00.
 
-    ``utc``: a moment in UTC rather than a date and time without time zone. Two are equal, and ordered, by the time
-    they stand for, whatever their unit; those in UTC and those without time zone are never equal and have no order.
+    If ``utc``, it is an instant in UTC, otherwise a date and time without a time zone. Timestamps are compared by their
+    time, whatever their unit. A timestamp in UTC and one without a time zone are never equal and have no order.
 
-    Raises ``ValueError`` for ticks beyond 64 bits and other units.
+    Raises ``ValueError`` if the ticks exceed 64 bits or the unit is unknown.
 
     >>> str(Timestamp(1, "ns", utc=True))
     '1970-01-01 00:00:00.000000001+00:00'
@@ -61,11 +61,11 @@ class Timestamp:
         return self.ticks * (1000 if self.unit == "us" else 1)
 
     def to_datetime64(self) -> np.datetime64:
-        """The instant as ``numpy.datetime64``, which has no time zone."""
+        """Return the timestamp as ``numpy.datetime64``, which has no time zone."""
         return np.datetime64(self.ticks, self.unit)
 
     def encode(self) -> bytes:
-        """The variant value of the type of this unit and kind."""
+        """Encode the timestamp as a variant value of the type for its unit and time zone."""
         return encoding.encode_primitive(_KINDS[self.unit, self.utc], self.ticks)
 
     def __eq__(self, other: object) -> bool:
@@ -102,10 +102,10 @@ _FIRST, _LAST = (datetime.min - _EPOCH) // _MICROSECOND, (datetime.max - _EPOCH)
 
 
 def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
-    """The value and the metadata of ``obj``; see :meth:`pqext.variant.Variant.from_python`."""
+    """Encode ``obj``; return the value and the metadata. See :meth:`pqext.variant.Variant.from_python`."""
     nodes: list[Any] = [obj]
     depths = [0]
-    spans: dict[int, tuple[int, list[str] | None]] = {}  # a container's first child, and its field names
+    spans: dict[int, tuple[int, list[str] | None]] = {}  # first child and field names of a container
     names: set[str] = set()
     for i, node in enumerate(nodes):  # the loop appends children after their parents
         node = to_plain(node)
@@ -144,9 +144,9 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
 def to_plain(obj: Any) -> Any:
     """Convert variants and numpy scalars to Python objects, arrays to lists, and missing-value markers to None.
 
-    Other objects, and numpy's float32, datetime64 and timedelta64 scalars, are returned unchanged.
+    Other objects, including numpy's float32, datetime64 and timedelta64 scalars, are returned unchanged.
     """
-    if type(obj).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be there
+    if type(obj).__name__ in ("NAType", "NaTType"):  # pandas may not be installed
         return None
     if obj is np.ma.masked:
         return None
@@ -160,7 +160,7 @@ def to_plain(obj: Any) -> Any:
 
 
 def encode_scalar(obj: Any) -> bytes:
-    """The encoded primitive of a Python object that is neither a mapping nor a list."""
+    """Encode a Python object that is neither a mapping nor a list as a primitive."""
     if obj is None:
         return encoding.encode_primitive(_T.NULL)
     for types, encoder in _ENCODERS:
@@ -181,9 +181,9 @@ def _encode_decimal(number: Decimal) -> bytes:
 
 def _encode_datetime(moment: datetime) -> bytes:
     aware = moment.utcoffset() is not None
-    # Not astimezone(): in UTC the first and the last day may lie outside of what datetime holds.
+    # Not astimezone(): in UTC, the first and last day may exceed the range of datetime.
     micros = (moment.replace(tzinfo=None) - _EPOCH - (moment.utcoffset() or timedelta())) // _MICROSECOND
-    nanos = getattr(moment, "nanosecond", 0)  # of pandas
+    nanos = getattr(moment, "nanosecond", 0)  # in pandas only
     if nanos:
         return encoding.encode_primitive(_T.TIMESTAMP_NANOS if aware else _T.TIMESTAMP_NTZ_NANOS, micros * 1000 + nanos)
     return encoding.encode_primitive(_T.TIMESTAMP if aware else _T.TIMESTAMP_NTZ, micros)
@@ -202,7 +202,7 @@ def _encode_datetime64(moment: np.datetime64) -> bytes:
         return encoding.encode_primitive(_T.DATE, days)
     if unit in ("W", "D"):
         return encoding.encode_primitive(_T.DATE, count * step * (7 if unit == "W" else 1))
-    # In whole numbers of any size: numpy's casts to a finer unit wrap around.
+    # Use Python integers, because numpy's casts to a finer unit overflow silently.
     attoseconds = count * step * _ATTOSECONDS[unit]
     micros, rest = divmod(attoseconds, _ATTOSECONDS["us"])
     if not rest:
@@ -238,9 +238,9 @@ _ENCODERS: list[tuple[Any, Callable[[Any], bytes]]] = [
 
 
 def decode(variant: BinaryVariant) -> Any:
-    """The Python objects of ``variant``; see :meth:`pqext.variant.Variant.to_python`."""
+    """Convert ``variant`` to Python objects; see :meth:`pqext.variant.Variant.to_python`."""
     open_containers: list[Any] = []
-    names: list[str | None] = [None]  # under which the next value of each open container goes
+    names: list[str | None] = [None]  # of the next value in each open container
     result: Any = None
     for event, data in walk(variant):
         if event == "":

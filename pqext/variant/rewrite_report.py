@@ -1,4 +1,4 @@
-"""The report of a file that was reshredded or repaired."""
+"""Report of a file that was reshredded or repaired."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pqext.variant.shredding.schema import ShreddingSchema
 
 
 class LossError(ValueError):
-    """Replacing a file would lose data; ``lost`` describes it."""
+    """Replacing a file would lose data. ``lost`` describes the data."""
 
     def __init__(self, loss: str, advice: str = "overwrite=True allows it") -> None:
         self.lost = loss
@@ -23,9 +23,9 @@ class LossError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """Result of a rewrite: rows, row groups, the shredding of each VARIANT column, and ``invalid`` rows.
+    """Result of a rewrite: the number of rows and row groups, the shredding of each VARIANT column, and invalid values.
 
-    ``invalid`` counts the values that could not be read and are now null.
+    ``invalid`` is the number of values that could not be read and are now null.
     """
 
     rows: int
@@ -36,7 +36,10 @@ class Rewritten:
     """Corrupt ranges whose rows were skipped (``on_corrupt="skip"``)."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as dictionaries, lists, strings, numbers and None, fit for JSON; rows ``stop`` are exclusive."""
+        """Return the report as JSON-compatible dictionaries, lists, strings, numbers and None.
+
+        Row ranges exclude ``stop``.
+        """
         damage = [
             {
                 "row_group": item.row_group, "column": item.column, "start": item.start, "stop": item.stop,
@@ -62,7 +65,7 @@ class Rewritten:
 
 
 def format_damage(damage: Sequence[Damage], limit: int = 20) -> list[str]:
-    """Describe each fault on a line, and summarise the rest of a long list."""
+    """Describe each fault on one line, and summarise the rest of a long list."""
     lines = [
         escape_text(
             f"{format_rows(item.start, item.stop)} of row group {item.row_group}"

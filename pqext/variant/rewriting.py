@@ -48,7 +48,7 @@ REPAIRED = (
     "shredding.value.exclusive", "shredding.object.disjoint", "shredding.object.typed", "shredding.array.typed",
     "shredding.array.present", "shredding.value.missing", "shredding.metadata.names",
 )  # fmt: skip
-"""Rules that reading mends: ``typed_value`` is right, what is missing where it is required is null, names are added."""
+"""Rules whose violations reading repairs: ``typed_value`` wins, missing required values are null, names are added."""
 
 
 class _RewriteWriter(ParquetWriter):
@@ -78,16 +78,15 @@ def repair(
 
     Args:
         source: Any source that :func:`pqext.open` accepts.
-        dest: Any destination that :func:`pqext.write_table` accepts; it appears once it is complete. It may be
-            ``source``.
-        invalid_values: Raise on a VARIANT value that cannot be read, or replace it with null if ``"null"``; also
-            applies to out-of-range values of other columns, whose pages are skipped otherwise. Contradictions between
-            ``value`` and ``typed_value`` are repaired as in :func:`pqext.variant.reshred_file`.
+        dest: Any destination that :func:`pqext.write_table` accepts, which may be ``source``. It appears when complete.
+        invalid_values: Raise an error for a VARIANT value that cannot be read, or replace it with null if ``"null"``.
+            This also applies to out-of-range values of other columns, whose pages are skipped otherwise. If ``value``
+            and ``typed_value`` differ, they are repaired as in :func:`pqext.variant.reshred_file`.
         limits: Limits of the reader.
         decryption: The keys of an encrypted file.
         int96: Unit of INT96 timestamps, as in :class:`pqext.ReadOptions`.
         invalid_utf8: Result of strings that are not UTF-8, as in :class:`pqext.ReadOptions`.
-        legacy_timezone: Time zone of a writer that does not state it, as in :class:`pqext.ReadOptions`.
+        legacy_timezone: Time zone of the writer, if the file does not state it, as in :class:`pqext.ReadOptions`.
         progress: Called with the number of finished rows and of all rows.
         overwrite: Replace ``source`` even if rows or values are lost.
         options: Options of the writer; fields that are not at their default override the options of the file.
@@ -99,7 +98,7 @@ def repair(
     Raises:
         CorruptFileError: If the footer or the schema is corrupt, or no row can be read.
         VariantError: If a value cannot be read, with the row of the file.
-        ValueError: If ``dest`` is ``source``, data would be lost, and ``overwrite`` is false.
+        ValueError: If ``dest`` is ``source``, data would be lost and ``overwrite`` is false.
 
     Example:
         >>> import pathlib, pqext, pyarrow
@@ -111,7 +110,7 @@ def repair(
     """
     values, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     with catch_warnings():
-        simplefilter("ignore", CorruptDataWarning)  # the result lists them
+        simplefilter("ignore", CorruptDataWarning)  # the result lists the ranges
         return _rewrite(
             source, dest, None, "equivalent", False, invalid_values, "skip", limits, read, progress, overwrite, values
         )
@@ -138,24 +137,24 @@ def reshred_file(
 ) -> Rewritten:
     """Rewrite the file ``source`` to ``dest`` with its VARIANT columns shredded by ``schema``.
 
-    ``schema`` is a value that :func:`pqext.variant.shredding_schema` accepts, or ``"infer"``, or JSON text of the
-    options of the writer's ``shredding``, for all VARIANT columns; or a mapping from dotted paths of columns to these
-    values or a mapping of options; other columns keep their schema. ``coerce`` is the default of these options. Every
-    value is validated. If ``value`` and ``typed_value`` contradict each other, the latter wins, missing elements and
-    values become nulls, and missing names are added to the metadata; with ``strict`` these raise. Values that cannot be
-    read raise ``VariantError`` with the row of the file, or, with ``invalid_values="null"``, become null. With
-    ``on_corrupt="skip"`` rows of corrupt pages are skipped, with a ``CorruptDataWarning``, and listed in ``damage`` of
-    the result; :func:`pqext.repair` preserves shredding.
+    ``schema`` applies to all VARIANT columns if it is a value that :func:`pqext.variant.shredding_schema` accepts,
+    ``"infer"``, or JSON text of the options of the writer's ``shredding``. It can also map dotted paths of columns to
+    these values or to mappings of options; other columns then keep their schema. ``coerce`` is the default of these
+    options. Every value is validated. If ``value`` and ``typed_value`` contradict each other, ``typed_value`` takes
+    precedence. Missing elements and values become nulls, and missing names are added to the metadata. With ``strict``,
+    these faults raise an error. Values that cannot be read raise ``VariantError`` with the row of the file, or become
+    null with ``invalid_values="null"``. With ``on_corrupt="skip"``, rows of corrupt pages are skipped, with a
+    ``CorruptDataWarning``, and listed in ``damage`` of the result; :func:`pqext.repair` preserves shredding.
 
-    Other columns, key-value metadata, row groups and field ids are preserved, and codecs, encodings, dictionaries,
-    statistics, page indexes, Bloom filters and sort keys as far as the file records them. Keywords, the fields of
-    :class:`pqext.WriteOptions`, override them, as do fields of ``options`` that are not at their default. ``dest``
-    appears once it is complete, and may be ``source``; if rows or values would be lost, ``ValueError`` is raised unless
-    ``overwrite`` is true. ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in :class:`pqext.ReadOptions`.
-    ``progress`` is called with the number of finished rows and of all rows. Memory is bounded by one row group. Row
-    groups that would need more than three quarters of the memory that ``limits`` allows are divided.
+    Other columns, key-value metadata, row groups and field ids are preserved. Codecs, encodings, dictionaries,
+    statistics, page indexes, Bloom filters and sort keys are preserved as far as the file records them. Keywords, the
+    fields of :class:`pqext.WriteOptions`, override them, as do fields of ``options`` that are not at their default.
+    ``dest`` appears when complete, and may be ``source``. If ``source`` would be replaced and rows or values lost,
+    ``ValueError`` is raised unless ``overwrite`` is true. ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in
+    :class:`pqext.ReadOptions`. ``progress`` is called with the number of finished rows and of all rows. Memory is
+    bounded by one row group. Row groups that need more than three quarters of the memory in ``limits`` are divided.
 
-    An encrypted file requires ``encryption`` among the options, ``None`` to write plaintext.
+    An encrypted file requires the option ``encryption``; ``None`` writes plaintext.
     """
     check_coerce(coerce)
     values, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
@@ -181,9 +180,9 @@ def unshred_file(
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
-    """Write the file ``source`` to ``dest`` with whole VARIANT values, nothing of them shredded.
+    """Rewrite the file ``source`` to ``dest`` with unshredded VARIANT values.
 
-    The rest is as for :func:`reshred_file`.
+    Arguments and errors are as for :func:`reshred_file`.
     """
     given, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     schema = Untyped()
@@ -262,7 +261,7 @@ def _rewrite(
                 raise CorruptFileError(f"{problem}: {file.damage[0].error.message}; {advice}", path=file.path)
             if not overwrite and (job.invalid or any(damage.stop > damage.start for damage in file.damage)):
                 _check_not_replaced(source, dest, options, _describe_loss(file, job.invalid))
-            stack.close()  # Windows replaces no file that is open
+            stack.close()  # Windows cannot replace an open file
         return Rewritten(rows, groups, job.schemas, job.invalid, tuple(file.damage))
 
 
@@ -283,7 +282,7 @@ def _file_label(file: ParquetFile) -> str:
 
 
 def _variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the VARIANT fields at or below ``field``, by dotted path."""
+    """Yield the dotted path and the type of each VARIANT field at or below ``field``."""
     type = storage_type(field.type)
     if is_marked(field):
         yield path, type
@@ -293,7 +292,7 @@ def _variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _children(type: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """Return the children of a nested type, by their path in the Parquet schema."""
+    """Return the path in the Parquet schema and the field of each child of a nested type."""
     if pa.types.is_map(type):
         return [("key_value.key", type.key_field), ("key_value.value", type.item_field)]
     return [("list.element", type.value_field)] if pa.types.is_list(type) else [(child.name, child) for child in type]
@@ -339,7 +338,7 @@ def _starts(path: str, name: str) -> bool:
 
 
 def _iter_arrays(array: pa.Array, field: pa.Field, ancestor: str, path: str) -> Iterator[pa.Array]:
-    """Yield the arrays of the variant at ``path``, given ``array`` at its ancestor ``ancestor``."""
+    """Yield the arrays of the variant at ``path``, starting from ``array`` at its ancestor ``ancestor``."""
     if ancestor == path:
         yield storage_array(array)
     elif _starts(path, ancestor):
@@ -356,7 +355,7 @@ def _iter_arrays(array: pa.Array, field: pa.Field, ancestor: str, path: str) -> 
 
 
 class _Rewrite:
-    """Converts stored arrays to the new storage, and counts invalid values."""
+    """Convert stored arrays to the new storage, and count invalid values."""
 
     def __init__(
         self, shredding: Mapping[str, dict[str, Any]], strict: bool, invalid_values: InvalidValues, path: str | None
@@ -369,11 +368,11 @@ class _Rewrite:
 
     @property
     def schemas(self) -> dict[str, ShreddingSchema]:
-        """The schema of each VARIANT column."""
+        """Schemas of the VARIANT columns."""
         return {path: option["schema"] for path, option in self.shredding.items()}
 
     def batch(self, batch: pa.RecordBatch, output_schema: pa.Schema) -> pa.RecordBatch:
-        """The batch in its new form, of schema ``output_schema``."""
+        """Convert a batch to ``output_schema``."""
         fields = zip(batch.schema, batch.columns, strict=True)
         arrays = [self.array(array, field, field.name) for field, array in fields]
         return pa.RecordBatch.from_arrays(arrays, schema=output_schema)
@@ -395,7 +394,7 @@ class _Rewrite:
         return any(held.startswith(f"{path}.") for held in self.shredding)
 
     def array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
-        """``array`` of ``field`` in its new form; ``rows`` numbers its values by the batch's rows."""
+        """Convert ``array`` of ``field`` to the new storage; ``rows`` contains the batch row of each of its values."""
         if path in self.shredding:
             return unshred(self._drop_unreadable_values(storage_array(array), field, path, rows))
         if not self._holds_variants(path):
@@ -416,7 +415,7 @@ class _Rewrite:
     def _drop_unreadable_values(
         self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None
     ) -> pa.StructArray:
-        """The array without the values that cannot be read."""
+        """Return the array without values that cannot be read. Raises ``VariantError`` unless they may become null."""
         faults = find_faults(array) if self._strict else _unreadable(array)
         if not len(faults):
             return array
@@ -440,7 +439,7 @@ def _unreadable(array: pa.StructArray) -> pa.Table:
 
 
 def _mask_faults(array: pa.StructArray, faults: pa.Table) -> pa.StructArray:
-    """The array with nulls in the rows that have faults."""
+    """Return the array with nulls in the rows that have faults."""
     if not len(faults):
         return array
     invalid = np.zeros(len(array), np.bool_)

@@ -1,7 +1,7 @@
-"""Time zones of casts: their offsets for the kernels, and their transitions in a span of time.
+"""Time zones of casts: their offsets for the kernels, and their transitions within a range of time.
 
-A local time in the gap of a transition is read with the offset before it, and so is one that comes twice: Java's rule,
-which Spark has.
+A local time in the gap of a transition, or one that occurs twice, has the offset before the transition, as in Java and
+Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pqext.core.base.suggestions import excerpt
 from pqext.variant.kernels.zone import Zone
 
 DEFAULT = "UTC"
-"""The zone of casts unless they name another."""
+"""Default time zone of casts."""
 
 _SECOND = 1_000_000_000
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d)(?::?(\d\d))?)?", re.ASCII)
@@ -33,19 +33,19 @@ _UTC = re.compile(r"(Z|UTC|GMT|UT|Etc/(UTC|GMT|UCT|Universal|Zulu)|UCT|Universal
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HORIZON = int((datetime(2500, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())
 _STEP = 14 * 86_400
-"""No rule of a zone holds for less than two weeks; older exceptions are in its list of transitions."""
+"""Step in seconds for finding transitions. No rule of a zone lasts less than two weeks; older exceptions are listed."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """A function of time that adds a number of seconds, which changes at some seconds."""
+    """Function of time that adds a number of seconds, which changes at certain seconds."""
 
     changes: tuple[int, ...]
     added: tuple[int, ...]
-    """Before the first change, and from each change on."""
+    """Seconds added before the first change, and from each change on."""
 
     def minimum_result(self, nanoseconds: int) -> int:
-        """The least result for any time from ``nanoseconds`` on."""
+        """Return the least result for any time from ``nanoseconds`` on."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + min(self.added) * _SECOND
@@ -53,7 +53,7 @@ class Shift:
         return min(nanoseconds + self.added[place] * _SECOND, self._from[place] * _SECOND)
 
     def greatest(self, nanoseconds: int) -> int:
-        """The greatest result for any time up to ``nanoseconds``."""
+        """Return the greatest result for any time up to ``nanoseconds``."""
         second = nanoseconds // _SECOND
         if second >= _HORIZON - _STEP:
             return nanoseconds + max(self.added) * _SECOND
@@ -62,7 +62,7 @@ class Shift:
 
     @cached_property
     def _from(self) -> list[int]:
-        """The least second at or after each change."""
+        """Least result, in seconds, for times at or after each change."""
         least = [_HORIZON * 2]
         for change, added in zip(reversed(self.changes), reversed(self.added), strict=False):
             least.append(min(least[-1], change + added))
@@ -70,7 +70,7 @@ class Shift:
 
     @cached_property
     def _change_seconds(self) -> list[int]:
-        """The second that all results before each change are less than."""
+        """Exclusive upper bound, in seconds, of the results for times before each change."""
         above = [-_HORIZON * 1000]
         for change, added in zip(self.changes, self.added, strict=False):
             above.append(max(above[-1], change + added))
@@ -79,7 +79,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class TimeZone:
-    """A time zone: its transitions, and the offset that applies from each."""
+    """Time zone: its transitions, and the offset that applies after each."""
 
     name: str
     transitions: tuple[int, ...]
@@ -89,22 +89,22 @@ class TimeZone:
 
     @cached_property
     def to_local(self) -> Shift:
-        """From instants to local times."""
+        """Shift from instants to local times."""
         return Shift(self.transitions, self.offsets)
 
     @cached_property
     def to_instant(self) -> Shift:
-        """From local times to instants."""
+        """Shift from local times to instants."""
         return Shift(self._clocks, tuple(-offset for offset in self.offsets))
 
     @cached_property
     def kernel(self) -> Zone:
-        """The zone for the kernels."""
+        """Time zone for the kernels."""
         return Zone(self.transitions, self._clocks, self.offsets, _HORIZON)
 
     @property
     def _clocks(self) -> tuple[int, ...]:
-        """Local second from which each transition's offset applies: after its gap, or after its overlap."""
+        """Local second from which the offset of each transition applies: after its gap, or after its overlap."""
         return tuple(
             second + max(offsets) for second, offsets in zip(self.transitions, pairwise(self.offsets), strict=True)
         )
@@ -112,9 +112,9 @@ class TimeZone:
 
 @lru_cache(maxsize=64)
 def find_timezone(name: str) -> TimeZone | None:
-    """The zone of an IANA name (``Europe/Paris``) or of an offset (``+05:30``); None for UTC.
+    """Return the time zone with an IANA name (``Europe/Paris``) or an offset (``+05:30``); None for UTC.
 
-    Raises ``ValueError`` for a name that is neither.
+    Raises ``ValueError`` if ``name`` is neither.
 
     >>> find_timezone("+05:30").offsets
     (19800,)
@@ -144,8 +144,8 @@ def find_timezone(name: str) -> TimeZone | None:
 
 
 def _read(name: str) -> bytes:
-    """The zone's file in TZif, from where ``zoneinfo`` has it."""
-    zoneinfo.ZoneInfo(name)  # ValueError for a name that leads out of the database
+    """Read the TZif file of a zone from the database that ``zoneinfo`` uses."""
+    zoneinfo.ZoneInfo(name)  # ValueError for a name that escapes the database folder
     for folder in zoneinfo.TZPATH:
         path = Path(folder, *name.split("/"))
         if path.is_file():
@@ -154,7 +154,7 @@ def _read(name: str) -> bytes:
 
 
 def _join(data: bytes) -> tuple[list[int], list[int]]:
-    """The transitions of a file in TZif of version 2 or later (RFC 9636), and the offsets around them."""
+    """Return the transitions in a TZif file of version 2 or later (RFC 9636), and the offsets before and after them."""
     counts = unpack_from(">4sc15x6l", data)
     if counts[0] != b"TZif" or counts[1] < b"2":
         raise ValueError("not a TZif 2 time zone file")
@@ -170,7 +170,7 @@ def _join(data: bytes) -> tuple[list[int], list[int]]:
 def _continue_rules(
     seconds: list[int], offsets: list[int], rules: zoneinfo.ZoneInfo
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the transitions that change the offset, including those of the last rule up to the horizon."""
+    """Return the transitions that change the offset, and the offsets. The last rule is applied up to the horizon."""
 
     def offset(second: int) -> int:
         result = rules.fromutc((_EPOCH + timedelta(seconds=second)).replace(tzinfo=rules)).utcoffset()

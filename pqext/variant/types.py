@@ -1,8 +1,8 @@
-"""Arrow types of VARIANT columns, their marks, and access to their children by name.
+"""Arrow types of VARIANT columns, their metadata, and access to their children by name.
 
-A variant array is a struct of ``metadata`` and ``value`` (binary), in any field order, of any Arrow
-binary type, inside or outside an extension type; a shredded one has ``typed_value`` as well. Null rows
-are nulls of the struct. What pqext itself makes is always :func:`variant_type`.
+A variant array is a struct of ``metadata`` and ``value`` (binary), in any field order, of any Arrow binary type, inside
+or outside an extension type. A shredded array has ``typed_value`` as well. Null rows are nulls of the struct. pqext
+always returns :func:`variant_type`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pqext.core.base.errors import LimitError
 from pqext.core.schema.types.arrow_compute import decode_dictionary
 
 EXTENSION_NAME = "arrow.parquet.variant"
-"""Canonical Arrow extension name, carried as field metadata: registering the type crashes pyarrow."""
+"""Canonical Arrow extension name, stored as field metadata because registering the type crashes pyarrow."""
 CHILD_MARK = b"pqext:variant"
-"""Field metadata key on the ``metadata`` child that marks a variant struct; Spark and column access keep it."""
+"""Field metadata key that marks the ``metadata`` child of a variant struct; Spark and column access preserve it."""
 CHILD_MARK_VALUE = b"1"
 
 VariantLike: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -28,12 +28,12 @@ _VARIANT_TYPE = pa.struct([_METADATA_FIELD, pa.field("value", pa.binary(), nulla
 
 
 def metadata_field() -> pa.Field:
-    """The marked ``metadata`` child of every variant struct, shredded or not."""
+    """Return the ``metadata`` child of every variant struct, shredded or not, with its marker."""
     return _METADATA_FIELD
 
 
 def variant_type() -> pa.StructType:
-    """The Arrow type of an unshredded variant: ``struct<metadata: binary not null, value: binary not null>``."""
+    """Return the Arrow type of an unshredded variant: ``struct<metadata: binary not null, value: binary not null>``."""
     return _VARIANT_TYPE
 
 
@@ -44,7 +44,7 @@ def variant_field(name: str, nullable: bool = True) -> pa.Field:
 
 
 def storage_type(type: pa.DataType) -> pa.DataType:
-    """``type`` without the extension types around it."""
+    """Return ``type`` without enclosing extension types."""
     while isinstance(type, pa.BaseExtensionType):
         type = type.storage_type
     return type
@@ -85,7 +85,7 @@ def is_shredded_type(type: pa.DataType) -> bool:
 
 
 def is_marked(field: pa.Field) -> bool:
-    """Return whether ``field`` is marked as a variant, by extension type, field metadata or child metadata."""
+    """Return whether ``field`` is declared as a variant, by extension type, field metadata or child metadata."""
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == EXTENSION_NAME)
     if (field.metadata or {}).get(b"ARROW:extension:name") == EXTENSION_NAME.encode():
@@ -94,16 +94,16 @@ def is_marked(field: pa.Field) -> bool:
 
 
 def storage_array(array: pa.Array) -> pa.Array:
-    """``array`` without the extension arrays around it."""
+    """Return ``array`` without enclosing extension arrays."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     return array
 
 
 def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
-    """The struct arrays that make up a variant column, outside their extension arrays.
+    """Return the struct arrays of a variant column, without extension types.
 
-    Raises ``TypeError`` when ``array`` is not a variant, shredded or not.
+    Raises ``TypeError`` if ``array`` is not a variant array, shredded or unshredded.
     """
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
         raise TypeError(f"expected a variant array, not {type(array).__name__}")
@@ -119,7 +119,9 @@ def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
 
 
 def child(array: pa.StructArray, name: str) -> pa.Array | None:
-    """Return the child called ``name``, as long as ``array`` and without extension types; None if it does not exist.
+    """Return the child ``name``, without extension types and as long as ``array``.
+
+    Returns None if it does not exist.
 
     Binary children have type ``binary`` or ``large_binary``. The parent's nulls are not applied.
     """
@@ -131,7 +133,7 @@ def child(array: pa.StructArray, name: str) -> pa.Array | None:
 
 
 def plain_binary(array: pa.Array) -> pa.Array:
-    """A binary or string array of any layout as one with an offsets buffer (32 or 64 bit)."""
+    """Convert a binary or string array of any layout to a layout with an offsets buffer (32 or 64 bits)."""
     if pa.types.is_dictionary(array.type):
         array = decode_dictionary(array)
     if pa.types.is_null(array.type):
@@ -144,13 +146,13 @@ def plain_binary(array: pa.Array) -> pa.Array:
 
 
 def plain_list(array: pa.Array) -> pa.ListArray:
-    """Convert a list array of any layout to 32-bit offsets; list views keep their order."""
+    """Convert a list array of any layout to 32-bit offsets. List views keep their order."""
     if pa.types.is_list(array.type):
         return array
     plain = pa.list_(array.type.value_field)
     if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
         return array.cast(plain)
-    # Arrow's own cast takes the views for ascending ones.
+    # Arrow's cast assumes that views are in ascending order.
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
     if len(ends) and ends[-1].as_py() > 0x7FFFFFFF:
         raise LimitError("lists hold more than 2^31 - 1 elements; pass fewer rows at a time")
@@ -160,12 +162,12 @@ def plain_list(array: pa.Array) -> pa.ListArray:
 
 
 def variant_array(metadata: pa.Array, value: pa.Array, valid: pa.Buffer | None = None) -> pa.StructArray:
-    """An array of :func:`variant_type` from ``binary`` children without nulls; ``valid`` is a validity bitmap."""
+    """Build an array of :func:`variant_type` from ``binary`` children without nulls; ``valid`` is a validity bitmap."""
     if len(metadata) != len(value):
         raise ValueError(f"{len(metadata)} metadata values for {len(value)} values")
     return pa.StructArray.from_buffers(_VARIANT_TYPE, len(value), [valid], children=[metadata, value])
 
 
 def like_input(array: VariantLike, chunks: list[pa.Array], type: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """``chunks``, one an input chunk, in the input's own form: a chunked array for a chunked array."""
+    """Return ``chunks``, one per input chunk, as a chunked array if the input is chunked."""
     return pa.chunked_array(chunks, type=type) if isinstance(array, pa.ChunkedArray) else chunks[0]

@@ -1,4 +1,4 @@
-"""Validation of variant arrays against the rules of the binary encoding and of shredding."""
+"""Validate variant arrays against the rules of the binary encoding and of shredding."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ OnFault = Literal["return", "raise"]
 RECORD = np.dtype(
     [("row", np.int64), ("offset", np.int64), ("node", np.int32), ("status", np.int32), ("part", np.int64)]
 )
-"""A fault as the kernel records it."""
+"""Record of a fault from the kernel."""
 PARTS = ("metadata", "value", "typed_value", "residual")
 _MOST = (1 << 63) - 1
 _PIECES = 4
-"""Parts of an array a thread, so that none waits long for the others."""
+"""Number of chunks per thread, chosen so that no thread waits long for the others."""
 _PIECE_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class VariantFault:
-    """A fault of an array, in ``row``.
+    """Fault in the ``row`` of an array.
 
-    ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"``, and ``column`` its column below the variant, such
-    as ``typed_value.user.value``; ``offset`` is the byte in it, None if the fault has no position. For a shredded
-    field that is also in its object's sibling value, the part is ``"residual"``, and ``column`` is the
-    group of the field. ``rule`` is the id of the violated rule, None if the format has no rule for it.
+    ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"``, and ``column`` is the path of its column below the
+    variant, such as ``typed_value.user.value``. ``offset`` is the byte offset in it, or None if the fault has no
+    position. For a shredded field that is also in its object's sibling value, ``part`` is ``"residual"`` and ``column``
+    is the group of the field. ``rule`` is the id of the violated rule, or None if the format has no rule for it.
     """
 
     row: int
@@ -62,7 +62,7 @@ class VariantFault:
         return escape_text(f"row {self.row}, {self.column}{byte}: {self.message}{rule}")
 
     def error(self) -> VariantError:
-        """The fault as an error, to be raised."""
+        """Return the fault as an exception."""
         error = VariantError(self.message, rule=self.rule, row=self.row, offset=self.offset)
         error.locate(column=self.column)
         return error
@@ -77,18 +77,20 @@ def validate(
     on_fault: OnFault = "return",
     threads: int = 1,
 ) -> VariantFault | None:
-    """Validate all metadata and values of a variant array, shredded or not; return None if it is valid.
+    """Validate all metadata and values of a variant array, shredded or not.
 
-    ``mode="full"`` checks every byte: versions, offsets, ids, sizes, the order and uniqueness of names and fields,
-    that children fill their containers exactly, that strings are UTF-8 and decimals and times within their types,
-    and that nesting is at most ``max_depth``. For shredded arrays, also that ``value`` and ``typed_value`` agree:
-    that only one is set except for objects, that no shredded field is in the residual, that elements
-    exist and names of fields are in the metadata. ``mode="fast"`` inspects headers only: the version and extent of
-    the metadata, that each value's own header, sizes and last offset agree with its bytes, and for shredded
-    arrays which of ``value`` and ``typed_value`` are set. Its time does not depend on the size of values.
+    Returns the first fault, or None if the array is valid.
 
-    Primitives of types that the format may add later pass unless ``allow_unknown`` is false. Reserved bits are
-    ignored. Null rows are valid. With ``on_fault="raise"`` the first fault is raised as ``VariantError``. The rows are
+    ``mode="full"`` checks every byte: versions, offsets, ids and sizes; the order and uniqueness of names and fields;
+    that children fill their containers exactly; that strings are UTF-8 and decimals and times within the range of their
+    types; and that nesting is at most ``max_depth``. For shredded arrays, it also checks that ``value`` and
+    ``typed_value`` are consistent: only one is set except for objects, no shredded field is in the residual, elements
+    exist, and names of fields are in the metadata. ``mode="fast"`` checks headers only: the version and extent of the
+    metadata, that the header, sizes and last offset of each value match its bytes, and, for shredded arrays, which of
+    ``value`` and ``typed_value`` are set. Its time does not depend on the size of values.
+
+    Primitive types that the format may add later are accepted unless ``allow_unknown`` is false. Reserved bits are
+    ignored. Null rows are valid. With ``on_fault="raise"``, the first fault is raised as ``VariantError``. The rows are
     divided among ``threads`` threads, 0 for one per processor.
 
     Raises ``TypeError`` if the array is not a variant, and ``VariantError`` if its columns have an invalid layout.
@@ -110,10 +112,10 @@ def find_faults(
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> pa.Table:
-    """Return the first fault of every invalid row: ``row``, ``column``, ``offset``, ``rule`` and ``message``.
+    """Return the first fault of every invalid row as a table: ``row``, ``column``, ``offset``, ``rule``, ``message``.
 
-    ``offset`` is null if a fault has no position, ``rule`` if the format has no rule for it. Returns at most ``limit``
-    rows. Otherwise like :func:`validate`.
+    ``offset`` is null if a fault has no position, and ``rule`` is null if the format has no rule for it. The table has
+    at most ``limit`` rows. Other arguments and errors are as for :func:`validate`.
     """
     _check_arguments(mode, max_depth)
     if limit is not None and limit < 0:
@@ -146,7 +148,7 @@ def examine(
 ) -> tuple[NDArray[np.void], dict[int, int]]:
     """Return the first ``max_faults`` faults of a storage struct as ``RECORD`` structs, and the fault counts by status.
 
-    ``first_only`` omits all but the first fault of a row, ``stop`` all work after ``max_faults``.
+    ``first_only`` omits all but the first fault of a row. ``stop`` ends the validation after ``max_faults`` faults.
     """
     metadata = child(chunk, "metadata")
     assert metadata is not None
@@ -158,14 +160,14 @@ def examine(
 
 
 def meaning_of(status: int) -> Meaning:
-    """Rule and words of a kernel's status."""
+    """Return the rule and message for a kernel's status."""
     return shredding_faults.MEANINGS[status] if status in shredding_faults.MEANINGS else faults.MEANINGS[status]
 
 
 def column_paths(compiled_schema: CompiledSchema) -> list[str]:
-    """For each node of the plan the path of its group below the variant: "" for the whole, ``typed_value.user``."""
+    """Return the path of each node's group below the variant: "" for the root, or for example ``typed_value.user``."""
     paths = [""] * len(compiled_schema.nodes)
-    for index, node in enumerate(compiled_schema.nodes):  # parents come before their children
+    for index, node in enumerate(compiled_schema.nodes):  # parents precede their children
         typed = f"{paths[index]}.typed_value".lstrip(".")
         if isinstance(node.schema, Object):
             for number, (name, _) in zip(node.children, node.schema.fields, strict=True):
@@ -176,7 +178,10 @@ def column_paths(compiled_schema: CompiledSchema) -> list[str]:
 
 
 def column_of(path: str, part: int) -> str:
-    """Locate a fault of a ``part`` of the group at ``path``; a fault of metadata within a group concerns its name."""
+    """Return the path of the column with a fault in ``part`` of the group at ``path``.
+
+    For metadata and residuals, it is the group itself.
+    """
     if PARTS[part] in ("metadata", "residual"):
         return path or PARTS[part]
     return f"{path}.{PARTS[part]}".lstrip(".")

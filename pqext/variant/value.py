@@ -1,4 +1,4 @@
-"""A single variant value."""
+"""Single variant values."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _SHOWN = 2000
 
 
 class Variant(BinaryVariant):
-    """A variant value with the metadata that its field ids refer to, as bytes.
+    """Variant value, with the metadata that its field ids refer to, as bytes.
 
-    Nested values are variants that share the metadata. Two variants are equal when they are of the same
-    equivalence class (specification of the encoding, primitive types) and hold the same data: an int8 1
-    equals a decimal 1.00 and a short string a long one, but a float never equals a double. NaN equals
-    NaN, and 0.0 equals -0.0.
+    Nested values are variants that share the metadata. Two variants are equal if they belong to the same equivalence
+    class (specification of the encoding, primitive types) and have the same data. An int8 1 equals a decimal 1.00, and
+    a short string equals a long string with the same text, but a float never equals a double. NaN equals NaN, and 0.0
+    equals -0.0.
 
-    Raises :class:`~pqext.core.base.errors.VariantError` on access if bytes violate a rule: bytes are
-    validated only when they are needed (see :func:`pqext.variant.validate`).
+    Raises :class:`~pqext.core.base.errors.VariantError` on access if bytes violate a rule, because bytes are validated
+    only when they are needed (see :func:`pqext.variant.validate`).
 
     >>> v = Variant.from_json('{"a": {"b": [1, 2.50]}}')
     >>> v["a"]["b"][1].to_python()
@@ -42,7 +42,7 @@ class Variant(BinaryVariant):
 
     @classmethod
     def from_json(cls, text: str | bytes, **options: Any) -> Variant:
-        """Parse one JSON document; options as for :func:`pqext.variant.parse_json`."""
+        """Parse one JSON document. Options are as for :func:`pqext.variant.parse_json`."""
         from pqext.variant.json.parse import parse_json
 
         array = parse_json(pa.array([text], pa.string() if isinstance(text, str) else pa.binary()), **options)
@@ -53,14 +53,14 @@ class Variant(BinaryVariant):
         """Encode None, bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, dict, list, tuple,
         numpy scalars, :class:`~pqext.variant.python.Timestamp` and variants.
 
-        Integers take the narrowest type, decimal16 beyond int64. A datetime with a time zone becomes a
-        timestamp in UTC, one without a timestamp without time zone. Raises ``ValueError`` for a number of
-        more than 38 digits and ``TypeError`` for other types.
+        Integers have the narrowest possible type, or decimal16 beyond int64. A datetime with a time zone becomes a
+        timestamp in UTC; a datetime without one becomes a timestamp without time zone. Raises ``ValueError`` for a
+        number with more than 38 digits, and ``TypeError`` for other types.
         """
         return cls(*encode(obj, MAX_DEPTH))
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The value as JSON text; see :func:`pqext.variant.to_json`."""
+        """Return the value as JSON text; see :func:`pqext.variant.to_json`."""
         from pqext.variant.json.text import to_json
 
         array = pa.array([{"metadata": self.metadata, "value": self.value}], variant_type())
@@ -70,12 +70,12 @@ class Variant(BinaryVariant):
     def to_python(self, *, json_types: bool = False) -> Any:
         """Convert the value to Python objects, the inverse of :meth:`from_python`.
 
-        Exact numbers become int or Decimal, doubles float and floats ``numpy.float32``, objects dict, arrays
-        list. Timestamps that ``datetime`` cannot hold, with nanoseconds or in far years, become
-        :class:`~pqext.variant.python.Timestamp`, and dates ``numpy.datetime64``. :meth:`from_python` converts the
-        result to an equal value.
+        Exact numbers become int or Decimal, doubles float, floats ``numpy.float32``, objects dict and arrays list.
+        Timestamps that ``datetime`` cannot represent, because of nanoseconds or the year, become
+        :class:`~pqext.variant.python.Timestamp`, and dates that ``date`` cannot represent become ``numpy.datetime64``.
+        :meth:`from_python` converts the result to an equal value.
 
-        With ``json_types=True`` the objects contain only types that ``json.dumps`` accepts, as in
+        With ``json_types=True``, the objects contain only types that ``json.dumps`` accepts, as in
         :func:`pqext.variant.to_python`; ``json.dumps(value, default=lambda v: v.to_python(json_types=True))`` accepts
         variants anywhere in Python objects.
 
@@ -87,7 +87,7 @@ class Variant(BinaryVariant):
 
     @property
     def type(self) -> str:
-        """``"object"``, ``"array"``, ``"boolean"``, or the primitive type's name in lower case."""
+        """Name of the type: ``"object"``, ``"array"``, ``"boolean"``, or the primitive type's name in lower case."""
         basic = self._basic
         if basic == BasicType.SHORT_STRING:
             return "string"
@@ -103,11 +103,11 @@ class Variant(BinaryVariant):
         return BasicType(self.value[0] & 3)
 
     def get(self, path: str) -> Variant | None:
-        """Return the value at ``path`` (``"$.a.b[0]"``, ``"$.a[-1]"`` for the last element), None if it is missing."""
+        """Return the value at ``path`` (``"$.a.b[0]"``, ``"$.a[-1]"`` for the last element); None if it is missing."""
         from pqext.variant.access.path import as_path
 
         if isinstance(path, str) and not path.lstrip().startswith("$"):
-            raise ValueError(f"a path starts with $, as in $.name or $[0]: write v[{excerpt(path)!r}] for a field")
+            raise ValueError(f"a path starts with $, as in $.name or $[0]; use v[{excerpt(path)!r}] for a field")
         result: Variant | None = self
         for step in as_path(path, from_end=True):
             result = result._child(step) if result is not None else None
@@ -148,7 +148,10 @@ class Variant(BinaryVariant):
         return nested
 
     def __getitem__(self, key: str | int) -> Variant:
-        """A field of an object or an element of an array; ``KeyError``, ``IndexError`` or ``TypeError``."""
+        """Return a field of an object or an element of an array.
+
+        Raises ``KeyError``, ``IndexError`` or ``TypeError``.
+        """
         basic = self._basic
         if basic == BasicType.OBJECT:
             if not isinstance(key, str):
@@ -163,7 +166,7 @@ class Variant(BinaryVariant):
             container = self._container()
             index = key + len(container) if key < 0 else key
             if not 0 <= index < len(container):
-                raise IndexError(f"element {key} of {len(container)}")
+                raise IndexError(f"index {key} is out of range for an array of {len(container)} elements")
             return self._element(container, index)
         raise TypeError(f"a variant {self.type} has no elements")
 
@@ -176,27 +179,27 @@ class Variant(BinaryVariant):
         return True  # even an empty value is a value; Variant.get() returns None for missing values
 
     def keys(self) -> list[str]:
-        """The names of an object's fields, in their order."""
+        """Return the names of an object's fields, in field order."""
         if self._basic != BasicType.OBJECT:
             raise TypeError(f"a variant {self.type} has no keys")
         return [self.dictionary.name(field_id) for field_id in self._container().ids or ()]
 
     def values(self) -> list[Variant]:
-        """The values of an object's fields or an array's elements."""
+        """Return the values of an object's fields or an array's elements."""
         if self._basic not in (BasicType.OBJECT, BasicType.ARRAY):
             raise TypeError(f"a variant {self.type} has no values")
         return [self._sharing(start, end) for start, end in encoding.children(self.value, self._container())]
 
     def items(self) -> list[tuple[str, Variant]]:
-        """The fields of an object."""
+        """Return the names and values of an object's fields."""
         return list(zip(self.keys(), self.values(), strict=True))
 
     def __iter__(self) -> Iterator[Any]:
-        """An object's field names, or an array's elements."""
+        """Iterate over an object's field names, or an array's elements."""
         return iter(self.keys() if self._basic == BasicType.OBJECT else self.values())
 
     def __contains__(self, item: object) -> bool:
-        """Return whether an object has a field of that name, or an array an element equal to the variant ``item``."""
+        """Return whether an object has a field named ``item``, or an array has an element equal to ``item``."""
         return item in list(self)
 
     def __eq__(self, other: object) -> bool:
@@ -206,7 +209,7 @@ class Variant(BinaryVariant):
         return hash(self._comparable())
 
     def _comparable(self) -> tuple[Any, ...]:
-        """A flat tuple that is equal for equal variants."""
+        """Return a flat tuple that is equal for equal variants."""
         parts: list[Any] = []
         for event, data in walk(self, by_name=True):
             parts.append(event if isinstance(event, str) else _equivalence_class(event, data))
@@ -222,7 +225,7 @@ class Variant(BinaryVariant):
         return f"Variant({text if len(text) <= 80 else text[:77] + '...'})"
 
     def _repr_html_(self) -> str:
-        """The value as indented JSON, cut after 2,000 characters, for notebooks."""
+        """Return the value as indented JSON, truncated after 2,000 characters, for notebooks."""
         try:
             text = self.to_json(indent=2)
         except ValueError:
@@ -243,7 +246,7 @@ _CLASSES = {
 
 
 def _equivalence_class(type: PrimitiveType, data: Any) -> tuple[Any, ...]:
-    """The equivalence class of a primitive and its data in a form that all types of the class share."""
+    """Return the equivalence class of a primitive and its data, which is the same for all types of the class."""
     if isinstance(data, ScaledDecimal):
         unscaled, scale = data.unscaled, data.scale
         while scale and unscaled % 10 == 0:

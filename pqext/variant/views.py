@@ -40,13 +40,13 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def take(array: Column, indices: pa.Array) -> Column:
-    """``array.take(indices)`` of any type, in layouts without views."""
+    """Return ``array.take(indices)`` for any type, in layouts without views."""
     plain = without_views(array.type)
     return (array if plain == array.type else array.cast(plain)).take(indices)
 
 
 def with_views(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """An array of ``without_views(type)`` as one of ``type``."""
+    """Convert an array of ``without_views(type)`` to ``type``."""
     types = pa.types
     if array.type == type:
         return array

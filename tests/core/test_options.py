@@ -99,7 +99,7 @@ TABLE = pa.table(
     ("option", "message"),
     [
         ({"geometry": {"event": "OGC:CRS84"}}, "'event', which is a VARIANT column: the option is for GEOMETRY"),
-        ({"geometry": {"count": "OGC:CRS84"}}, "'count': a geometry column holds WKB in a binary array, not int64"),
+        ({"geometry": {"count": "OGC:CRS84"}}, "'count': a geometry column must contain WKB in a binary array, not"),
         ({"geometry": {"text": "OGC:CRS84"}}, "'text': .* not string; geo.from_wkt converts WKT"),
         ({"geometry": {"geom": {"edge": "spherical"}}}, "unknown geometry option 'edge'; did you mean 'edges'"),
         ({"geometry": {"geom": {"page_boxes": "yes"}}}, "page_boxes must be a bool, not 'yes'"),

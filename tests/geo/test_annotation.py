@@ -198,7 +198,7 @@ class TestWhatIsWritten:
         assert not target.exists()
 
     def test_column_that_is_not_binary_is_rejected(self) -> None:
-        with pytest.raises(GeometryError, match="holds WKB"):
+        with pytest.raises(GeometryError, match="must contain WKB"):
             written(pa.table({"g": ["POINT (0 0)"]}), geometry={"g": None})
 
 

@@ -128,7 +128,7 @@ class TestFiles:
         for bbox in (mask, mask.to_frame("g").set_geometry("g"), there.iloc[0], tuple(there.total_bounds)):
             expected = geopandas.read_file(path.with_suffix(".gpkg"), bbox=bbox)
             assert geo.read_geopandas(path, bbox=bbox)["id"].tolist() == expected["id"].tolist() == [1, 2]
-        with pytest.raises(ValueError, match="geometry without bounds"):
+        with pytest.raises(ValueError, match="empty geometry, which has no bounds"):
             geo.read_geopandas(path, bbox=shapely.Polygon())
 
     def test_conflicting_crs_in_the_geometry_option_is_rejected(self, path: Path) -> None:

@@ -218,7 +218,7 @@ def test_nan_among_the_coordinates_gives_null() -> None:
 @pytest.mark.parametrize("side", [math.nan, math.inf, -math.inf, 1e301])
 def test_coordinates_that_crash_geos_are_not_buffered(side: float) -> None:
     array = geo.from_wkt(["POINT (1 2)", f"LINESTRING (0 {side}, {side} 2, 1 {-side})"])
-    with pytest.raises(GeometryError, match=r"buffer is not possible: a coordinate is NaN or beyond 1e") as caught:
+    with pytest.raises(GeometryError, match=r"buffer is not supported for coordinates that are NaN or") as caught:
         geo.buffer(array, 2)
     assert caught.value.row == 1
 

@@ -115,7 +115,7 @@ def test_nested_geometries_are_not_described_which_is_a_warning_if_metadata_is_r
     rows = pa.table({"g": geo.from_shapely([shapely.Point(1, 2)]), "l": pa.array([[point]])})
     places = {"g": "OGC:CRS84", "l.list.element": "OGC:CRS84"}
     assert {*described(written(rows, geometry=places, geoparquet=None))["columns"]} == {"g"}
-    with pytest.warns(AnnotationWarning, match="does not describe nested columns"):
+    with pytest.warns(AnnotationWarning, match="cannot describe nested columns"):
         data = written(rows, geometry=places)
     assert {*described(data)["columns"]} == {"g"}
 

@@ -131,7 +131,7 @@ class TestNativeEncodings:
             {"geo": json.dumps(about)}
         )
         pq.write_table(table, sink := io.BytesIO())
-        with pytest.raises(GeometryError, match=r"linestring has a null part or coordinate.*column g"):
+        with pytest.raises(GeometryError, match=r"linestring contains a null part or coordinate.*column g"):
             read(sink)
 
     def test_rows_are_not_appended_to_a_native_encoding(self, tmp_path: Any) -> None:

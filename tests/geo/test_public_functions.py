@@ -47,7 +47,7 @@ def test_shapely_geometries_are_accepted_in_any_sequence() -> None:
         assert geo.from_shapely(several).equals(POINTS)
     with pytest.raises(TypeError, match="not Point: put a single one into a list"):
         geo.from_shapely(SHAPES[0])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"geo\.from_wkt accepts WKT"):
+    with pytest.raises(TypeError, match=r"use geo\.from_wkt for WKT"):
         geo.from_shapely(["POINT (1 2)"])
 
 
@@ -90,7 +90,7 @@ def test_similar_names_are_suggested() -> None:
     with pytest.raises(GeometryError, match="did you mean 'spherical'"):
         geo.bounds(POINTS, "spherial")  # type: ignore[arg-type]
     assert geo.from_wkt(["POINT (1 3)", "POINT (2 4)"]).equals(POINTS)
-    with pytest.raises(TypeError, match="an Arrow array of text or a list of texts, not str"):
+    with pytest.raises(TypeError, match="an Arrow array of strings or a list of strings, not str"):
         geo.from_wkt("POINT (1 2)")
     with pytest.raises(TypeError, match=r"BoundingBox\(xmin, xmax, ymin, ymax\), not tuple"):
         geo.hilbert_index([1.0], [2.0], (0, 0, 3, 3))  # type: ignore[arg-type]

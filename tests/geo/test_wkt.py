@@ -232,7 +232,7 @@ def test_parts_of_mixed_dimensions_have_no_text() -> None:
 
 def test_only_text_is_read_and_only_binary_is_written() -> None:
     for wrong in ("POINT (1 2)", pa.array([1]), pa.array([b""])):
-        with pytest.raises(TypeError, match="an Arrow array of text"):
+        with pytest.raises(TypeError, match="an Arrow array of strings"):
             geo.from_wkt(wrong)
     with pytest.raises(TypeError, match="an Arrow array of WKB"):
         geo.to_wkt(texts(["POINT (1 2)"]))

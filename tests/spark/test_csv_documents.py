@@ -68,13 +68,13 @@ def test_invalid_csv_is_reported_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match="Row #2: Expected 2 columns, got 3"):
         read("id,doc\n1,1,1\n")
     for heading in ('doc,"id",doc', "id,doc,id"):
-        with pytest.raises(CorruptFileError, match=r"two columns are called '(doc|id)'.*rows\.csv"):
+        with pytest.raises(CorruptFileError, match=r"two columns have the name '(doc|id)'.*rows\.csv"):
             read(f"{heading}\n1,1,1\n", columns={"id": "int"})
     long = ",".join(f"column{number}" for number in range(10_000))
-    with pytest.raises(CorruptFileError, match="two columns are called 'doc'"):
+    with pytest.raises(CorruptFileError, match="two columns have the name 'doc'"):
         read(f"doc,{long},doc\n{',' * 10_001}\n")
     assert len(read("x,doc,x\n1,1,1\n")) == 1
-    with pytest.raises(CorruptFileError, match="two columns are called 'doc'"):
+    with pytest.raises(CorruptFileError, match="two columns have the name 'doc'"):
         read(f"{'x' * 70_000},doc,doc\n1,1,1\n")
     with pytest.raises(LimitError, match=r"names of columns cannot be read.*rows\.csv"):
         read(f"{'x' * 200_000},doc\n1,1\n")

@@ -269,7 +269,7 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
     for wrong, message in (
         ({"at": ("lon",)}, r"geometry 'at': points needs two or three paths"),
         ({"at": {"crs": "EPSG:4326"}}, r"geometry 'at' has no paths"),
-        ({"value": ("lon", "lat")}, r"two columns have one name"),
+        ({"value": ("lon", "lat")}, r"two columns have the same name"),
         ({"at": {"wkt": "$.w", "ordr": "hilbert"}}, r"unknown geometry option 'ordr'; did you mean 'order'"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -278,9 +278,9 @@ def test_errors_are_reported_before_a_task_starts(spark: Any, tmp_path: Path) ->
         ingest_json(spark, str(tmp_path / "nothing"), out)
     with pytest.raises(ValueError, match=r"hdfs:// does not support folders that several tasks write together"):
         ingest_json(spark, source, "hdfs://bucket/out")
-    with pytest.raises(ValueError, match=r'so it needs on_error="null" or "skip"'):
+    with pytest.raises(ValueError, match=r'bad_lines_file requires on_error="null" or "skip"'):
         ingest_json(spark, source, out, bad_lines_file=True)
-    with pytest.raises(ValueError, match=r"two columns have one name"):
+    with pytest.raises(ValueError, match=r"two columns have the same name"):
         ingest_json(spark, source, out, partition_by=["$.value"])
     with pytest.raises(ValueError, match=r"'\$.a\[0\]' does not end in a name: map a name to it"):
         ingest_json(spark, source, out, partition_by=["$.a[0]"])

@@ -126,7 +126,7 @@ def test_written_files_are_reported(tmp_path: Path) -> None:
         ({"partition_overwrite": "some", "partition_by": "k"}, "must be static or dynamic, not 'some'"),
         ({"target_file_bytes": "1 MB"}, "target_file_bytes must be an integer, not '1 MB'"),
         ({"target_file_bytes": "0"}, "target_file_bytes must be positive"),
-        ({"maxRecordsPerFile": "1", "max_records_per_file": "2"}, "max_records_per_file is given twice"),
+        ({"maxRecordsPerFile": "1", "max_records_per_file": "2"}, "max_records_per_file is set twice"),
         ({"partition_by": '["k", 1]'}, "partition_by must be a list of columns"),
     ],
 )

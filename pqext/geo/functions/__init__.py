@@ -1,1 +1,1 @@
-"""Measures, properties and constructions of geometries, from one table of functions."""
+"""Measures, properties and constructions of geometries, defined in one function table."""

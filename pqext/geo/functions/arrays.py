@@ -1,4 +1,4 @@
-"""Evaluate the functions of the table on Arrow arrays, chunk by chunk."""
+"""Evaluate functions of the function table on Arrow arrays, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 def evaluate(
     name: str, array: GeometryArray, *arguments: Any, edges: Edges | None = None, crs: Any = None
 ) -> GeometryArray:
-    """Evaluate function ``name`` of the table on each row of an array.
+    """Evaluate the function ``name`` on each row of an array.
 
     Args:
-        name: The name of the function in SQL.
+        name: The SQL name of the function.
         array: An array of WKB, in chunks or not.
         arguments: The other arguments: numbers, and geometries as a constant or as an array of the same length.
         edges: Edges of all geometries; by default those of each extension array, or planar.
         crs: CRS of all geometries; by default that of each extension array, or OGC:CRS84.
 
     Returns:
-        An array, chunked if ``array`` is. Geometries are marked as ``array`` is.
+        An array, chunked if ``array`` is. Geometries have the extension type of ``array``.
 
     Raises:
         GeometryError: With the row, if WKB is invalid or GEOS fails.
         TypeError: If an argument has the wrong type.
-        ValueError: If an argument has another length, or is not finite.
+        ValueError: If an array has a different length, or a number is not finite.
     """
     function, type = FUNCTIONS[name], resolve_type(array, crs, edges)
     function.check_types([type])
@@ -64,7 +64,7 @@ def evaluate(
 
 
 def _geometries(argument: Any, type: GeospatialType, rows: int, edges: Edges | None, crs: Any) -> Any:
-    """Return a constant as a column of one row, or a function that returns the column of a slice of rows."""
+    """Return a constant as a column of one row, and an array as a function from a row range to a column."""
     if not isinstance(argument, pa.Array | pa.ChunkedArray):
         return constant_column(argument, type)
     if len(argument) != rows:

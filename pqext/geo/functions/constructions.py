@@ -1,8 +1,9 @@
-"""Geometries constructed of the geometries in an Arrow array, on the plane by GEOS.
+"""Geometries constructed from the geometries in an Arrow array, on the plane with GEOS.
 
-All functions return ISO WKB: an extension array of the same CRS for an extension array, otherwise a binary array. Null
-gives null. Except for :func:`orient`, GEOGRAPHY raises ``TypeError``: project the coordinates with
-:func:`pqext.geo.transform`. If GEOS fails, as for some invalid polygons and for NaN, ``GeometryError`` names the row.
+All functions return ISO WKB: an extension array with the same CRS for an extension array, otherwise a binary array.
+Null remains null. All functions except :func:`orient` raise ``TypeError`` for GEOGRAPHY: project the coordinates with
+:func:`pqext.geo.transform` first. If GEOS fails, as for some invalid polygons and for NaN, ``GeometryError`` names the
+row.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def envelope(array: GeometryArray) -> GeometryArray:
     """Return the smallest rectangle around each geometry, or a point or line if it has no area.
 
-    :func:`pqext.geo.bounds` returns its sides as numbers, also for GEOGRAPHY.
+    :func:`pqext.geo.bounds` returns the bounds as numbers, also for GEOGRAPHY.
 
     Example:
         >>> from pqext import geo
@@ -29,7 +30,7 @@ def envelope(array: GeometryArray) -> GeometryArray:
 
 
 def centroid(array: GeometryArray) -> GeometryArray:
-    """Return the centre of mass of each geometry, an empty point for an empty geometry. It may lie outside.
+    """Return the centre of mass of each geometry, which may lie outside it; an empty point for an empty geometry.
 
     Example:
         >>> from pqext import geo
@@ -40,7 +41,7 @@ def centroid(array: GeometryArray) -> GeometryArray:
 
 
 def point_on_surface(array: GeometryArray) -> GeometryArray:
-    """Return a point that lies on each geometry, an empty point for an empty geometry."""
+    """Return a point that lies on each geometry; an empty point for an empty geometry."""
     return evaluate("st_pointonsurface", array)
 
 
@@ -50,7 +51,7 @@ def convex_hull(array: GeometryArray) -> GeometryArray:
 
 
 def boundary(array: GeometryArray) -> GeometryArray:
-    """Return the rings of polygons and the ends of lines, an empty geometry for points, null for collections."""
+    """Return the rings of polygons and the end points of lines; an empty geometry for points, null for collections."""
     return evaluate("st_boundary", array)
 
 
@@ -64,7 +65,7 @@ def buffer(array: GeometryArray, distance: float, *, quad_segs: int = 8) -> Geom
         quad_segs: Number of segments, from 1 to 1,000, that approximate a quarter of a circle.
 
     Returns:
-        Polygons and multipolygons as ISO WKB, marked as ``array`` is. Z and M are dropped. Null for null.
+        Polygons and multipolygons as ISO WKB, with the extension type of ``array``. Z and M are dropped. Null for null.
 
     Raises:
         GeometryError: With the row, if WKB is invalid or GEOS fails, and for NaN, infinite or huge coordinates.
@@ -89,7 +90,7 @@ def simplify(array: GeometryArray, tolerance: float, *, preserve_topology: bool 
         preserve_topology: Whether polygons stay valid. False is faster and may return invalid and empty polygons.
 
     Returns:
-        ISO WKB, marked as ``array`` is. Null for null.
+        ISO WKB, with the extension type of ``array``. Null for null.
 
     Raises:
         GeometryError: With the row, if WKB is invalid, and for NaN, infinite or huge coordinates.
@@ -107,14 +108,14 @@ def simplify(array: GeometryArray, tolerance: float, *, preserve_topology: bool 
 def snap_to_grid(array: GeometryArray, size: float) -> GeometryArray:
     """Return geometries whose coordinates are multiples of ``size``, in units of the coordinates.
 
-    Results are valid: repeated vertices are removed, and so are lines and rings that collapse. Z and M are not rounded.
+    Results are valid: repeated vertices and collapsed lines and rings are removed. Z and M are not rounded.
 
     Args:
         array: WKB with planar edges in an Arrow array, in chunks or not.
         size: A number greater than 0.
 
     Returns:
-        ISO WKB, marked as ``array`` is. Null for null.
+        ISO WKB, with the extension type of ``array``. Null for null.
 
     Raises:
         GeometryError: With the row, if WKB is invalid, and for invalid polygons.
@@ -144,8 +145,8 @@ def make_valid(array: GeometryArray) -> GeometryArray:
 def orient(array: GeometryArray, *, exterior_cw: bool = False) -> GeometryArray:
     """Return geometries whose polygons have counterclockwise shells and clockwise holes, as GeoParquet recommends.
 
-    On the globe a ring encloses the smaller of its sides. ``exterior_cw=True`` turns rings of planar geometries the
-    other way, as shapefiles have them. Other geometries are unchanged.
+    On the globe, the interior of a ring is the smaller of its two sides. ``exterior_cw=True`` reverses the rings of
+    planar geometries, as in shapefiles. Other geometries are unchanged.
 
     Example:
         >>> from pqext import geo
@@ -165,21 +166,22 @@ def union(array: GeometryArray, other: Any) -> GeometryArray:
             length.
 
     Returns:
-        ISO WKB, marked as ``array`` is. Null if either geometry is null. A collection whose parts have different
+        ISO WKB, with the extension type of ``array``. Null if either geometry is null. A collection whose parts have
+        different
         dimensions loses Z and M.
 
     Raises:
         GeometryError: With the row, if WKB is invalid or GEOS fails, as for some invalid polygons.
         TypeError: For GEOGRAPHY, and if ``other`` is not a geometry or has another CRS.
-        ValueError: If ``other`` has another length.
+        ValueError: If ``other`` has a different length.
     """
     return evaluate("st_union", array, other)
 
 
 def intersection(array: GeometryArray, other: Any) -> GeometryArray:
-    """Return the shared points of each geometry and ``other``, empty if there are none.
+    """Return the intersection of each geometry and ``other``, which is empty if they share no points.
 
-    Arguments, nulls and errors are those of :func:`union`.
+    Arguments, nulls and errors are as in :func:`union`.
 
     Example:
         >>> from pqext import geo

@@ -24,12 +24,12 @@ def area(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> G
 
     Returns:
         Doubles: square units of the coordinates for planar edges, otherwise square metres on the ellipsoid of the CRS,
-        inside geodesics between the vertices. 0 for points and lines. Null for null, for NaN among the coordinates
-        and, unless edges are planar, for coordinates out of range.
+        enclosed by geodesics between the vertices. 0 for points and lines. Null for null, for NaN coordinates and,
+        unless edges are planar, for coordinates out of range.
 
     Raises:
         GeometryError: With row and byte if WKB is invalid, and if the ellipsoid of the CRS is unknown.
-        TypeError: If ``array`` does not hold WKB.
+        TypeError: If ``array`` does not contain WKB.
 
     Example:
         >>> from pqext import geo
@@ -69,8 +69,8 @@ def distance(array: GeometryArray, other: Any, edges: Edges | None = None, crs: 
         array: WKB in an Arrow array, in chunks or not.
         other: A geometry of shapely, WKB as bytes or a box ``(xmin, ymin, xmax, ymax)``, or an array of the same
             length. A box requires planar edges.
-        edges: Edges of the geometries on both sides; by default those of the extension arrays, or planar.
-        crs: CRS of the geometries on both sides; by default that of the extension arrays, or OGC:CRS84.
+        edges: Edges of all geometries; by default those of the extension arrays, or planar.
+        crs: CRS of all geometries; by default that of the extension arrays, or OGC:CRS84.
 
     Returns:
         Doubles: units of the coordinates for planar edges, otherwise metres on the ellipsoid, exact between points and
@@ -80,7 +80,7 @@ def distance(array: GeometryArray, other: Any, edges: Edges | None = None, crs: 
     Raises:
         GeometryError: With the row, if WKB is invalid.
         TypeError: If ``other`` is not a geometry, or has other edges or another CRS.
-        ValueError: If ``other`` has another length, or is a box that crosses the antimeridian.
+        ValueError: If ``other`` has a different length, or is a box that crosses the antimeridian.
 
     Example:
         >>> import shapely
@@ -146,7 +146,7 @@ def geometry_type(array: GeometryArray) -> GeometryArray:
 def num_points(array: GeometryArray) -> GeometryArray:
     """Return the number of vertices as 64-bit integers; 0 for empty geometries, null for null.
 
-    The first vertex of a ring counts again at its end.
+    The first vertex of a ring is counted twice, because it is repeated at the end.
     """
     return evaluate("st_npoints", array)
 
@@ -157,7 +157,7 @@ def is_empty(array: GeometryArray) -> GeometryArray:
 
 
 def is_valid(array: GeometryArray) -> GeometryArray:
-    """Return whether planar geometries are valid by the rules of simple features; null for null.
+    """Return whether planar geometries are valid according to the simple features standard; null for null.
 
     A geometry with NaN or infinite coordinates is not valid. :func:`validate` checks the encoding.
 

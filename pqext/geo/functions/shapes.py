@@ -1,7 +1,7 @@
-"""Implementations of the functions on columns of geometries, by shapely on the plane and pyproj on the globe.
+"""Implementations of the functions on geometry columns, with shapely on the plane and pyproj on the globe.
 
-Arguments are columns of equal length or of one row, and numbers for all rows or for each. NaN and None are missing
-results.
+Arguments are columns of equal length or with one row, and scalars or arrays of numbers. NaN and None in results are
+missing values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Shapes = NDArray[np.object_]
 _Doubles = NDArray[np.float64]
 
 LARGEST = 1e300
-"""Largest coordinate that GEOS simplifies and buffers: beyond it and for NaN, it may never return or may crash."""
+"""Largest coordinate that GEOS simplifies and buffers. It may hang or crash beyond it and for NaN."""
 
 
 def area(column: GeometryColumn) -> _Doubles:
@@ -68,20 +68,20 @@ def distance(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
 
 
 def azimuth(column: GeometryColumn, other: GeometryColumn) -> _Doubles:
-    """Return the direction from points to points, in radians clockwise from north."""
+    """Return the direction from each point to the other point of the row, in radians clockwise from north."""
     sides = np.broadcast_arrays(column.shapes(), other.shapes())
     are_points = _are_points(sides[0]) & _are_points(sides[1])
     points = sides[0][are_points], sides[1][are_points]
     angles = metres.azimuths(*points, column.type) if not column.type.planar else _angles(*points)
     turns = np.mod(angles, 2 * np.pi)
-    turns[turns == 2 * np.pi] = 0.0  # of a tiny negative angle
+    turns[turns == 2 * np.pi] = 0.0  # the modulus of a tiny negative angle
     result = np.full(len(are_points), np.nan)
     result[are_points] = turns
     return result
 
 
 def geometry_type(column: GeometryColumn) -> NDArray[np.str_]:
-    """Return the names of the types."""
+    """Return the name of the type of each geometry."""
     import shapely
 
     names: NDArray[np.str_] = _TYPES[shapely.get_type_id(column.shapes())]
@@ -89,7 +89,7 @@ def geometry_type(column: GeometryColumn) -> NDArray[np.str_]:
 
 
 def num_points(column: GeometryColumn) -> NDArray[np.int64]:
-    """Return the numbers of vertices."""
+    """Return the number of vertices of each geometry."""
     import shapely
 
     counts: NDArray[np.int64] = shapely.get_num_coordinates(column.shapes()).astype(np.int64)
@@ -105,7 +105,7 @@ def is_empty(column: GeometryColumn) -> NDArray[np.bool_]:
 
 
 def shapely_function(name: str) -> Callable[..., Any]:
-    """Return function ``name`` of shapely as a function of columns of geometries."""
+    """Wrap the shapely function ``name`` as a function of geometry columns."""
 
     def evaluate(*arguments: Any, **options: Any) -> Any:
         import shapely
@@ -117,7 +117,7 @@ def shapely_function(name: str) -> Callable[..., Any]:
 
 
 def union(column: GeometryColumn, other: GeometryColumn) -> Any:
-    """Return the unions of the geometries of each row."""
+    """Return the union of the geometries of each row."""
     return _with_equal_dimensions(shapely_function("union")(column, other))
 
 
@@ -137,7 +137,7 @@ def simplify(column: GeometryColumn, tolerance: _Doubles, preserve_topology: boo
 
 
 def buffer(column: GeometryColumn, distance: _Doubles, quad_segs: int = 8) -> Any:
-    """Return the area within a distance of geometries."""
+    """Return the area within a distance of each geometry."""
     import shapely
 
     shapes = column.shapes()
@@ -158,18 +158,18 @@ def ordinate(column: GeometryColumn, side: str) -> _Doubles:
 
 
 def bound(column: GeometryColumn, side: str) -> _Doubles:
-    """Return a side of the boxes around geometries and their edges."""
+    """Return one side of the bounding box around each geometry and its edges."""
     boxes = bounds(column.wkb, column.type.edges, column.type.crs)
     return np.array(boxes.field(side).to_numpy(zero_copy_only=False), np.float64)
 
 
 def counterclockwise(column: GeometryColumn) -> Any:
-    """Return geometries as WKB whose polygons have counterclockwise shells and clockwise holes."""
+    """Return geometries as WKB, with counterclockwise polygon shells and clockwise holes."""
     return orient_rings(column.wkb, column.type)
 
 
 def clockwise(column: GeometryColumn) -> Any:
-    """Return geometries whose polygons have clockwise shells and counterclockwise holes."""
+    """Return geometries with clockwise polygon shells and counterclockwise holes."""
     import shapely
 
     shapes = column.shapes()
@@ -185,7 +185,7 @@ _TYPES = np.array([
     "ST_Point", "ST_LineString", "ST_LinearRing", "ST_Polygon", "ST_MultiPoint", "ST_MultiLineString",
     "ST_MultiPolygon", "ST_GeometryCollection", "",
 ])  # fmt: skip
-"""Names of types by the numbers of GEOS; the last is for a missing geometry, -1."""
+"""Type names by GEOS type id; the last is for a missing geometry, -1."""
 
 
 def _are_points(shapes: _Shapes) -> NDArray[np.bool_]:
@@ -196,7 +196,7 @@ def _are_points(shapes: _Shapes) -> NDArray[np.bool_]:
 
 
 def _angles(first_points: _Shapes, second_points: _Shapes) -> _Doubles:
-    """The angles of lines between points, in radians from the Y axis; NaN for equal points."""
+    """Return the angles of lines between points, in radians from the Y axis; NaN for equal points."""
     import shapely
 
     dx, dy = (shapely.get_coordinates(second_points) - shapely.get_coordinates(first_points)).T
@@ -205,7 +205,7 @@ def _angles(first_points: _Shapes, second_points: _Shapes) -> _Doubles:
 
 
 def _with_equal_dimensions(shapes: _Shapes) -> _Shapes:
-    """Remove Z and M from collections of which only some parts have them: WKB cannot encode what GEOS returns."""
+    """Remove Z and M from collections whose parts differ in dimensions, because WKB cannot encode them."""
     import shapely
 
     rows = np.flatnonzero(shapely.get_type_id(shapes) == 7)
@@ -217,18 +217,18 @@ def _with_equal_dimensions(shapes: _Shapes) -> _Shapes:
 
 
 def _check_extent(shapes: _Shapes, function: str) -> None:
-    """Raise GeometryError with the row of a coordinate that is NaN or beyond ``LARGEST``."""
+    """Raise GeometryError with the row of the first coordinate that is NaN or beyond ``LARGEST``."""
     import shapely
 
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
     is_ordinary = (np.abs(corners) <= LARGEST).all(axis=1)
     if not is_ordinary.all():
         row = int(rows[np.flatnonzero(~is_ordinary)[0]])
-        raise GeometryError(f"{function} is not possible: a coordinate is NaN or beyond {LARGEST:g}", row=row)
+        raise GeometryError(f"{function} is not supported for coordinates that are NaN or beyond {LARGEST:g}", row=row)
 
 
 def _clockwise_shape(shape: Any) -> Any:
-    """Orient a geometry with shapely before 2.1."""
+    """Orient a geometry for shapely versions before 2.1."""
     from shapely.geometry.polygon import orient
 
     if shape.geom_type == "Polygon":

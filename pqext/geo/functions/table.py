@@ -1,6 +1,6 @@
-"""The table of functions: names in SQL, parameters, results, and evaluation on columns of geometries.
+"""Function table: SQL names, parameters, results, and evaluation on geometry columns.
 
-:mod:`pqext.geo`, expressions of scans, SQL text and Spark evaluate the functions of this table.
+:mod:`pqext.geo`, expressions of scans, SQL text and Spark all evaluate the functions in this table.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ MOST_SEGMENTS = 1000
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: geometries, a finite number, a number greater than 0, a count or a flag."""
+    """Parameter of a function: a geometry, a finite number, a positive number, a count or a flag."""
 
     name: str
     type: Literal["geometry", "number", "size", "count", "flag"]
     is_optional: bool = False
 
     def check(self, value: Any) -> Any:
-        """Return a constant argument that is not a geometry; raise ``TypeError`` or ``ValueError`` if it is invalid."""
+        """Validate a constant argument that is not a geometry and return it.
+
+        Raises ``TypeError`` or ``ValueError`` if it is invalid.
+        """
         if self.type == "flag":
             if not isinstance(value, bool):
                 raise TypeError(f"{self.name} must be true or false, not {value!r}")
@@ -71,7 +74,7 @@ GEOMETRY, OTHER = Parameter("geometry", "geometry"), Parameter("other", "geometr
 
 @dataclass(frozen=True)
 class GeometryFunction:
-    """A function of geometries, by its name in SQL."""
+    """Function of geometries, identified by its SQL name."""
 
     sql_name: str
     compute: Callable[..., Any]
@@ -84,11 +87,11 @@ class GeometryFunction:
         """Return the results as an Arrow array, null if a geometry is null or a number is NaN.
 
         Args:
-            arguments: Columns of geometries of equal length or of one row, and numbers for all rows or for each.
+            arguments: Geometry columns of equal length or with one row, and scalars or arrays of numbers.
 
         Raises:
             GeometryError: With the row, if WKB is invalid or GEOS fails.
-            TypeError: For GEOGRAPHY, if the function is planar, and for GEOMETRY next to GEOGRAPHY.
+            TypeError: For GEOGRAPHY, if the function is planar, and if GEOMETRY and GEOGRAPHY are mixed.
         """
         pairs = list(zip(self.parameters, arguments, strict=False))
         columns = [argument for argument in arguments if isinstance(argument, GeometryColumn)]
@@ -113,14 +116,14 @@ class GeometryFunction:
         return pa.array(values, ARROW_TYPES[self.result], mask=missing)
 
     def parameters_of(self, arguments: Sequence[Any]) -> list[tuple[Parameter, Any]]:
-        """Return the parameter of each argument; raise ``TypeError`` for another number of arguments."""
+        """Return the parameter of each argument. Raises ``TypeError`` if the number of arguments is wrong."""
         required = sum(not parameter.is_optional for parameter in self.parameters)
         if not required <= len(arguments) <= len(self.parameters):
-            raise TypeError(f"{self.sql_name} takes another number of arguments than {len(arguments)}")
+            raise TypeError(f"wrong number of arguments for {self.sql_name}: {len(arguments)}")
         return list(zip(self.parameters, arguments, strict=False))
 
     def check_types(self, types: list[GeospatialType]) -> None:
-        """Raise ``TypeError`` unless the function accepts geometries of these types together."""
+        """Raise ``TypeError`` unless the function accepts geometries of these types in one call."""
         if self.is_planar and not all(type.planar for type in types):
             raise TypeError(
                 f"{self.sql_name} requires planar geometries, not GEOGRAPHY; project the coordinates with geo.transform"
@@ -137,10 +140,10 @@ class GeometryFunction:
 
 
 def constant_column(geometry: Any, type: GeospatialType) -> GeometryColumn:
-    """Return a geometry as a column of one row: WKB, a shapely geometry, or a box as its polygon.
+    """Return a constant geometry as a column of one row: WKB, a shapely geometry, or a box as a polygon.
 
     Raises:
-        TypeError: For other values, and for a box on the globe, whose sides are not geodesics.
+        TypeError: For other values, and for a box on the globe, because its sides are not geodesics.
         ValueError: If a box crosses the antimeridian or is not finite.
     """
     import shapely
@@ -154,13 +157,13 @@ def constant_column(geometry: Any, type: GeospatialType) -> GeometryColumn:
         if not type.planar:
             raise TypeError("the sides of a box are not geodesics: pass a polygon for GEOGRAPHY")
         if box.xmin > box.xmax:
-            raise ValueError("a box that crosses the antimeridian is not a polygon: split it there")
+            raise ValueError("a box that crosses the antimeridian is not a polygon; split it at the antimeridian")
         geometry = shapely.box(box.xmin, box.ymin, box.xmax, box.ymax)
     return GeometryColumn(from_shapely([geometry]), type)
 
 
 def _without_nan(argument: Any) -> Any:
-    """Replace NaN, whose rows are null, by a number that GEOS accepts."""
+    """Replace NaN, which makes the row null, with a number that GEOS accepts."""
     return np.where(np.isnan(argument), 0.0, argument) if isinstance(argument, float | np.ndarray) else argument
 
 
@@ -204,4 +207,4 @@ FUNCTIONS: dict[str, GeometryFunction] = {
         GeometryFunction("st_intersection", shapes.intersection, "geometry", _PAIR, is_planar=True),
     )
 }
-"""The functions by their names in SQL."""
+"""Functions by SQL name."""

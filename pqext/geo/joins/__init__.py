@@ -1,1 +1,1 @@
-"""Pairs of geometries that satisfy a predicate or are nearest to each other."""
+"""Find pairs of geometries that satisfy a predicate or are nearest to each other."""

@@ -1,4 +1,4 @@
-"""A column of geometries as WKB and as shapely geometries."""
+"""Column of geometries, as WKB and as shapely geometries."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pqext.geo.wkb import build, summaries, without_empty_parts
 
 @dataclass(frozen=True)
 class GeometryColumn:
-    """An array of WKB with its edges and CRS."""
+    """Array of WKB with its edges and CRS."""
 
     wkb: pa.Array
     type: GeospatialType
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """A mask of the null rows."""
+        """Mask of the null rows."""
         mask: NDArray[np.bool_] = self.wkb.is_null().to_numpy(zero_copy_only=False)
         return mask
 
     def shapes(self) -> NDArray[np.object_]:
-        """Return shapely geometries, None for null, without the empty parts that crash GEOS.
+        """Return shapely geometries, with None for null and without the empty parts that crash GEOS.
 
         Raises:
             GeometryError: With the row and the byte, if WKB is invalid.
@@ -40,7 +40,7 @@ class GeometryColumn:
 
 
 def call_shapely(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a vectorised function of shapely; raise GeometryError with the message of GEOS if it fails."""
+    """Call a vectorised shapely function. Raises GeometryError with the message of GEOS if it fails."""
     import shapely
 
     try:

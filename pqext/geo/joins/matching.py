@@ -1,6 +1,6 @@
-"""Pairs of rows of two columns of geometries that satisfy a predicate, or are nearest to each other.
+"""Find pairs of rows from two geometry columns that satisfy a predicate, or are nearest to each other.
 
-A grid (for points) or a tree of boxes finds candidates, which are evaluated exactly with prepared geometries of the
+A grid (for points) or a tree of boxes finds candidates. They are evaluated exactly with prepared geometries of the
 right side.
 """
 
@@ -33,7 +33,7 @@ INVERSE = {
     "intersects": "intersects", "within": "contains", "contains": "within", "touches": "touches",
     "crosses": "crosses", "overlaps": "overlaps", "covers": "covered_by", "covered_by": "covers", "equals": "equals",
 }  # fmt: skip
-"""The predicate that shapely evaluates with the sides exchanged, so that the prepared right side comes first."""
+"""Shapely predicate to evaluate with the sides swapped, because the prepared right side must be the first argument."""
 _OF_POINTS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
 _MAX_CELLS = 1 << 20
 _PAIRS = 1 << 20
@@ -43,14 +43,20 @@ _NEAR_THE_SEAM = 1e-6
 
 @dataclass(frozen=True)
 class Condition:
-    """``left operation right``; ``distance`` of ``dwithin`` is in units of the CRS, in metres for GEOGRAPHY."""
+    """Join condition ``left operation right``.
+
+    The ``distance`` of ``dwithin`` is in units of the CRS, or metres for GEOGRAPHY.
+    """
 
     operation: Operation
     distance: float | None = None
 
     @classmethod
     def from_arguments(cls, predicate: Any, distance: Any) -> Condition:
-        """Validate the arguments of a join; raise ValueError for an unknown predicate or a missing distance."""
+        """Create a condition from the arguments of a join.
+
+        Raises ValueError if the predicate is unknown or a distance is missing.
+        """
         if predicate not in (*INVERSE, "dwithin"):
             hint = did_you_mean(str(predicate), [*INVERSE, "dwithin"])
             if predicate == "disjoint":
@@ -62,8 +68,8 @@ class Condition:
 def sides_of(geometries: GeometryColumn, condition: Condition | None = None) -> Sides:
     """Return the boxes of the rows, extended by the condition's distance.
 
-    On the globe, boxes near the antimeridian or a pole span all longitudes, so that geometries that meet there have
-    intersecting boxes.
+    On the globe, boxes near the antimeridian or a pole span all longitudes, so that the boxes of geometries that
+    intersect there intersect too.
     """
     boxes = bounds(geometries.wkb, geometries.type.edges, geometries.type.crs)
     names = ("xmin", "ymin", "xmax", "ymax")
@@ -101,7 +107,7 @@ def _widen_sides(sides: Sides, metres: float, geometries: GeometryColumn) -> Sid
 
 
 class Matcher:
-    """An index over the geometries of the right side, which finds the rows that match a left side."""
+    """Index over the geometries of the right side that finds the rows matching a left side."""
 
     def __init__(self, right: GeometryColumn, condition: Condition) -> None:
         self.right, self.condition = right, condition
@@ -111,7 +117,7 @@ class Matcher:
         self._shapes = PerThread(self._prepared_shapes)
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows]:
-        """Return the row numbers of matching pairs, ordered by the left side."""
+        """Return the row numbers of matching pairs, ordered by the left row."""
         points = self._points(left)
         if points is not None:
             retained, x, y = points
@@ -133,7 +139,10 @@ class Matcher:
         return shapes
 
     def _points(self, left: GeometryColumn) -> tuple[Rows, Any, Any] | None:
-        """Return the rows of the left side that are not null with their X and Y; None unless the grid can find them."""
+        """Return the rows of the left side that are not null, with their X and Y.
+
+        Returns None if they are not all points or the grid cannot be used.
+        """
         if not self.right.type.planar or self.condition.operation not in _OF_POINTS:
             return None
         retained = np.flatnonzero(~left.missing)
@@ -175,7 +184,7 @@ class Matcher:
         return left_rows[held], right_rows[held]
 
     def _on_the_globe(self, left: GeometryColumn, left_rows: Rows, right_rows: Rows) -> tuple[Rows, Rows]:
-        """Evaluate each geometry of the right side with the rows whose boxes intersect its box."""
+        """Evaluate candidate pairs on the globe, calling the predicate once per geometry of the right side."""
         from pqext.geo.predicates.predicate import SpatialPredicate
 
         order = np.argsort(right_rows, kind="stable")
@@ -199,14 +208,14 @@ def _sort_order(numbers: Rows) -> Rows:
 
 
 def boxes_of(sides: Sides) -> Any:
-    """Return boxes as shapely geometries, None for rows without a box."""
+    """Return boxes as shapely geometries, with None for rows without a box."""
     import shapely
 
     return np.where(np.isnan(sides[:, 0]), None, shapely.box(*sides.T))
 
 
 class _Grid:
-    """Boxes by the grid cells that they touch, to find the boxes around points."""
+    """Index of boxes by the grid cells that they touch, to find the boxes that contain points."""
 
     def __init__(self, sides: Sides) -> None:
         self.sides = sides
@@ -242,7 +251,7 @@ class _Grid:
         return np.asarray(np.nan_to_num(result), np.int64)  # infinity divided by a box without width is NaN
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
-        """Return pairs of points and boxes around them, both ascending."""
+        """Return the indexes of points and of boxes that contain them, as pairs in ascending order."""
         placed = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         column, row = self._cells(np.column_stack([x[placed], y[placed]])).T
         cell = row * self.count + column
@@ -257,7 +266,7 @@ class _Grid:
 
 
 class Nearest:
-    """An index over the planar geometries of the right side, which finds the nearest ones to rows of a left side."""
+    """Index over the planar geometries of the right side that finds the nearest neighbours of left rows."""
 
     def __init__(self, right: GeometryColumn, k: int, max_distance: float | None) -> None:
         import shapely
@@ -275,7 +284,7 @@ class Nearest:
 
     @property
     def tree(self) -> Any:
-        """The tree of the right side's shapes, private to the calling thread."""
+        """Tree of the right side's shapes, private to the calling thread."""
         return self._tree.get()
 
     @property
@@ -283,9 +292,9 @@ class Nearest:
         return self.tree.geometries
 
     def pairs(self, left: GeometryColumn) -> tuple[Rows, Rows, NDArray[np.float64]]:
-        """Return row numbers of both sides and their distances: the ``k`` nearest for each left row, nearest first.
+        """Return the row numbers of both sides and the distances: the ``k`` nearest for each left row, nearest first.
 
-        Ties go to earlier rows of the right side.
+        Of equally distant rows of the right side, earlier rows come first.
         """
         import shapely
 
@@ -305,7 +314,7 @@ class Nearest:
         return left_rows[retained], right_rows[retained], distances[retained]
 
     def _find_candidates(self, shapes: Any, left_rows: Rows, distances: NDArray[np.float64]) -> tuple[Rows, Rows]:
-        """Return at least the ``k`` nearest of each left row, from circles that grow until they contain as many."""
+        """Return at least the ``k`` nearest rows for each left row. Circles grow until they contain enough rows."""
         rows, firsts = np.unique(left_rows, return_index=True)
         radius = distances[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)
         limit = np.inf if self.max_distance is None else self.max_distance
@@ -320,7 +329,7 @@ class Nearest:
         return np.concatenate([pair[0] for pair in result]), np.concatenate([pair[1] for pair in result])
 
     def _spacing(self) -> float:
-        """Return an estimate of the distance between neighbours; never 0."""
+        """Return an estimate of the distance between neighbours, which is never 0."""
         import shapely
 
         xmin, ymin, xmax, ymax = shapely.total_bounds(self.shapes).tolist()

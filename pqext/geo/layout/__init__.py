@@ -1,1 +1,1 @@
-"""Layout of geometries in a file: order along a curve, splits into row groups and pages, and query cost."""
+"""Layout of geometries in a file: order along a curve, row group and page boundaries, and query cost."""

@@ -1,4 +1,4 @@
-"""Analysis of a file's bounding boxes: their overlap, and the expected cost of spatial queries."""
+"""Analyse a file's bounding boxes: their overlap, and the expected cost of spatial queries."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ neighbors relative to the mean distance."""
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A row group or a page: its ``box``, None when nothing is known, which means that it is always read."""
+    """Row group or page. Its ``box`` is None if it is unknown, which means that queries always read it."""
 
     row_group: int
     rows: int
     bytes: int
     box: BoundingBox | None
     holds_none: bool = False
-    """Whether it has no coordinates, so no query reads it."""
+    """Whether there are no coordinates, so that no query reads it."""
     own: bool = True
-    """Whether the box is its own rather than the box of its row group."""
+    """Whether the page has its own box, and not the box of its row group."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoxLayout:
-    """The boxes of all row groups or pages, with the size of the geometry column in bytes.
+    """Boxes of all row groups or pages, with the size of the geometry column in bytes.
 
-    ``depth`` is how many boxes lie over a point of the extent on average, ``covered`` the share of the extent that
-    lies in a box, ``overlap`` the areas of all boxes together to the area that they cover: 1 when none overlap.
-    ``read``, ``rows_read`` and ``bytes_read`` are expected for a query of the given size anywhere in the extent.
+    ``depth`` is the average number of boxes that contain a point of the extent. ``covered`` is the share of the extent
+    that lies in a box. ``overlap`` is the ratio of the total area of all boxes to the area that they cover: 1 if none
+    overlap. ``read``, ``rows_read`` and ``bytes_read`` are expected for a query of the given size anywhere in the
+    extent.
     """
 
     count: int
@@ -67,10 +68,11 @@ class BoxLayout:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Result of :func:`explain_layout`; ``str`` formats it.
+    """Result of :func:`explain_layout`. ``str`` formats it.
 
-    ``extent`` is the box around all boxes, which wraps around the antimeridian if that is narrower; None without boxes.
-    A page without a box has the box of its row group. ``suggestions`` lists changes that would make queries read less.
+    ``extent`` is the box around all boxes, which wraps around the antimeridian if that is narrower; it is None if there
+    are no boxes. A page without a box has the box of its row group. ``suggestions`` lists changes that would reduce the
+    data that queries read.
     """
 
     path: str
@@ -112,9 +114,9 @@ class Layout:
 def explain_layout(source: Any, column: str | None = None, query: float | tuple[float, float] = 0.001) -> Layout:
     """Analyze the boxes of a geometry column's row groups and pages, and estimate the cost of queries.
 
-    ``source`` is a source for :func:`pqext.open`, an open file, or a list or generator of these, whose row groups are
-    numbered consecutively; ``column`` a dotted path, by default the only geometry column. ``query`` is the area of
-    queries as a share of the extent, in the extent's proportions, or their width and height in the column's units.
+    ``source`` is a source for :func:`pqext.open`, an open file, or a list or generator of these, with row groups
+    numbered consecutively. ``column`` is a dotted path, by default the only geometry column. ``query`` is the area of
+    queries as a share of the extent, with the extent's proportions, or their width and height in the column's units.
     Estimates are exact for queries distributed evenly over the extent; they cross the antimeridian if the extent does.
     Raises KeyError if the column does not exist, ValueError if it is not a geometry, or if ``column`` is required.
     """
@@ -133,7 +135,7 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
             is_geographic = is_geographic and type is not None and type.geographic
             paths.append(file.path or "(no path)")
     if not paths:
-        raise ValueError("there are no files to explain")
+        raise ValueError("there are no files to analyse")
     frame = _Frame.enclosing((part.box for part in groups), is_geographic)
     width, height = frame.query(share)
     results = [_describe(parts, frame, width, height) for parts in (groups, pages)]
@@ -163,14 +165,14 @@ def _check_query(query: float | tuple[float, float]) -> float | tuple[float, flo
 
 
 def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
-    """The geometry column by its dotted path, or the only one."""
+    """Return the geometry column with this dotted path, or the only geometry column if ``column`` is None."""
     leaves = [leaf for leaf in file.schema.leaves if leaf.logical_name in ("GEOMETRY", "GEOGRAPHY")]
     if column is None:
         if len(leaves) != 1:
             if not leaves:
                 raise ValueError("the file has no geometry column: create one with pqext convert --geometry lon,lat")
             named = ", ".join(leaf.dotted_path for leaf in leaves)
-            raise ValueError(f"name a geometry column; the file has {named}")
+            raise ValueError(f"the file has several geometry columns; pass one of {named}")
         return leaves[0]
     node = file.schema.find(column)
     if node is None:
@@ -182,7 +184,7 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
 
 
 def parts_of(file: ParquetFile, node: SchemaNode, first: int = 0) -> tuple[list[Part], list[Part]]:
-    """The row groups of a file, numbered from ``first``, and the pages of its geometry column ``node``."""
+    """Return the row groups of a file, numbered from ``first``, and the pages of its geometry column ``node``."""
     groups: list[Part] = []
     pages: list[Part] = []
     type = _type(file, node)
@@ -195,7 +197,7 @@ def parts_of(file: ParquetFile, node: SchemaNode, first: int = 0) -> tuple[list[
 
 
 def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
-    """The column's type; None if the edge algorithm is unknown."""
+    """Return the column's type, or None if the edge algorithm is unknown."""
     assert node.logical_type is not None  # of a geometry column
     try:
         return GeospatialType.from_logical_type(node.logical_type, file.options.properties)
@@ -204,7 +206,7 @@ def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
 
 
 def _row_group_part(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> Part:
-    """Return the row group with the box used for pruning: its own, or the box of its covering."""
+    """Return the row group with the box used for pruning: its own box, or the box of its covering."""
     result = chunk.geospatial_statistics
     geographic = type is not None and type.geographic
     box = None if result is None or result.bbox is None else BoundingBox.from_metadata(result.bbox)
@@ -245,7 +247,7 @@ def _clip(page: BoundingBox, group: BoundingBox | None) -> BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The extent, to which boxes and queries are brought: it becomes the unit square, eastward from its xmin."""
+    """Extent that maps boxes and queries to the unit square, eastward from its xmin."""
 
     extent: BoundingBox | None
 
@@ -262,7 +264,7 @@ class _Frame:
         return 0.0 if self.extent is None else self.extent.ymax - self.extent.ymin
 
     def query(self, query: float | tuple[float, float]) -> tuple[float, float]:
-        """Width and height of a query as shares of the extent's."""
+        """Return the width and height of a query as shares of the extent."""
         if not isinstance(query, tuple):
             return sqrt(query), sqrt(query)
         sides = zip(query, (self.width, self.height), strict=True)
@@ -270,11 +272,11 @@ class _Frame:
         return width, height
 
     def relative(self, boxes: list[BoundingBox]) -> _Doubles:
-        """Lines xmin, xmax, ymin, ymax in the unit square; an extent without width or height is all covered."""
+        """Return the bounds of boxes in the unit square, as rows xmin, xmax, ymin, ymax."""
         lines = np.array([[box.xmin, box.xmax, box.ymin, box.ymax] for box in boxes]).reshape(-1, 4).T.copy()
         if self.extent is None:
             return lines
-        if self.extent.wraps:  # then no box wraps within it
+        if self.extent.wraps:  # no box wraps within the unrolled extent
             middle = self.extent.xmin + self.width / 2
             widths = np.array([box.width for box in boxes])
             lines[0] = middle + np.mod(lines[0] - middle + 180, 360) - 180
@@ -288,11 +290,11 @@ class _Frame:
 
 
 def hits(boxes: _Doubles, width: float, height: float) -> _Doubles:
-    """Probability that a query touches each box, if queries are uniformly distributed in the unit square."""
+    """Return the probability that a query touches each box, for queries distributed evenly over the unit square."""
     x = _share(boxes[0], boxes[1], width)
     wraps = boxes[0] > boxes[1]
     if wraps.any():
-        # Boxes that touch neither end lie between them.
+        # Boxes that touch neither end lie between the ends.
         between = _share(boxes[1] + width, boxes[0] - width, width) if width < 1 else np.zeros_like(x)
         x = np.where(wraps, 1 - between, x)
     result: _Doubles = x * _share(boxes[2], boxes[3], height)
@@ -327,7 +329,7 @@ def _describe(parts: list[Part], frame: _Frame, width: float, height: float) -> 
 
 
 def _union(boxes: _Doubles) -> float:
-    """The area of the unit square that lies in a box."""
+    """Return the area of the unit square that the boxes cover."""
     import shapely
 
     wraps = boxes[0] > boxes[1]
@@ -367,9 +369,10 @@ def _suggestions(
 
 
 def _is_ordered(parts: list[Part], frame: _Frame) -> bool:
-    """Return whether rows are ordered spatially already, so that overlap comes from the size of the geometries.
+    """Return whether rows are already ordered spatially, so that overlap comes from the size of the geometries.
 
-    The centers of the boxes are then spread in both directions, and neighbors in the file are neighbors in space.
+    This is the case if the centers of the boxes spread in both directions, and neighbors in the file are neighbors in
+    space.
     """
     west, east, south, north = frame.relative([box for part in parts if (box := part.box) is not None])
     middles = np.column_stack([west + east + (west > east), south + north]) / 2

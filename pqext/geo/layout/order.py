@@ -1,6 +1,6 @@
-"""Row order along a space-filling curve, and splits into row groups and pages with small bounding boxes.
+"""Order rows along a space-filling curve, and split them into row groups and pages with small bounding boxes.
 
-Consecutive positions of Hilbert's curve are neighbors; the Z-order (Morton) curve of other tools has jumps.
+Consecutive positions on the Hilbert curve are neighbors. The Z-order (Morton) curve, which other tools use, has jumps.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ CURVES: tuple[Curve, ...] = get_args(Curve)
 
 
 def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
-    """Position of each point on the Hilbert curve of order 32 that fills ``bounds``, from its lower left corner.
+    """Return the position of each point on the Hilbert curve of order 32 that fills ``bounds``.
 
-    ``x`` and ``y`` are sequences of numbers of one length. Points outside count as at the edge, NaN as at
-    the lower end. Raises ValueError when the bounds wrap or are not finite, values are not numbers, or the lengths
-    differ.
+    The curve starts in the lower left corner.
+
+    ``x`` and ``y`` are sequences of numbers of the same length. Points outside are moved to the edge, NaN to the lower
+    bound. Raises ValueError if the bounds wrap or are not finite, values are not numbers, or the lengths differ.
     """
     return _positions(x, y, bounds, "hilbert")
 
 
 def zorder_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
-    """Position of each point in Z-order (Morton order) within ``bounds``, with interleaved bits of y and x.
+    """Return the position of each point in Z-order (Morton order) within ``bounds``, with interleaved bits of y and x.
 
     Arguments and errors as in :func:`hilbert_index`.
     """
@@ -47,7 +48,7 @@ def zorder_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
 
 
 def check_curve(curve: Any) -> Curve:
-    """``curve``; raises ValueError unless it is the name of one."""
+    """Return ``curve``. Raises ValueError unless it is the name of a curve."""
     if curve not in CURVES:
         raise ValueError(f"an order must be {' or '.join(map(repr, CURVES))}, not {curve!r}")
     result: Curve = curve
@@ -73,10 +74,10 @@ def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.
 
 
 def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve: Curve = "hilbert") -> pa.UInt64Array:
-    """The rows' numbers in the order of the centres of their boxes on a curve, for ``table.take``.
+    """Return the row numbers in the order of the centres of their boxes along a curve, for ``table.take``.
 
-    The curve fills ``bounds``, by default the box around all centres. Empty geometries and nulls come last,
-    in their old order. Raises GeometryError with row and byte on bad WKB.
+    The curve fills ``bounds``, by default the box around all centres. Empty geometries and nulls come last, in their
+    original order. Raises GeometryError with the row and byte if WKB is invalid.
 
     >>> from pqext.geo import from_points
     >>> sort_indices(from_points([0, 9, 0, 9], [0, 0, 9, 9])).to_pylist()
@@ -93,9 +94,9 @@ def sort(
 ) -> pa.Table:
     """Return ``table`` with rows sorted along a curve over geometry ``column``, as by :func:`sort_indices`.
 
-    ``column`` is a name, or a dotted path through structs. Equal positions keep their order; null and empty
-    geometries come last. The result is a copy, in chunks; sorting needs 56 more bytes per row. Raises
-    KeyError if the column does not exist, GeometryError with row and byte if WKB is invalid.
+    ``column`` is a name, or a dotted path through structs. Equal positions keep their order; null and empty geometries
+    come last. The result is a chunked copy. Sorting needs another 56 bytes per row. Raises KeyError if the column does
+    not exist, GeometryError with row and byte if WKB is invalid.
     """
     if not isinstance(table, pa.Table):
         raise TypeError(f"sort requires a pyarrow Table, not {type(table).__name__}")
@@ -109,7 +110,7 @@ def sort(
 
 
 def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
-    """Return the planar box of each row as arrays xmin, xmax, ymin, ymax; NaN without coordinates."""
+    """Return the planar box of each row as arrays xmin, xmax, ymin, ymax; NaN for rows without coordinates."""
     parts = [row_values(column)[0][:4] for column in columns(array)]
     return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else np.empty((4, 0))
 
@@ -117,10 +118,10 @@ def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
 def order_of(
     boxes: NDArray[np.float64], bounds: BoundingBox | None, curve: Curve, planar: bool
 ) -> NDArray[np.int64]:
-    """The numbers of the rows with such ``boxes`` along the curve; ``planar``: edges run straight in x and y."""
-    with np.errstate(invalid="ignore"):  # from one infinity to the other
+    """Return the row numbers in the order of ``boxes`` along the curve. Edges are straight in x and y if ``planar``."""
+    with np.errstate(invalid="ignore"):  # from minus infinity to infinity
         x, y = boxes[0] / 2 + boxes[1] / 2, boxes[2] / 2 + boxes[3] / 2
-    if not planar:  # edges take the shorter way around, so what spans more than half of it lies across the antimeridian
+    if not planar:  # edges are the shorter arcs, so a box wider than half of the globe lies across the antimeridian
         across = boxes[1] - boxes[0] > 180
         x[across] += np.where(x[across] > 0, -180, 180)
     known = np.isfinite(x) & np.isfinite(y)
@@ -138,17 +139,19 @@ def order_of(
 
 
 _STEPS = 64
-"""Places among the most rows of a part where it may end."""
+"""Number of candidate end positions within the maximum rows of a segment."""
 _EXTRA = 1.0
-"""Fixed cost of a segment, as a share of the maximum rows; it keeps pages from becoming needlessly small."""
+"""Fixed cost of a segment, as a share of the maximum rows. It prevents needlessly small pages."""
 PAGE_ROWS = 2048
-"""Maximum rows of a page in ordered files: a small query reads complete pages of every column."""
+"""Maximum rows of a page in ordered files. Small queries read complete pages of every column."""
 
 
 def split_rows(
     boxes: NDArray[np.float64], max_count: int, order: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """Return the first rows of segments of at most ``max_count`` rows, and at least about half as many except the last.
+    """Return the first row of each segment.
+
+    Segments have at most ``max_count`` rows, and all but the last at least about half.
 
     ``boxes`` has rows xmin, xmax, ymin, ymax and a column per row, NaN for rows without a box; ``order`` lists the rows
     in the order of splitting. The segments minimize the rows read by queries of the size of a typical segment's box,
@@ -176,7 +179,7 @@ def split_rows(
 
 
 def _typical(blocks: NDArray[np.float64], limit: int) -> tuple[float, float]:
-    """Median width and height of the boxes around ``limit`` blocks each; 1 if there are none, or only points."""
+    """Return the median width and height of boxes around ``limit`` blocks each; 1 if there are none, or only points."""
     firsts = np.arange(0, blocks.shape[1], limit)
     sides = []
     for low, high in ((0, 1), (2, 3)):
@@ -187,7 +190,7 @@ def _typical(blocks: NDArray[np.float64], limit: int) -> tuple[float, float]:
 
 
 class OrdersRows:
-    """Row ordering of the handler; see :class:`pqext.core.schema.annotations.ArrangesRows`."""
+    """Row ordering for the handler; see :class:`pqext.core.schema.annotations.ArrangesRows`."""
 
     def orders_rows(self, storage: Storage) -> bool:
         """Return whether the column's option names a curve."""
@@ -196,7 +199,7 @@ class OrdersRows:
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows along the curve that fills the column's extent, cut where the boxes of row groups stay small."""
+        """Return the rows along the curve that fills the column's extent, and the starts of compact row groups."""
         boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes)
         return order, split_rows(boxes, max_count, order)
@@ -204,7 +207,10 @@ class OrdersRows:
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, max_count: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """The order of the rows of a row group and the ends of its pages, of :data:`PAGE_ROWS` rows at most."""
+        """Return the row order within a row group and the ends of its pages.
+
+        Pages have at most :data:`PAGE_ROWS` rows.
+        """
         boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes) if sort else None
         return order, split_rows(boxes, min(max_count, PAGE_ROWS), order)

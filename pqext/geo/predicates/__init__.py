@@ -1,1 +1,1 @@
-"""Spatial predicates: on rows exactly, on boxes as no, yes or maybe."""
+"""Spatial predicates, evaluated exactly on rows, and as no, yes or maybe on boxes."""

@@ -1,9 +1,8 @@
-"""Evaluate a spatial predicate on the box around geometries: no, yes, or maybe.
+"""Evaluate a spatial predicate on the box around geometries, with the result no, yes or maybe.
 
-*No*: no geometry within the box satisfies the predicate, not even an empty one. *Yes*: every geometry within the
-box that has X and Y does. Everything else is *maybe*, in particular boxes that are not usable. On the globe, -180 and
-180 are one meridian and a pole is one point.
-Spec: "Bounding Box" (Geospatial.md).
+*No* means that no geometry within the box satisfies the predicate, not even an empty one. *Yes* means that every
+geometry within the box that has X and Y does. Everything else is *maybe*, in particular boxes that are not usable. On
+the globe, -180 and 180 are the same meridian and a pole is one point. Spec: "Bounding Box" (Geospatial.md).
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ Flags: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.float64]
 
 NEAR = 1e-9
-"""Degrees, a tenth of a millimetre: how near two longitudes lie that are one, whatever turns they were given in."""
+"""Maximum difference in degrees, a tenth of a millimetre, between longitudes that are treated as equal."""
 
 
 class Answer(IntEnum):
-    """Result for the geometries within a box."""
+    """Result of a predicate for the geometries within a box."""
 
     NO = 0
     YES = 1
@@ -50,7 +49,7 @@ class Answer(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Many boxes at once, NaN-free; ``xmin > xmax`` wraps around the antimeridian."""
+    """Arrays of boxes without NaN. A box with ``xmin > xmax`` wraps around the antimeridian."""
 
     xmin: Numbers
     xmax: Numbers
@@ -63,11 +62,11 @@ class Boxes:
 
     @property
     def spans_globe(self) -> Flags:
-        """Whether boxes span all longitudes."""
+        """Which boxes span all longitudes."""
         return ~self.wraps & (self.xmax - self.xmin >= 360)
 
     def usable(self, geographic: bool) -> Flags:
-        """Flag boxes that can prove anything: finite, y in order, and across the antimeridian for longitudes only."""
+        """Return which boxes are usable: finite, with ordered y, and wrapping only for longitudes."""
         finite = np.isfinite(self.xmin) & np.isfinite(self.xmax) & np.isfinite(self.ymin) & np.isfinite(self.ymax)
         wrapped = (self.xmin <= 180) & (self.xmax >= -180) & geographic
         return finite & (self.ymin <= self.ymax) & (~self.wraps | wrapped)
@@ -75,9 +74,10 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A box of the query, or around it: what :class:`Boxes` are held against. Bounds may be infinite.
+    """Box of the query, or around it, with which :class:`Boxes` are compared. Bounds may be infinite.
 
-    ``wraps``: it holds x >= xmin and x <= xmax. ``globe``: longitudes are angles, and a pole is one point.
+    If ``wraps``, the region contains x >= xmin and x <= xmax. If ``globe``, longitudes are angles and a pole is one
+    point.
     """
 
     xmin: float
@@ -89,7 +89,7 @@ class Region:
 
     @classmethod
     def from_box(cls, box: BoundingBox, globe: bool) -> Region:
-        """Return the region of a box."""
+        """Create the region of a box."""
         return cls(box.xmin, box.xmax, box.ymin, box.ymax, box.wraps, globe)
 
     @property
@@ -102,7 +102,7 @@ class Region:
         return self.ymin < self.ymax and (self.wraps or self.xmin < self.xmax)
 
     def meets(self, boxes: Boxes) -> Flags:
-        """Flag boxes that may meet the region. False is definitive."""
+        """Return which boxes may intersect the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
             x = wraps | (boxes.xmax >= self.xmin) | (boxes.xmin <= self.xmax)
@@ -121,7 +121,7 @@ class Region:
         return (x & y) | self._pole(boxes)
 
     def holds(self, boxes: Boxes, strictly: bool = False) -> Flags:
-        """Return which boxes lie in the region; in its interior if ``strictly``."""
+        """Return which boxes lie in the region, or in its interior if ``strictly``."""
         less = np.less if strictly else np.less_equal
         wraps = boxes.wraps
         if self.spans_globe and self.globe:
@@ -131,13 +131,13 @@ class Region:
             x = np.where(wraps, west & east, west | east)
         else:
             x = ~wraps & less(self.xmin, boxes.xmin) & less(boxes.xmax, self.xmax)
-        poles = self.spans_globe and self.globe  # a cap around a pole has it inside
+        poles = self.spans_globe and self.globe  # a cap around a pole contains the pole
         south = less(self.ymin, boxes.ymin) | (poles and self.ymin <= -90)
         north = less(boxes.ymax, self.ymax) | (poles and self.ymax >= 90)
         return x & south & north
 
     def may_be_within(self, boxes: Boxes) -> Flags:
-        """Flag boxes that may contain the region. False is definitive."""
+        """Return which boxes may contain the region. False is definitive."""
         wraps = boxes.wraps
         if self.wraps:
             x = np.where(wraps, (boxes.xmin <= self.xmin) & (boxes.xmax >= self.xmax), False)
@@ -155,17 +155,18 @@ class Region:
         return (x & y) | (self._pole(boxes) & y)
 
     def _pole(self, boxes: Boxes) -> Flags:
-        """Return which boxes reach the same pole."""
+        """Return which boxes reach a pole that the region also reaches."""
         north = boxes.ymax >= 90 - NEAR if self.ymax >= 90 - NEAR else np.zeros(len(boxes.ymax), dtype=np.bool_)
         return north | (boxes.ymin <= NEAR - 90) if self.ymin <= NEAR - 90 else north
 
 
 @dataclass(frozen=True, slots=True)
 class BoxTest:
-    """``operation`` on boxes.
+    """Test of ``operation`` on boxes.
 
-    ``outer`` lies around the query, ``inner`` within it, and no geometry out of ``reach`` satisfies ``dwithin`` of
-    ``distance``. ``outer`` is None when the query is empty, ``inner`` when no box within it is known.
+    ``outer`` is a box around the query and ``inner`` a box within it. No geometry outside ``reach`` satisfies
+    ``dwithin`` with ``distance``. ``outer`` is None if the query is empty, and ``inner`` is None if no box within the
+    query is known.
     """
 
     operation: Operation
@@ -178,7 +179,7 @@ class BoxTest:
     def is_far_from(self, box: BoundingBox) -> bool:
         """Return whether a single planar box is clearly disjoint from the query, without the overhead of arrays.
 
-        It returns False for a few boxes that :meth:`answers` finds disjoint.
+        It returns False for a few disjoint boxes, for which :meth:`answers` returns the exact result.
         """
         reach = self.reach or self.outer
         if reach is None or reach.wraps or reach.globe or box.wraps or not box.usable:
@@ -188,7 +189,7 @@ class BoxTest:
         )
 
     def answers(self, boxes: Boxes) -> NDArray[np.uint8]:
-        """An :class:`Answer` for each box."""
+        """Return an :class:`Answer` for each box."""
         no, yes = self._proofs(boxes)
         result = np.where(no, Answer.NO, np.where(yes, Answer.YES, Answer.MAYBE)).astype(np.uint8)
         result[~boxes.usable(self.geographic)] = Answer.MAYBE
@@ -221,7 +222,7 @@ class BoxTest:
         return apart, held | near
 
     def _is_near_everywhere(self, inner: Region, boxes: Boxes) -> Flags:
-        """Whether every point of the box is near ``inner`` in the plane, judged by the farthest corner."""
+        """Return which boxes lie completely within ``distance`` of ``inner`` in the plane."""
         if inner.globe or inner.wraps:
             return np.zeros(len(boxes.xmin), dtype=np.bool_)
         x = np.maximum(np.maximum(inner.xmin - boxes.xmin, boxes.xmax - inner.xmax), 0)

@@ -1,4 +1,4 @@
-"""Edges of GEOGRAPHY as chains of short straight lines, for programs that know planar geometry only."""
+"""Convert edges of GEOGRAPHY to chains of short straight lines, for programs that support planar geometry only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pqext.geo.types import Edges
 
 FINEST = 1e-6
-"""Degrees: the smallest tolerance, a few times what vertices between are rounded to."""
+"""Smallest tolerance in degrees, a few times the rounding of inserted vertices."""
 
 
 def densify(
@@ -38,9 +38,9 @@ def densify(
     at most ``tolerance`` degrees, 1e-6 or more; the default is about a metre. VINCENTY, THOMAS, ANDOYER and KARNEY
     follow the geodesic of the CRS's ellipsoid. Z and M are dropped.
 
-    With ``split`` the result lies within longitudes -180 to 180 and latitudes -90 to 90 and can be compared with
-    boxes and geometries there: geometries that cross the antimeridian are split, and the inside of a ring around a
-    pole, its smaller side, reaches the pole at every longitude. A geometry then intersects a box that wraps if it
+    With ``split``, the result lies within longitudes -180 to 180 and latitudes -90 to 90 and can be compared with boxes
+    and geometries there: geometries that cross the antimeridian are split, and the interior of a ring around a pole,
+    its smaller side, extends to the pole at every longitude. A geometry then intersects a box that wraps if it
     intersects one of its halves. Geometries that only touch the antimeridian or a pole stay on their side. Without
     ``split``, x continues beyond 180 if a geometry crosses the antimeridian, and areas with a pole repeat every 360
     degrees and end beyond the pole.
@@ -69,7 +69,7 @@ def densify(
         type = resolve_type(array, crs, edges or "spherical")
     if type.planar:
         raise ValueError("edges are already planar")
-    with np.errstate(all="ignore"):  # GEOS meets NaN on its way
+    with np.errstate(all="ignore"):  # NaN coordinates cause floating-point warnings in GEOS
         shapes = without_empty_parts(shapely.force_2d(to_shapely(array)))
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
     outside = ~(np.abs(corners) <= (180 + crs_.SLACK, 90 + crs_.SLACK)).all(axis=1)
@@ -88,12 +88,12 @@ def densify(
             for row in np.flatnonzero((west < -180) | (east > 180) | (south < -90) | (north > 90)).tolist():
                 result[row] = _wrap_longitudes(result[row])
     except shapely.errors.ShapelyError as error:
-        raise GeometryError(f"shapely cannot compute with the geometries: {error}") from error
+        raise GeometryError(f"shapely cannot process the geometries: {error}") from error
     return result
 
 
 def _wrap_longitudes(shape: Any) -> Any:
-    """Move the part of a shape beyond the range of longitudes back into it."""
+    """Move the part of a shape that exceeds the range of longitudes back into it."""
     import shapely
 
     (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES

@@ -1,8 +1,8 @@
 """Distances on the ellipsoid, and boxes around everything within a distance.
 
-Between points the distance is the geodesic one, to nanometres. Of lines and polygons the two nearest points are
-sought in space, along chords of at most :data:`LONGEST`, and the geodesic between them is measured: that is right
-within a metre, and within two parts in a hundred thousand at a thousand kilometres.
+The distance between points is the geodesic distance, accurate to nanometres. For lines and polygons, the two nearest
+points are searched in space, along chords of at most :data:`LONGEST`, and the geodesic between them is measured. The
+result is accurate to a metre, and to two parts in a hundred thousand at a thousand kilometres.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from pqext.geo.predicates.boxes import Region
 
 LONGEST = 0.05
-"""Degrees, some five kilometres: chords of this length run half a metre below the surface."""
+"""Maximum length of a chord in degrees, about five kilometres; such a chord is at most half a metre below the
+surface.
+"""
 
 _Doubles = NDArray[np.float64]
 
 
 def widen(region: Region, distance: float, geod: Geod) -> Region:
-    """A region of the globe with all that lies at most ``distance`` metres from it, and a little more.
+    """Return a region of the globe that contains everything within ``distance`` metres of ``region``, with a margin.
 
-    A way over the ellipsoid is at least as long as the part of it along meridians, whose radius of curvature is
-    nowhere below the lesser of b²/a and a²/b: that bounds the latitudes it can reach. Among those, a degree of
-    longitude is nowhere shorter than at the one nearest to a pole.
+    A path on the ellipsoid is at least as long as its component along meridians, whose radius of curvature is at least
+    the lesser of b²/a and a²/b. This bounds the latitudes that the path can reach. Of these latitudes, a degree of
+    longitude is shortest at the one nearest to a pole.
     """
     a, b = geod.a, geod.b
     by = math.degrees(distance / min(b * b / a, a * a / b)) * (1 + 1e-9) + TOLERANCE
@@ -51,13 +53,16 @@ def widen(region: Region, distance: float, geod: Geod) -> Region:
 
 
 def is_near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
-    """Whether each row is at most ``distance`` metres from the query. Both are unrolled, and no row meets the query."""
+    """Return whether each row is at most ``distance`` metres from the query. Both are unrolled and do not intersect."""
     answers: NDArray[np.bool_] = metres(rows, query, geod) <= distance
     return answers
 
 
 def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
-    """Return the distance of each row, disjoint from the query, to the query; NaN if empty. Both are unrolled."""
+    """Return the distance in metres of each row from the query, NaN if empty.
+
+    Both are unrolled and do not intersect.
+    """
     segments, owners = _segments(rows)
     theirs, _ = _segments(np.array([query], dtype=object))
     offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
@@ -73,7 +78,7 @@ def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
 
 
 def _spheres(segments: _Doubles) -> _Doubles:
-    """Centre and radius of a sphere around each 32 segments, which lets the kernel skip them."""
+    """Return the centre and radius of a sphere around each 32 segments, which allows the kernel to skip them."""
     count = -(-len(segments) // 32)
     ends = np.concatenate([segments, segments[np.full(count * 32 - len(segments), -1)]]).reshape(count, 64, 3)
     centres = ends.mean(axis=1, keepdims=True)
@@ -87,9 +92,9 @@ def _interpolate(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple
 
 
 def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]:
-    """Return short segments of borders, lines and points as x, y, x, y, and the index of the shape of each.
+    """Split borders, lines and points into short segments; return x, y, x, y of each and the index of its shape.
 
-    Vertices beyond the poles only close areas and are omitted.
+    Vertices beyond the poles are omitted, because they only close polygons.
     """
     import shapely
 
@@ -114,7 +119,7 @@ def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]
 
 
 def _in_space(segments: _Doubles, geod: Geod) -> _Doubles:
-    """Both ends in metres from the Earth's centre."""
+    """Return both ends of each segment in metres from the Earth's centre."""
     ends = []
     for x, y in ((segments[:, 0], segments[:, 1]), (segments[:, 2], segments[:, 3])):
         longitude, latitude = np.radians(x), np.radians(y)

@@ -1,7 +1,7 @@
-"""Rows that repeat a few geometries: a predicate is evaluated once for each of these.
+"""Evaluate a predicate once per distinct geometry if rows repeat a few geometries.
 
-A few bytes of a file can stand for one large geometry in millions of rows, and an exact predicate can take
-milliseconds for a row.
+A few bytes of a file can encode one large geometry in millions of rows, and an exact predicate can take milliseconds
+per row.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from pqext.core.base.buffers import numbers
 
 _FEW = 32
-"""Rows that are asked one by one, and the fewest in a sample."""
+"""Maximum number of rows that are evaluated individually, and the minimum size of a sample."""
 _SAMPLE = 1024
 _SHARE = 16
 """Reciprocal of the share of rows in the sample, which has at most ``_SAMPLE`` rows."""
 _MOST_DISTINCT = 0.9
-"""Share of distinct bytes in the sample above which most rows are assumed distinct."""
+"""Share of distinct byte strings in the sample above which most rows are assumed to be distinct."""
 
 
 def decide_distinct(
     chunk: pa.Array, rows: NDArray[np.int64], decide: Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
 ) -> NDArray[np.bool_]:
-    """``decide(chunk, rows)``: the answer for each value of a binary array without nulls, which have these row numbers.
+    """Return ``decide(chunk, rows)`` for a binary array without nulls; ``rows`` are the row numbers of its values.
 
-    If values repeat each other, ``decide`` is asked about the distinct ones, each with the number of its first row.
+    If values repeat, ``decide`` is called with the distinct values, each with the number of its first row.
     """
     if not _repeats(chunk):
         return decide(chunk, rows)
@@ -41,7 +41,7 @@ def decide_distinct(
 
 
 def _repeats(chunk: pa.Array) -> bool:
-    """Whether there may be far fewer distinct values than rows. Judged by the bytes of a random sample."""
+    """Return whether there may be far fewer distinct values than rows, judging by a random sample."""
     count = len(chunk)
     if count < _FEW:
         return False
@@ -54,7 +54,7 @@ def _sample(count: int) -> int:
 
 
 def _bytes(chunk: pa.Array) -> int:
-    """Bytes of the values of a binary array."""
+    """Return the total size in bytes of the values of a binary array."""
     width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
     ends = numbers(chunk.buffers()[1], width, chunk.offset, len(chunk) + 1)
     return int(ends[-1] - ends[0])

@@ -1,8 +1,9 @@
-"""Exact predicates on GEOGRAPHY: edges run as the column's algorithm interpolates them, the query's too.
+"""Exact predicates on GEOGRAPHY. The column's edge algorithm applies to the edges of the rows and of the query.
 
-Longitudes are angles: -180 and 180 are one meridian, and a pole is one point for what intersects. A query box is the
-region between two meridians and two parallels, eastward from its xmin. What a row's box leaves open is decided on
-the globe unrolled (:mod:`pqext.geo.predicates.unrolling`), where answers may be off within a metre of a border.
+Longitudes are angles: -180 and 180 are the same meridian, and a pole is one point for intersections. A query box is the
+region between two meridians and two parallels, eastward from its xmin. Rows that their boxes do not decide are
+evaluated on the unrolled globe (:mod:`pqext.geo.predicates.unrolling`), where results may be wrong within a metre of a
+border.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ _Shapes = NDArray[np.object_]
 _Flags = NDArray[np.bool_]
 
 MOST_VERTICES = 1 << 22
-"""Maximum vertices inserted into a row, or into several together: some seconds and a gigabyte."""
+"""Maximum number of vertices inserted into a row, or into several rows together; about a gigabyte and some seconds."""
 
 _WORLD = BoundingBox(-180.0, 180.0, -90.0, 90.0)
 
 
 def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
-    """The test of boxes around geometries on the globe."""
+    """Return the test of boxes around geometries on the globe."""
     query, operation = predicate.geometry, predicate.operation
     if predicate.box is None:
         return BoxTest(operation, None, None, None, 0.0, True)
@@ -54,14 +55,14 @@ def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
     if operation == "dwithin":
         try:
             reach = distance.widen(outer, predicate.distance or 0.0, geod_of(type))
-        except GeometryError:  # without an ellipsoid nothing is known of distances
+        except GeometryError:  # distances are unknown without an ellipsoid
             reach = Region.from_box(_WORLD, globe=True)
     inner = outer if known is not None and (is_box or query.geom_type == "Point") else None
     return BoxTest(operation, outer, inner, reach, predicate.distance or 0.0, True)
 
 
 def _query_box(query: Any, type: GeospatialType) -> BoundingBox | None:
-    """Return the box around a geometry with the edges of ``type``; None if it is unknown."""
+    """Return the box around a geometry with the edges of ``type``, or None if it is unknown."""
     try:
         result = bounds(from_shapely([query]), type.edges, type.crs)[0].as_py()
     except GeometryError:
@@ -72,9 +73,10 @@ def _query_box(query: Any, type: GeospatialType) -> BoundingBox | None:
 def decide(
     predicate: SpatialQuestion, test: BoxTest, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[_Flags, _Flags]:
-    """Evaluate the predicate for each row of ``chunk``, the same as ``column``; also flag rows without a result.
+    """Evaluate the predicate for each row of ``chunk``; return the results and the rows without a result.
 
-    These are nulls and geometries whose coordinates are out of range.
+    Rows without a result are nulls and geometries whose coordinates are out of range. ``column`` has the same rows as
+    ``chunk``.
     """
     if predicate.operation == "disjoint":
         twin = replace(predicate, operation="intersects")
@@ -83,7 +85,7 @@ def decide(
     null = chunk.is_null().to_numpy(zero_copy_only=False)
     outside = np.zeros(len(column), dtype=np.uint8)
     sides = row_values(column, type, outside)[0][:4]
-    null = null | (outside != 0)  # not on the globe, so nothing is known
+    null = null | (outside != 0)  # coordinates are not on the globe, so the result is unknown
     empty = np.isnan(sides[0]) | np.isnan(sides[2])
     verdicts = test.answers(Boxes(*sides))
     verdicts[empty | null] = Answer.MAYBE if predicate.box is None and predicate.operation == "equals" else Answer.NO
@@ -100,9 +102,9 @@ def decide(
 
 
 def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _Flags:
-    """The answer for each shape.
+    """Evaluate the predicate for each shape.
 
-    Raises LimitError for one whose edges take more than :data:`MOST_VERTICES` to follow.
+    Raises LimitError if the edges of a shape require more than :data:`MOST_VERTICES` vertices.
     """
     import shapely
 
@@ -110,7 +112,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         return planar.evaluate("equals", rows, predicate.private_geometry)
     answers = np.zeros(len(rows), dtype=np.bool_)
     corners, whose = shapely.get_coordinates(rows, return_index=True)
-    left = np.setdiff1d(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])  # edges to nowhere meet nothing
+    left = np.setdiff1d(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])  # NaN edges intersect nothing
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
         requested = predicate.private_geometry
@@ -129,16 +131,16 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
                 raise
             middle = len(rows) // 2
             return np.concatenate([exact(predicate, type, half) for half in (rows[:middle], rows[middle:])])
-        there = ~shapely.is_empty(placed)  # of a polygon whose holes are larger than it, nothing is left
+        there = ~shapely.is_empty(placed)  # nothing remains of a polygon whose holes are larger than its shell
         if there.any():
             answers[left[there]] = _evaluate_placed(predicate, type, placed[there], query)
         return answers
     except shapely.errors.ShapelyError as error:
-        raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
+        raise GeometryError(f"shapely cannot evaluate the predicate: {error}") from error
 
 
 def _evaluate_placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
-    """The answer for each shape, unrolled as the query is."""
+    """Evaluate the predicate for each shape, unrolled around the same centre as the query."""
     if predicate.operation != "dwithin":
         return _evaluate_unrolled(predicate.operation, rows, query)
     answers = meet(rows, query)
@@ -148,7 +150,7 @@ def _evaluate_placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Sh
 
 
 def geod_of(type: GeospatialType) -> Geod:
-    """The ellipsoid of the column's CRS. Raises GeometryError when the CRS is not known."""
+    """Return the ellipsoid of the column's CRS. Raises GeometryError if the CRS is unknown."""
     from pyproj import Geod
 
     result = Geod(ellps="WGS84") if type.crs is None else crs_.parse(type.crs).get_geod()
@@ -158,7 +160,7 @@ def geod_of(type: GeospatialType) -> Geod:
 
 
 def unroll_query(query: Any, geod: Geod | None) -> Any:
-    """Unroll the query around its own center."""
+    """Unroll the query around its own centre."""
     import shapely
 
     if not isinstance(query, BoundingBox):
@@ -208,7 +210,7 @@ def meet(rows: _Shapes, query: Any) -> _Flags:
 
 
 def _evaluate_repeated(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """Evaluate predicates on shapes that may meet after a full turn, by repeating both."""
+    """Evaluate predicates on shapes that may intersect after a full turn, by repeating both sides."""
     import shapely
 
     sides = np.vstack([shapely.bounds(rows), shapely.bounds(query)])

@@ -1,8 +1,8 @@
 """Lengths, areas and distances of GEOGRAPHY, in metres on the ellipsoid.
 
-Results are NaN for missing geometries, coordinates that are not longitudes and latitudes, and
-distances from empty geometries. Lengths and areas follow geodesics between the vertices. Distances are measured
-as in :mod:`pqext.geo.predicates.distance`.
+Results are NaN for missing geometries, for coordinates that are not longitudes and latitudes, and for distances from
+empty geometries. Lengths and areas follow geodesics between the vertices. Distances are measured as in
+:mod:`pqext.geo.predicates.distance`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Doubles = NDArray[np.float64]
 
 
 def lengths(shapes: _Shapes, type: GeospatialType) -> _Doubles:
-    """The length of lines and of the borders of areas, 0 of points."""
+    """Return the length of lines and of polygon boundaries; 0 for points."""
     import shapely
 
     chains, owners = chains_of(shapes)
@@ -39,7 +39,7 @@ def lengths(shapes: _Shapes, type: GeospatialType) -> _Doubles:
 
 
 def perimeters(shapes: _Shapes, type: GeospatialType) -> _Doubles:
-    """The length of the borders of areas, 0 of lines and points."""
+    """Return the length of polygon boundaries; 0 for lines and points."""
     import shapely
 
     parts, owners = explode(shapes)
@@ -51,7 +51,7 @@ def perimeters(shapes: _Shapes, type: GeospatialType) -> _Doubles:
 
 
 def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
-    """Area of polygons without holes in square metres, 0 for points and lines."""
+    """Return the area of polygons, without their holes, in square metres; 0 for points and lines."""
     import shapely
 
     geod = globe.geod_of(type)
@@ -70,7 +70,7 @@ def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
 
 
 def azimuths(first_points: _Shapes, second_points: _Shapes, type: GeospatialType) -> _Doubles:
-    """Return the directions of geodesics at their first points, in radians from north; NaN without a length."""
+    """Return the directions of geodesics at their first points, in radians from north; NaN if the points are equal."""
     import shapely
 
     is_outside = _nowhere(first_points) | _nowhere(second_points)
@@ -84,7 +84,7 @@ def azimuths(first_points: _Shapes, second_points: _Shapes, type: GeospatialType
 def distances(first_shapes: _Shapes, second_shapes: _Shapes, type: GeospatialType) -> _Doubles:
     """Return the least distance between the geometries of each row, 0 if they intersect.
 
-    A side of one geometry is compared with all geometries of the other side.
+    If one side has a single geometry, it is compared with all geometries of the other side.
     """
     import shapely
 
@@ -124,7 +124,7 @@ def _distances_to(shapes: _Shapes, query: object, type: GeospatialType) -> _Doub
 
 
 def _nowhere(shapes: _Shapes) -> NDArray[np.bool_]:
-    """Flag geometries that are missing, or have coordinates out of range."""
+    """Return which geometries are missing or have coordinates out of range."""
     import shapely
 
     xmin, ymin, xmax, ymax = shapely.bounds(shapes).T

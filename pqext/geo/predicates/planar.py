@@ -1,6 +1,6 @@
-"""Exact predicates in the plane: edges are straight lines and coordinates are what they are, whatever the CRS.
+"""Exact predicates in the plane: edges are straight lines, whatever the CRS.
 
-A query box that wraps is two parts, the one from its xmin eastward and the one up to its xmax.
+A query box that wraps has two parts: one from its xmin eastward, and one up to its xmax.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _TURNED = {
     "covered_by": "covers",
     "equals": "equals",
 }
-_POINTS = 0x02020202  # in the kernel's mask of type codes, which has bit 8 * dims + type
+_POINTS = 0x02020202  # in the kernel's mask of type codes, with bit 8 * dims + type
 _OF_POINTS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
 
-# The answer for a row in the query's box, on its inside where the boundary makes a difference.
+# Result for a row inside the query's box, or in its interior if the boundary matters.
 HELD = {
     "intersects": True,
     "covered_by": True,
@@ -59,11 +59,11 @@ TO_THE_BOUNDARY = frozenset({"intersects", "covered_by"})
 def decide(
     predicate: SpatialQuestion, test: BoxTest, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
+    """Evaluate the predicate for each row of ``chunk``; return the results and the rows that are null."""
     operation = predicate.operation if predicate.operation != "disjoint" else "intersects"
     reach, query = test.reach, predicate.private_geometry
     verdicts = np.zeros(len(chunk), dtype=np.uint8)
-    if reach is None:  # everything is as far from an empty query as can be
+    if reach is None:  # everything is infinitely far from an empty query
         reach_box = (math.inf, math.inf, math.inf, math.inf)
     else:
         reach_box = (reach.xmin, reach.xmax, reach.ymin, reach.ymax)
@@ -102,7 +102,7 @@ def _evaluate_shapes(
     operation: Operation, query: Any, distance: float | None, geometries: NDArray[np.object_],
     numbers: NDArray[np.int64],
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """Evaluate the query for geometries with these row numbers; raise GeometryError with the first row that fails."""
+    """Evaluate the query for geometries with these row numbers. Raises GeometryError with the first row that fails."""
     import shapely
 
     if isinstance(query, BoundingBox):
@@ -119,7 +119,7 @@ def _locate_error(
     error: GeometryError, operation: Operation, query: Any, distance: float | None,
     geometries: NDArray[np.object_], numbers: NDArray[np.int64],
 ) -> GeometryError:  # fmt: skip
-    """``error`` with the row that causes it, which is searched by halves, and the reason if a vertex is NaN."""
+    """Return ``error`` with the row that causes it, found by bisection, and the reason if a vertex is NaN."""
     import shapely
 
     while len(geometries) > 1:
@@ -136,7 +136,7 @@ def _locate_error(
 
 
 def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """X and Y of rows that are not null; None unless they are all points."""
+    """Return X and Y of the rows that are not null, or None unless all of them are points."""
     (column,) = columns(chunk)
     values, types, _ = row_values(column)
     return None if types & ~_POINTS else (values[0], values[2])
@@ -147,8 +147,8 @@ def evaluate(
 ) -> NDArray[np.bool_]:
     """Return whether each row satisfies the relation with the query. Does not support ``disjoint``.
 
-    Prepares ``query``, which must therefore be private to the calling thread and not the user's own object.
-    Raises GeometryError if shapely fails, as for polygons that cross themselves.
+    ``query`` is prepared in place, so it must be private to the calling thread and not the user's own object. Raises
+    GeometryError if shapely fails, for example for polygons that cross themselves.
     """
     import shapely
 
@@ -159,7 +159,10 @@ def evaluate(
 
 
 def _is_near(query: Any, rows: NDArray[np.object_], distance: float | None) -> NDArray[np.bool_]:
-    """``dwithin``: GEOS misses lines and rings without length, both in and near a prepared query."""
+    """Evaluate ``dwithin``.
+
+    GEOS misses lines and rings of zero length in rows and in prepared queries; they are evaluated again, unprepared.
+    """
     import shapely
 
     answers = _call(shapely.dwithin, query, rows, distance)
@@ -181,11 +184,11 @@ def _call(function: Any, *arguments: Any) -> NDArray[np.bool_]:
         answers: NDArray[np.bool_] = function(*arguments)
         return answers
     except shapely.errors.ShapelyError as error:
-        raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
+        raise GeometryError(f"shapely cannot evaluate the predicate: {error}") from error
 
 
 def widen(region: Region, distance: float) -> Region:
-    """The region with all that lies at most ``distance`` from it, and a little more."""
+    """Return a region that contains everything within ``distance`` of ``region``, with a margin."""
     margin = distance * (1 + 1e-12)
 
     def move_outward(bound: float, shift: float) -> float:
@@ -214,7 +217,7 @@ def polygon(box: BoundingBox, extent: NDArray[np.float64]) -> Any:
 
 
 def rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> Any:
-    """A box without area is a line or a point: as a polygon it would be invalid."""
+    """Return the rectangle as a polygon, or as a line or a point if it has no area."""
     import shapely
 
     if xmin < xmax and ymin < ymax:

@@ -1,12 +1,11 @@
-"""Spatial predicates: on rows exactly, on boxes as no, yes or maybe.
+"""Spatial predicates, evaluated exactly on rows, and as no, yes or maybe on boxes.
 
-A kernel compares each row with boxes around and in the query; shapely decides the rest.
-All predicates ignore Z and M. A row without X or Y, such as an empty geometry, intersects nothing. Null gives null, as
-does a GEOGRAPHY whose coordinates are out of range by more than 1e-9 degrees: other writers store these, and filters
-exclude them whether they test for intersection or for disjointness.
-Edges of GEOMETRY are straight lines in the plane, whatever its CRS (:mod:`pqext.geo.predicates.planar`). Edges of
-GEOGRAPHY, and of its query, are interpolated by the column's algorithm
-(:mod:`pqext.geo.predicates.globe`).
+A kernel compares each row with boxes around and in the query; shapely decides the rest. All predicates ignore Z and M.
+A row without X or Y, such as an empty geometry, intersects nothing. The result is null for null, and for a GEOGRAPHY
+whose coordinates are out of range by more than 1e-9 degrees. Other writers store such values, and filters exclude them
+whether they test for intersection or for disjointness. Edges of GEOMETRY are straight lines in the plane, whatever its
+CRS (:mod:`pqext.geo.predicates.planar`). Edges of GEOGRAPHY, and of its query, are interpolated by the column's
+algorithm (:mod:`pqext.geo.predicates.globe`).
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input
 PLANE = GeospatialType()
 _POLE = 90 - 1e-12
 _ROUNDING = 1e-12
-"""The relative error of planar distances, thousands of times the error of a double."""
+"""Bound of the relative error of planar distances, thousands of times the precision of a double."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpatialPredicate(SpatialQuestion):
     """The relation ``operation`` between each row and ``geometry``, such as intersects, within or touches.
 
-    ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` requires a ``distance``,
-    in units of the coordinates for GEOMETRY and in metres on the ellipsoid for GEOGRAPHY; other operations take none.
-    Raises ValueError or TypeError if the operation is unknown, or the query or distance is invalid.
+    ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` requires a ``distance``, in
+    units of the coordinates for GEOMETRY and in metres on the ellipsoid for GEOGRAPHY; other operations do not accept
+    one. Raises ValueError or TypeError if the operation is unknown, or the query or distance is invalid.
     """
 
     _tests: dict[GeospatialType, BoxTest] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -51,7 +50,10 @@ class SpatialPredicate(SpatialQuestion):
         return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
-        """Evaluate the box around geometries of a column of ``type``; see :mod:`pqext.geo.predicates.boxes`."""
+        """Evaluate the predicate on the box around geometries of a column of ``type``.
+
+        See :mod:`pqext.geo.predicates.boxes`.
+        """
         if self.operation != "disjoint" and self.box_test(type).is_far_from(box):
             return Answer.NO
         xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
@@ -65,8 +67,8 @@ class SpatialPredicate(SpatialQuestion):
         ymax: NDArray[np.float64],
         type: GeospatialType = PLANE,
     ) -> NDArray[np.uint8]:
-        """The :class:`Answer` of each of several boxes, as numbers; ``xmin > xmax`` wraps around the antimeridian."""
-        with np.errstate(over="ignore"):  # boxes as wide as doubles go
+        """Return the :class:`Answer` for each of several boxes, as integers. A box wraps if ``xmin > xmax``."""
+        with np.errstate(over="ignore"):  # widths may overflow
             return self.box_test(type).answers(Boxes(xmin, xmax, ymin, ymax))
 
     def may_match(self, box: BoundingBox, type: GeospatialType = PLANE) -> bool:
@@ -86,7 +88,7 @@ class SpatialPredicate(SpatialQuestion):
         return result
 
     def box_test(self, type: GeospatialType) -> BoxTest:
-        """The test of boxes in a column of ``type``."""
+        """Return the test of boxes in a column of ``type``."""
         if type not in self._tests:
             self._tests[type] = self._box_test(type)
         return self._tests[type]
@@ -103,12 +105,12 @@ class SpatialPredicate(SpatialQuestion):
         return BoxTest(self.operation, outer, outer if is_box else None, reach, distance, type.geographic)
 
     def evaluate(self, array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-        """Evaluate the predicate on every row, as booleans.
+        """Evaluate the predicate on every row; return booleans.
 
-        Null for null and, unless edges are planar, for coordinates out of range.
-        ``edges`` and ``crs`` default to the extension array, or to planar edges and OGC:CRS84. Raises
-        GeometryError with row and byte if WKB is invalid, and for distances on GEOGRAPHY in an unknown CRS. Warns
-        if a query polygon has edges of 180 degrees or covers more than half of the globe, unless edges are planar.
+        The result is null for null and, unless edges are planar, for coordinates out of range. ``edges`` and ``crs``
+        default to the extension array, or to planar edges and OGC:CRS84. Raises GeometryError with row and byte if WKB
+        is invalid, and for distances on GEOGRAPHY in an unknown CRS. Warns if a query polygon has edges of 180 degrees
+        or covers more than half of the globe, unless edges are planar.
         """
         type = resolve_type(array, crs, edges)
         if not type.planar:
@@ -121,13 +123,13 @@ class SpatialPredicate(SpatialQuestion):
             warn(f"{'GEOGRAPHY' if column is None else f'GEOGRAPHY column {column}'}: {line}", UserWarning)
 
     def relate(self, array: GeometryArray, type: GeospatialType) -> GeometryArray:
-        """Like :meth:`evaluate`, for a column of ``type``, without a warning."""
+        """Evaluate the predicate like :meth:`evaluate` for a column of ``type``, without a warning."""
         decide = planar.decide if type.planar else globe.decide
         test = self.box_test(type)
         parts = []
         row = 0
         for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
-            with np.errstate(all="ignore"):  # GEOS computes with doubles that overflow, and with NaN
+            with np.errstate(all="ignore"):  # GEOS may overflow doubles or compute with NaN
                 answers, null = decide(self, test, type, chunk, column, row)
             parts.append(pa.array(answers, mask=null))
             row += len(chunk)
@@ -135,23 +137,26 @@ class SpatialPredicate(SpatialQuestion):
 
 
 class HalfPlane(SpatialPredicate):
-    """Intersection with a box that bounds one coordinate. A geometry with this coordinate alone may satisfy it too."""
+    """Intersection with a box that bounds one coordinate.
+
+    A geometry that has only this coordinate may also satisfy it.
+    """
 
     __slots__ = ()
 
     @property
     def keeps_empty(self) -> bool:
-        """Whether a geometry without X or Y can satisfy the predicate, which its box does not describe."""
+        """Whether a geometry without X or Y, which has no box, can satisfy the predicate."""
         return True
 
 
 class MeasuredDistance(SpatialPredicate):
-    """``dwithin`` of distances that GEOS computes in doubles: boxes are widened by its rounding."""
+    """Predicate ``dwithin`` for distances that GEOS computes in doubles. Boxes are widened by the rounding error."""
 
     __slots__ = ()
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
-        """Evaluate the box around geometries of a column of ``type``."""
+        """Evaluate the predicate on the box around geometries of a column of ``type``."""
         xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
         return Answer(int(self.answers(xmin, xmax, ymin, ymax, type)[0]))
 
@@ -163,12 +168,12 @@ class MeasuredDistance(SpatialPredicate):
         ymax: NDArray[np.float64],
         type: GeospatialType = PLANE,
     ) -> NDArray[np.uint8]:
-        """The :class:`Answer` of each of several boxes, as numbers."""
+        """Return the :class:`Answer` for each of several boxes, as integers."""
         if type.planar:
             scale = np.maximum(np.maximum(abs(xmin), abs(xmax)), np.maximum(abs(ymin), abs(ymax)))
             if self.box is not None:
                 scale = np.maximum(scale, max(map(abs, (self.box.xmin, self.box.xmax, self.box.ymin, self.box.ymax))))
-            margin = np.where(xmin <= xmax, _ROUNDING * scale, np.nan)  # boxes that wrap around prove nothing
+            margin = np.where(xmin <= xmax, _ROUNDING * scale, np.nan)  # boxes that wrap cannot prune
             xmin, xmax, ymin, ymax = xmin - margin, xmax + margin, ymin - margin, ymax + margin
         return super().answers(xmin, xmax, ymin, ymax, type)
 
@@ -176,15 +181,15 @@ class MeasuredDistance(SpatialPredicate):
 def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
     """Return whether each row intersects ``query``.
 
-    Null for null and, unless edges are planar, for coordinates out of range.
+    The result is null for null and, unless edges are planar, for coordinates out of range.
 
     ``query`` is a box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`, which wraps around the antimeridian with
     xmin > xmax, or a shapely geometry in the CRS of the array. ``edges`` and ``crs`` default to the extension array, or
-    to planar edges and OGC:CRS84; with other edges, rows and query are figures on the globe, or on the
-    ellipsoid of ``crs``. A box is then the region eastward from xmin to xmax, however wide,
-    between two parallels; a polygon has the shortest path between its vertices as edges and its smaller side as inside,
-    even if ``shapely.box`` made it. Raises GeometryError with row and byte if WKB is invalid, ValueError or TypeError
-    if the query is invalid. Warns of polygons that differ from their shape on a map.
+    to planar edges and OGC:CRS84; with other edges, rows and query are geometries on the globe, or on the ellipsoid of
+    ``crs``. A box is then the region eastward from xmin to xmax, however wide, between two parallels. The edges of a
+    polygon are then the shortest paths between its vertices, and its interior is its smaller side, even for a polygon
+    from ``shapely.box``. Raises GeometryError with the row and byte if WKB is invalid, and ValueError or TypeError if
+    the query is invalid. Warns if a polygon covers a different area on the globe than on a map.
 
     >>> from pqext.geo import from_points
     >>> intersects(from_points([178, -175, 0], [-17, -16, 0]), (170, -20, -170, -10)).to_pylist()
@@ -199,12 +204,12 @@ def disjoint(array: GeometryArray, query: Query, edges: Edges | None = None, crs
 
 
 def within(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row is within ``query`` and not only on its boundary. See :func:`intersects`."""
+    """Return whether each row is within ``query``, and not only on its boundary. See :func:`intersects`."""
     return SpatialPredicate("within", query).evaluate(array, edges, crs)
 
 
 def contains(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Return whether each row contains ``query``, not only on its boundary. See :func:`intersects`."""
+    """Return whether each row contains ``query``, and not only on its boundary. See :func:`intersects`."""
     return SpatialPredicate("contains", query).evaluate(array, edges, crs)
 
 
@@ -243,8 +248,8 @@ def dwithin(
 ) -> GeometryArray:
     """Return whether each row is within ``distance`` of ``query``.
 
-    In units of the coordinates for GEOMETRY, degrees where its CRS is geographic; for GEOGRAPHY (``edges``) in metres
-    on the ellipsoid of ``crs``. See :func:`intersects`.
+    The distance is in units of the coordinates for GEOMETRY, which are degrees if its CRS is geographic, and in metres
+    on the ellipsoid of ``crs`` for GEOGRAPHY (``edges``). See :func:`intersects`.
 
     >>> from pqext.geo import from_points
     >>> import shapely
@@ -261,7 +266,7 @@ def intersects_box(
 ) -> GeometryArray:
     """Return whether each row intersects the box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`.
 
-    With xmin > xmax the box wraps around the antimeridian. Otherwise as :func:`intersects`.
+    If xmin > xmax, the box wraps around the antimeridian. Other arguments and errors are as in :func:`intersects`.
     """
     return SpatialPredicate("intersects", as_box(box)).evaluate(array, edges, crs)
 
@@ -270,7 +275,7 @@ def mismatch(query: Any) -> str:
     """Describe how a query polygon on the globe differs from its shape on a map, and suggest the option to pass.
 
     Returns:
-        The description, empty for a query whose polygons are the same on both, and for boxes, lines and points.
+        The description. It is empty if the polygons are the same on both, and for boxes, lines and points.
     """
     import shapely
 
@@ -279,10 +284,10 @@ def mismatch(query: Any) -> str:
     parts, _ = explode(np.array([query], dtype=object))
     polygons = parts[shapely.get_type_id(parts) == 3]
     bounds = shapely.bounds(polygons)
-    is_wide = bounds[:, 2] - bounds[:, 0] >= 180  # of an empty polygon NaN, which is not
+    is_wide = bounds[:, 2] - bounds[:, 0] >= 180  # NaN for an empty polygon, so the comparison is False
     for polygon, box in zip(polygons[is_wide].tolist(), bounds[is_wide].tolist(), strict=True):
         x, y = shapely.get_coordinates(polygon.exterior).T
-        at_pole = (np.abs(y[:-1]) >= _POLE) & (np.abs(y[1:]) >= _POLE)  # which has no length on the globe
+        at_pole = (np.abs(y[:-1]) >= _POLE) & (np.abs(y[1:]) >= _POLE)  # has no length on the globe
         if (np.abs(np.diff(x))[~at_pole] >= 180).any():
             how = "edges of 180 degrees of longitude or more, which run the shorter way around the globe"
         elif abs(equator_area(x, y)) > 2 * np.pi:

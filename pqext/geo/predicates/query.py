@@ -1,4 +1,4 @@
-"""A spatial query: an operation, a box or a geometry, and a distance if the operation takes one."""
+"""Spatial query: an operation, a box or a geometry, and a distance if the operation requires one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from pqext.geo.predicates.boxes import OPERATIONS, Operation
 from pqext.geo.wkb import copy_of, without_empty_parts
 
 Query: TypeAlias = Any
-"""A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)`` of any sequence, or a shapely geometry."""
+"""Box, as a :class:`BoundingBox` or a sequence ``(xmin, ymin, xmax, ymax)``, or a shapely geometry."""
 
 
 def as_box(box: Query) -> BoundingBox:
-    """``box`` as a :class:`BoundingBox`; a sequence is ``(xmin, ymin, xmax, ymax)``, as everywhere in this field.
+    """Convert ``box`` to a :class:`BoundingBox`.
 
-    That of a file's statistics is one too.
+    A sequence is ``(xmin, ymin, xmax, ymax)``, as in other geospatial software.
+
+    A Thrift bounding box from a file's statistics is also accepted.
 
     Raises ValueError unless the bounds are four finite numbers and y is in order; xmin > xmax wraps around the
-    antimeridian, and is allowed between longitudes only. TypeError for what is not numeric.
+    antimeridian, and is allowed between longitudes only. Raises TypeError if the bounds are not numbers.
     """
     if isinstance(box, BoundingBox):
         result = box
@@ -58,7 +60,7 @@ class SpatialQuestion:
     geometry: Query
     distance: float | None = None
     box: BoundingBox | None = field(init=False, repr=False, compare=False)
-    """The box around the query's corners; None when the query is an empty geometry."""
+    """Box around the query's coordinates; None if the query is an empty geometry."""
     _private: PerThread[Query] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -66,11 +68,11 @@ class SpatialQuestion:
             raise ValueError(f"unknown spatial operation {self.operation!r}")
         if isinstance(self.geometry, (tuple, list, np.ndarray)) or hasattr(self.geometry, "xmin"):
             object.__setattr__(self, "geometry", as_box(self.geometry))
-        elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # a GeoSeries has a series
+        elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # a GeoSeries returns a series
             hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
             raise TypeError(f"a query must be a box or a shapely geometry, not {type(self.geometry).__name__}{hint}")
         else:
-            # The caller's object may be in use in other threads, and preparing it would change it.
+            # Other threads may use the caller's object, and preparing would change it.
             (mended,) = without_empty_parts(np.array([copy_of(self.geometry)], dtype=object))
             object.__setattr__(self, "geometry", mended)
         object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
@@ -82,14 +84,14 @@ class SpatialQuestion:
 
     @property
     def private_geometry(self) -> Query:
-        """The query as an object that only the calling thread evaluates, and may prepare."""
+        """Query as an object that only the calling thread uses, and which it may prepare."""
         return self._private.get()
 
 
 def as_distance(operation: str, distance: Any) -> float | None:
-    """The distance of ``dwithin`` as a float, None for all other operations.
+    """Return the distance of ``dwithin`` as a float, and None for all other operations.
 
-    Raises TypeError where one is missing or too many, ValueError unless it is finite and not negative.
+    Raises TypeError if the distance is missing or not accepted, and ValueError unless it is finite and not negative.
     """
     if operation != "dwithin":
         if distance is not None:

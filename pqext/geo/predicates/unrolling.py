@@ -1,8 +1,9 @@
-"""Geometries of the globe unrolled into a plane of longitudes and latitudes, where shapely can compare them.
+"""Unroll geometries on the globe into a plane of longitudes and latitudes, where shapely can compare them.
 
-Edges become chains of short chords that leave them by at most :data:`TOLERANCE`; longitudes run on across the
-antimeridian, so that neighbours are less than half a turn apart and x may leave -180 to 180. A ring around a pole
-holds the pole's side if that is the smaller one, and is closed beyond it. An edge of half a turn runs through a pole.
+Edges become chains of short chords that deviate by at most :data:`TOLERANCE`. Longitudes continue across the
+antimeridian, so that neighbouring vertices are less than half a turn apart, and x may exceed -180 to 180. A ring around
+a pole contains the pole if that is on its smaller side, and is closed beyond the pole. An edge of half a turn passes
+through a pole.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ TOLERANCE = 1e-5
 """Maximum deviation of chords from edges in degrees, about a metre."""
 
 BEYOND_POLE = 91.0
-"""The latitude in the plane at which rings around a pole are closed, so that the pole lies inside."""
+"""Latitude in the plane at which rings around a pole are closed, so that the pole lies inside."""
 
 WINDOW = (-540.0, -BEYOND_POLE, 540.0, BEYOND_POLE)
-"""The part of the plane that areas around a pole fill."""
+"""Region of the plane over which areas around a pole are repeated."""
 
-_LONGEST = 1.0  # degrees: a longer chord is halved whatever its middle says, which may lie where it crosses the edge
+_LONGEST = 1.0  # degrees: longer chords are always halved, because the chord may cross the edge at its midpoint
 _ROUNDS = 24
-_DIGITS = 7  # a centimetre: what is computed twice, in other company, comes out the same
+_DIGITS = 7  # about a centimetre: rounding makes results independent of the other geometries in the call
 _POLE = 90 - 1e-12
-_HALF = 1e-9  # degrees: what is so nearly half a turn wide may be an exact half of the globe
+_HALF = 1e-9  # degrees: a ring this close to half a turn wide may be exactly half of the globe
 _OVERLAPS, _OVERLAPS_EACH = 16_384, 16
-"""So many pairs of overlapping areas, and for each area more, are united."""
+"""Maximum number of pairs of overlapping areas to unite, plus a number per area."""
 _NEAR, _NEAR_EACH = 1_000_000, 64
-"""Maximum pairs of overlapping areas to inspect, plus a number per area."""
-_NEARLY_ROUND = 0.02  # the flattening of an ellipsoid whose edges bend much as a sphere's do; the earth's is 0.0034
+"""Maximum number of pairs of overlapping areas to inspect, plus a number per area."""
+_NEARLY_ROUND = 0.02  # flattening below which edges bend nearly as on a sphere; the Earth's is 0.0034
 
 _Doubles = NDArray[np.float64]
 _Shapes = NDArray[np.object_]
@@ -51,10 +52,10 @@ def unroll(
     geometries: _Shapes, geod: Geod | None, middle: float = 0.0, tolerance: float = TOLERANCE,
     max_vertices: int | None = None,
 ) -> _Shapes:
-    """The geometries in the plane, each of their parts where it is nearest to longitude ``middle``.
+    """Unroll geometries into the plane, placing each part where it is nearest to longitude ``middle``.
 
-    Edges are geodesics of ``geod``, or great circles of a sphere where it is None. Polygons of one geometry are
-    united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords leave edges by at most
+    Edges are geodesics of ``geod``, or great circles of a sphere if it is None. Polygons of the same geometry are
+    united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords deviate from edges by at most
     ``tolerance`` degrees. Raises :class:`TooLong` if lines or rings need more than ``max_vertices`` more vertices.
     """
     import shapely
@@ -70,14 +71,17 @@ def unroll(
     placed[lines] = _lines(parts[lines], geod, middle, tolerance, max_vertices)
     polygons = np.flatnonzero(kinds == 3)
     placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance, max_vertices)
-    if (shapely.get_type_id(placed[polygons]) != 3).any():  # some have fallen into several
+    if (shapely.get_type_id(placed[polygons]) != 3).any():  # some were split into several parts
         placed, whose = explode(placed)
         owners = owners[whose]
     return _collect(placed, owners, len(geometries))
 
 
 def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
-    """Return the non-empty parts that are not collections, and the index of the geometry of each."""
+    """Split geometries into non-empty parts that are not collections.
+
+    Returns them and the index of each part's geometry.
+    """
     import shapely
 
     parts, owners = shapely.get_parts(geometries, return_index=True)
@@ -124,16 +128,16 @@ def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
 
 
 def shift_east(shapes: Any, distance: float) -> Any:
-    """Shapes moved eastward."""
+    """Move shapes east by ``distance`` degrees."""
     import shapely
 
     return shapes if distance == 0 else shapely.transform(shapes, lambda corners: corners + np.array([distance, 0.0]))
 
 
 def unite(areas: Any, axis: int | None = None) -> Any:
-    """Return the union of areas; areas that cross themselves are repaired if necessary.
+    """Return the union of areas, repairing areas that cross themselves if necessary.
 
-    Raises GeometryError if so many overlap that the union would take quadratic time.
+    Raises GeometryError if so many areas overlap that the union would take quadratic time.
     """
     import shapely
 
@@ -156,11 +160,13 @@ def _check_overlaps(areas: _Shapes) -> None:
         near -= len(tree.query(some)[0])
         overlaps -= len(tree.query(some, predicate="intersects")[0]) if near >= 0 else 0
         if near < 0 or overlaps < 0:
-            raise GeometryError(f"too many of a geometry's {count} areas overlap for them to be united on the globe")
+            raise GeometryError(
+                f"too many of a geometry's {count} areas overlap to compute their union; simplify the geometry"
+            )
 
 
 def _nearest_turns(x: Any, middle: Any) -> Any:
-    """Whole turns that bring each x nearest to ``middle``."""
+    """Return the number of full turns that move each x nearest to ``middle``."""
     return -np.round((x - middle) / 360)
 
 
@@ -187,7 +193,7 @@ def _polygons(
     chains = _chains(rings, geod, tolerance, max_vertices)
     low, high, net = chains.spans(len(rings))
     shell = np.diff(owners, prepend=-1) > 0
-    # A hole is near its shell; a hole of an area around a pole, which repeats, is at its nearest copy.
+    # Place holes near their shell; for an area around a pole, which repeats, near its nearest copy.
     centre = np.where(np.abs(net) > 180, middle, (low + high) / 2)
     anchor = centre[shell] + 360.0 * _nearest_turns(centre[shell], middle)
     turns = _nearest_turns(centre, anchor[owners])
@@ -213,7 +219,7 @@ def _polygons(
 
 
 def _has_outer_hole(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Flag polygons with a hole beyond the box of their shell, which may lie outside of the shell."""
+    """Return which polygons have a hole that exceeds the box of their shell, and so may lie outside the shell."""
     import shapely
 
     holes = np.flatnonzero(~shell)
@@ -225,7 +231,7 @@ def _has_outer_hole(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) 
 
 
 def _subtract_holes(shell: Any, holes: list[Any]) -> Any:
-    """Return the symmetric difference of shell and holes, as in S2; if a hole crosses the shell, the shell."""
+    """Return the symmetric difference of the shell and its holes, as in S2; only the shell if a hole crosses it."""
     import shapely
 
     areas = [
@@ -245,13 +251,13 @@ def _subtract_holes(shell: Any, holes: list[Any]) -> Any:
 
 
 def _repeats(area: Any) -> bool:
-    """Return whether the area fills :data:`WINDOW` from west to east."""
+    """Return whether the area extends across :data:`WINDOW` from west to east."""
     west, _, east, _ = area.bounds or (0, 0, 0, 0)
     return bool(west <= WINDOW[0] and east >= WINDOW[2])
 
 
 def _repeat_area(area: Any) -> list[Any]:
-    """Repeat the area, which is narrower than a turn, across :data:`WINDOW`."""
+    """Repeat an area that is narrower than a full turn across :data:`WINDOW`."""
     if area.is_empty:
         return [area]
     west, _, east, _ = area.bounds
@@ -260,7 +266,10 @@ def _repeat_area(area: Any) -> list[Any]:
 
 
 def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
-    """Return the smaller side of a ring, the left one of two halves. Sides with a pole repeat over :data:`WINDOW`."""
+    """Return the smaller side of a ring, or the left side of two halves.
+
+    Sides with a pole are repeated over :data:`WINDOW`.
+    """
     import shapely
 
     unrolled = x + 360.0 * turn
@@ -270,11 +279,11 @@ def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
         if area < 0 if _is_half(area) else abs(area) <= 2 * np.pi:
             return ring
         return shapely.difference(shapely.box(*WINDOW), unite(_repeat_area(ring)))
-    # Between the ring and the north pole lies a whole turn less what is below.
+    # The area between the ring and the north pole is a full turn minus the area below.
     above = 2 * np.pi - area if net > 0 else 2 * np.pi + area
     north = net > 0 if _is_half(above) else above <= 2 * np.pi
     pole = BEYOND_POLE if north else -BEYOND_POLE
-    # The meridian from there to the pole meets the ring nowhere else.
+    # The meridian from this point to the pole does not intersect the ring again.
     first, step = int(np.argmin(np.abs(pole - y))), np.round(net / 360)
     x, y = np.append(x[first:-1], x[: first + 1]), np.append(y[first:-1], y[: first + 1])
     turn = np.append(turn[first:-1], turn[: first + 1] + step)
@@ -289,22 +298,22 @@ def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
 
 
 def equator_area(x: _Doubles, y: _Doubles) -> float:
-    """The area between a chain and the equator, of the unit sphere: positive where it runs eastward in the north."""
+    """Return the area between a chain and the equator on the unit sphere, positive if it runs eastward in the north."""
     turn, half = np.tan(np.radians(np.diff(x)) / 2), np.tan(np.radians(y) / 2)
     start, stop = half[:-1], half[1:]
     return float(2 * np.arctan2(turn * (start + stop), 1 + start * stop).sum())
 
 
 def _is_half(area: float) -> bool:
-    """Return whether the area is half of the globe, within a tolerance of a metre on every side."""
+    """Return whether the area is half of the globe, within a tolerance of a metre along its border."""
     return bool(abs(abs(area) - 2 * np.pi) < 2 * np.pi * np.radians(TOLERANCE))
 
 
 @dataclass(frozen=True, slots=True)
 class _Chains:
-    """Vertices of lines and rings; ``turn`` counts how often each has gone around the globe.
+    """Vertices of lines and rings. ``turn`` counts the full turns around the globe at each vertex.
 
-    Separate from ``x``, so that a position has one x wherever it lies, and shared borders stay shared.
+    It is separate from ``x``, so that a position has the same x in every turn, and shared borders remain identical.
     """
 
     x: _Doubles
@@ -314,11 +323,11 @@ class _Chains:
 
     @property
     def unroll_longitudes(self) -> _Doubles:
-        """Longitudes that run on."""
+        """Continuous longitudes, which may exceed -180 to 180."""
         return self.x + 360.0 * self.turn
 
     def insert_vertices(self, indices: _Numbers, x: _Doubles, y: _Doubles, turn: _Doubles) -> _Chains:
-        """Return the chains with additional vertices, each inserted before the vertex at its index."""
+        """Insert vertices before the vertices at ``indices`` and return the new chains."""
         return _Chains(
             np.insert(self.x, indices, x),
             np.insert(self.y, indices, y),
@@ -334,12 +343,12 @@ class _Chains:
         return np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts), x[stops] - x[starts]
 
     def shift_longitudes(self, shift: _Doubles) -> _Doubles:
-        """Return the longitudes of all vertices, with each chain shifted by a number of turns."""
+        """Return the longitudes of all vertices, with each chain shifted by its number of turns."""
         return self.x + 360.0 * (self.turn + shift[self.number])
 
 
 def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: int | None) -> _Chains:
-    """The vertices of lines or rings, with more of them, so that chords follow the edges."""
+    """Return the vertices of lines or rings, with vertices inserted so that chords follow the edges."""
     import shapely
 
     corners, number = shapely.get_coordinates(lines, return_index=True)
@@ -367,7 +376,7 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, max_vertices: i
 
 
 def _through_poles(chains: _Chains) -> _Chains:
-    """Replace vertices at a pole by the pole at the longitudes of both neighbours."""
+    """Replace each vertex at a pole by two vertices, the pole at the longitudes of both neighbours."""
     x, y = chains.x, chains.y
     inner = np.diff(chains.number) == 0
     pole = np.abs(y) >= _POLE
@@ -389,7 +398,7 @@ def _through_poles(chains: _Chains) -> _Chains:
 def _halves(
     chains: _Chains, candidates: _Numbers, geod: Geod | None, tolerance: float
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Return the indexes of steps to halve among those that end at ``candidates``, and the midpoints."""
+    """Return the indexes of the steps to halve among those that end at ``candidates``, and their midpoints."""
     x, y, number = chains.unroll_longitudes, chains.y, chains.number
     x0, x1, y0, y1 = x[candidates - 1], x[candidates], y[candidates - 1], y[candidates]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
@@ -412,10 +421,11 @@ def _halves(
 
 
 def _straight(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, tolerance: float) -> NDArray[np.bool_]:
-    """Edges so short and so far from the poles that their middle cannot leave the chord's by ``tolerance``.
+    """Return which edges are too short, and too far from the poles, to deviate from the chord by ``tolerance``.
 
-    Along an edge latitude bends by the square of the longitudes times sin y cos y, longitude, in arc, by the product
-    of both times 2 sin y. An eighth of that is how far the middle lies; twice as much leaves room for higher orders.
+    Along an edge, latitude bends by the square of the difference in longitude times sin y cos y. Longitude, in arc,
+    bends by the product of both differences times 2 sin y. The midpoint deviates by an eighth of that; twice as much
+    allows for higher orders.
     """
     along, up = np.abs(x1 - x0), np.abs(y1 - y0)
     far = np.radians(along * (along / 8 + up / 2))

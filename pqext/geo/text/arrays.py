@@ -1,4 +1,4 @@
-"""Arrow arrays of geometries as text, WKT or GeoJSON, and of the arrays that kernels build from them."""
+"""Arrow arrays for the text kernels (WKT and GeoJSON), and arrays assembled from the kernels' buffers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ _WIDE_FROM = 1 << 31  # bytes
 
 
 def text_chunks(array: Any) -> list[pa.Array]:
-    """The parts of an array or list of text, each ``string`` or ``large_string``; TypeError for anything else."""
+    """Return the chunks of an array or list of text, each ``string`` or ``large_string``.
+
+    Raises TypeError for other input.
+    """
     if isinstance(array, (list, tuple)):
         try:
             array = pa.array(array, pa.string())
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise TypeError(f"expected texts: {error}") from None
+            raise TypeError(f"expected strings: {error}") from None
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
-        raise TypeError(f"expected an Arrow array of text or a list of texts, not {type(array).__name__}")
+        raise TypeError(f"expected an Arrow array of strings or a list of strings, not {type(array).__name__}")
     held = storage_type(array.type)
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     if not any(test(held) for test in tests):
-        raise TypeError(f"expected an Arrow array of text, not {array.type}")
+        raise TypeError(f"expected an Arrow array of strings, not {array.type}")
     check_array(array)
     return [_to_text_array(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
 
@@ -43,7 +46,7 @@ def _to_text_array(array: pa.Array) -> pa.Array:
 
 
 def bit_mask(chunk: pa.Array) -> pa.Buffer | None:
-    """Validity bitmap of ``chunk`` that begins with its first row."""
+    """Return the validity bitmap of ``chunk``, beginning with its first row."""
     return chunk.is_valid().buffers()[1] if chunk.null_count else None
 
 
@@ -52,9 +55,9 @@ def assemble(
         pa.DataType, pa.DataType
     ]
 ) -> GeometryArray:
-    """``chunks`` for each part of ``array``, (rows, validity, data, 64-bit offsets), as an array of the narrower type.
+    """Assemble ``chunks``, (rows, validity, data, 64-bit offsets) for each chunk of ``array``, into an array.
 
-    Of the wider one where a part takes 2 GiB, for all parts then.
+    The result has the first of ``types``, or the second if any chunk reaches 2 GiB.
     """
     narrow, wide = types
     parts = [
@@ -66,7 +69,7 @@ def assemble(
 
 
 def write(array: GeometryArray, json: bool, precision: int | None) -> GeometryArray:
-    """Geometries as WKT or GeoJSON in text arrays; arguments and errors as in :func:`pqext.geo.to_wkt`."""
+    """Write geometries as WKT or GeoJSON in string arrays. Arguments and errors are as in :func:`pqext.geo.to_wkt`."""
     if precision is not None and (isinstance(precision, bool) or not isinstance(precision, int)):
         raise TypeError(f"precision must be an integer, the number of decimals, not {precision!r}")
     if precision is not None and not 0 <= precision <= 18:

@@ -1,8 +1,8 @@
-"""Geometries from and to GeoJSON (RFC 7946), one by one and as whole feature collections.
+"""Convert geometries to and from GeoJSON (RFC 7946), in arrays and as feature collections.
 
-GeoJSON is written in longitude and latitude on WGS84, OGC:CRS84, and in no other system. It knows neither M nor NaN.
+GeoJSON is always in longitude and latitude on WGS84, OGC:CRS84. It does not support M and NaN.
 
-Properties of features become columns: types, exact integers, and a bound for features with few of many names.
+Properties of features become columns, with inferred types and exact integers. The size of sparse tables is limited.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _BINARY = (pa.binary(), pa.large_binary())
 _BATCH_ROWS = 8192
 _LEAST_CELLS = 1 << 24
 _CELLS_PER_BYTE = 8
-"""Cells of a table for each byte of text: where features have few of very many names, the table is mostly nulls."""
+"""Maximum number of table cells per byte of text; beyond it, properties are so sparse that the table is mostly
+nulls.
+"""
 _MAX_PATHS = 1 << 22
 _DECIMAL = pa.decimal128(38, 0)
 _INT64 = 1 << 63
@@ -50,10 +52,10 @@ _INT64 = 1 << 63
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
     """Convert GeoJSON geometries or features, as text in an Arrow array or a list, to ISO WKB in a ``binary`` array.
 
-    Null, the text ``null`` and a feature without geometry give null. A geometry is XYZ if any of its
-    positions has three numbers, with NaN for positions of two; further numbers and members that GeoJSON
-    does not define are ignored. Use :func:`read_geojson` for collections. The result is
-    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte if the text is not GeoJSON.
+    Null, the text ``null`` and a feature without geometry become null. A geometry is XYZ if any of its positions has
+    three numbers, with NaN as the Z of positions with two. Further numbers and members that GeoJSON does not define are
+    ignored. Use :func:`read_geojson` for collections. The result is ``large_binary`` for 2 GiB and more. Raises
+    GeometryError with row and byte if the text is not GeoJSON.
     """
     if isinstance(array, (list, tuple)):
         array = text_chunks(array)[0]
@@ -68,7 +70,7 @@ def _to_buffers(column: WkbColumn) -> tuple[pa.Buffer | None, Any, Any]:
 
 
 def bitmap(flags: Any) -> pa.Buffer | None:
-    """A validity bitmap from one byte a row; None when all are set."""
+    """Return a validity bitmap from one byte per row, or None if all are set."""
     valid = np.frombuffer(flags, np.uint8)
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
@@ -76,10 +78,10 @@ def bitmap(flags: Any) -> pa.Buffer | None:
 def to_geojson(array: GeometryArray, precision: int | None = None) -> GeometryArray:
     """Convert geometries to GeoJSON in a ``string`` array; null remains null.
 
-    M, NaN in Z and empty points of a MultiPoint are omitted, since GeoJSON cannot represent
-    them. Numbers, ``precision`` and the type of the result are as in :func:`to_wkt`. Coordinates are not transformed:
-    they must be longitudes and latitudes. Raises GeometryError with row and byte if WKB is invalid, and if other
-    coordinates are NaN or infinite.
+    M, NaN in Z and empty points of a MultiPoint are omitted, because GeoJSON cannot represent them. Numbers,
+    ``precision`` and the type of the result are as in :func:`to_wkt`. Coordinates are not transformed: they must be
+    longitudes and latitudes. Raises GeometryError with row and byte if WKB is invalid, and if other coordinates are NaN
+    or infinite.
     """
     return write(array, json=True, precision=precision)
 
@@ -89,15 +91,15 @@ def read_geojson(
 ) -> pa.Table:
     """Read the features of a file or text into a table: a column ``geometry`` and one column per property.
 
-    ``source`` is a path, or the text itself, which begins with ``{``; compressed files are decompressed. It holds a
-    FeatureCollection, or a sequence of features and geometries, as in GeoJSON text sequences (RFC 8142). The
-    CRS is OGC:CRS84, or the system in the obsolete member ``crs`` of a collection.
-    Properties have the types that ``pyarrow.json`` infers; integers beyond INT64 become DECIMAL(38,0), or text
-    if they have more than 38 digits, and a property of mixed types becomes a string column of JSON text. If
-    features have an ``id``, it becomes a column unless a property has that name. ``properties`` is the name of a single
-    string column for all properties as JSON text, for features with sparse properties. The text is held in memory.
-    Raises GeometryError with the index of the feature as row and the byte in the text, and if ``crs`` is unknown;
-    LimitError if properties would make a table mostly of nulls; ValueError if a path is not a regular file.
+    ``source`` is a path, or the text itself, which begins with ``{``; compressed files are decompressed. It contains a
+    FeatureCollection, or a sequence of features and geometries, as in GeoJSON text sequences (RFC 8142). The CRS is
+    OGC:CRS84, or the system in the obsolete member ``crs`` of a collection. Properties have the types that
+    ``pyarrow.json`` infers; integers beyond INT64 become DECIMAL(38,0), or text if they have more than 38 digits, and a
+    property of mixed types becomes a string column of JSON text. If features have an ``id``, it becomes a column unless
+    a property has that name. ``properties`` is the name of a single string column for all properties as JSON text, for
+    features with sparse properties. The text is held in memory. Raises GeometryError with the index of the feature as
+    row and the byte in the text, and if ``crs`` is unknown; LimitError if the properties would result in a table that
+    is mostly nulls; ValueError if a path is not a regular file.
     """
     try:
         return _table(_text(source), geometry, properties)
@@ -118,16 +120,16 @@ def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
     if ids is not None and "id" not in table.column_names:
         table = table.append_column("id", objects(ids, rows, longest).column("id"))
     if geometry in table.column_names:
-        raise ValueError(f"there is a property {geometry!r}: pass another name of the geometry column as geometry=")
+        raise ValueError(f"a property has the name {geometry!r}; pass another name of the geometry column as geometry=")
     return table.add_column(0, geometry_field(geometry, _crs(bytes(crs).splitlines())).with_type(wkb.type), wkb)
 
 
 def _crs(members: list[bytes]) -> str | None:
-    """CRS in the ``crs`` member of collections, which GeoJSON had before RFC 7946."""
+    """Return the CRS in the ``crs`` member of collections, which GeoJSON had before RFC 7946."""
     try:
         results = {_name(json.loads(member)) for member in members}
     except (RecursionError, ValueError) as error:
-        raise GeometryError(f"the crs member cannot be read: {error}", rule="geo.geojson.crs") from None
+        raise GeometryError(f"the crs member cannot be parsed: {error}", rule="geo.geojson.crs") from None
     crs = results.pop() if results else None
     if results or crs_.is_geographic(crs) is None:
         fault = "several systems" if results else f"an unknown system: {excerpt(crs or '')!r}"
@@ -166,14 +168,14 @@ def _text(source: Any) -> bytes:
 def write_geojson(
     table: pa.Table, dest: Any, *, geometry: str | None = None, id: str | None = None, precision: int | None = None
 ) -> None:
-    """Write ``table`` as one FeatureCollection, a feature a line, to a path or a binary file object.
+    """Write ``table`` as a FeatureCollection, with one feature per line, to a path or a binary file object.
 
-    ``geometry`` names the column of geometries, by default the one that is marked; ``id`` one that becomes the
-    features' id. All others become properties: dates and times as ISO 8601, decimals as numbers, NaN and infinite
-    numbers as null, dictionary-encoded values as what they stand for. ``precision`` rounds the coordinates to that
-    many decimals. A path appears when the file is whole. Raises GeometryError where a column's CRS is not OGC:CRS84
-    (see :func:`pqext.geo.transform`) and as :func:`to_geojson` does, TypeError for columns that JSON has no form for,
-    ValueError for names that are not there.
+    ``geometry`` is the name of the geometry column, by default the only column with a geometry type. ``id`` is the name
+    of a column that becomes the features' id. All other columns become properties: dates and times as ISO 8601,
+    decimals as numbers, NaN and infinite numbers as null, and dictionary-encoded values decoded. ``precision`` is the
+    number of decimals to which coordinates are rounded. The file appears at its path when it is complete. Raises
+    GeometryError if a column's CRS is not OGC:CRS84 (see :func:`pqext.geo.transform`) and in the cases of
+    :func:`to_geojson`, TypeError for columns that JSON cannot represent, and ValueError for columns that do not exist.
     """
     from pqext.core.io.sink import Sink
 
@@ -182,7 +184,7 @@ def write_geojson(
         raise ValueError(f"no column {id!r}")
     result = type_of(table.schema.field(name))
     if result is not None and not crs_.equal(result.crs, crs_.DEFAULT):
-        raise GeometryError(f"GeoJSON is in OGC:CRS84, not in {result.crs}", rule="geo.geojson.crs")
+        raise GeometryError(f"GeoJSON requires OGC:CRS84, not {result.crs}", rule="geo.geojson.crs")
     for field in table.schema:
         if field.name != name:
             _check_type(field.type, field.name)
@@ -254,7 +256,7 @@ def _check_type(type: pa.DataType, path: str) -> None:
 
 
 def _values(array: pa.Array, name: str) -> list[Any]:
-    if pa.types.is_timestamp(array.type):  # nanoseconds are more than Python's datetime holds
+    if pa.types.is_timestamp(array.type):  # Python's datetime does not support nanoseconds
         return [text and text.replace(" ", "T", 1) for text in array.cast(pa.string()).to_pylist()]
     nested = {"maps_as_pydicts": "strict"} if pa.types.is_nested(array.type) else {}
     try:
@@ -283,7 +285,7 @@ def _json_value(value: Any) -> Any:
 def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
     """Parse JSON objects, one per line, into a table.
 
-    Integers beyond INT64 make a DECIMAL(38,0), or text if they have more digits. Raises ``LimitError`` if the table
+    Integers beyond INT64 become DECIMAL(38,0), or text if they have more digits. Raises ``LimitError`` if the table
     would be far larger than the text.
     """
     cells, names, big = measure(lines, randbits(64), _MAX_PATHS) if rows else (0, 0, [])
@@ -298,18 +300,18 @@ def objects(lines: Any, rows: int, max_length: int) -> pa.Table:
         if big and (exact := _exact_fields(table.schema, big)):
             parsing = pajson.ParseOptions(explicit_schema=pa.schema(exact), unexpected_field_behavior="infer")
             table = pajson.read_json(BytesIO(lines), options, parsing).select(table.column_names)
-    except pa.ArrowInvalid:  # a column of several kinds, or an integer of more than 38 digits
+    except pa.ArrowInvalid:  # a column of mixed types, or an integer with more than 38 digits
         try:
             table = _property_table([json.loads(line) for line in bytes(lines).splitlines()])
-        except (RecursionError, ValueError) as error:  # half a surrogate pair, or more digits than Python takes
-            raise GeometryError(f"the properties exceed memory: {error}", rule="geo.geojson.features") from None
+        except (RecursionError, ValueError) as error:  # a lone surrogate, or more digits than Python accepts
+            raise GeometryError(f"the properties do not fit in memory: {error}", rule="geo.geojson.features") from None
     if not table.num_columns:
         return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
     return table
 
 
 def as_text(lines: Any, rows: int) -> pa.Array:
-    """Split JSON objects, one per line, into an array of text."""
+    """Split JSON objects, one per line, into a string array."""
     data = np.frombuffer(lines, np.uint8)
     ends = np.flatnonzero(data == ord("\n")) + 1
     offsets = np.concatenate([[0], ends]).astype(np.int64)
@@ -322,7 +324,7 @@ def as_text(lines: Any, rows: int) -> pa.Array:
 
 
 def _exact_fields(schema: pa.Schema, big_fields: list[tuple[bytes | None, ...]]) -> list[pa.Field]:
-    """Return the fields of ``schema`` with integers beyond INT64, as decimals instead of doubles."""
+    """Return the fields of ``schema``, with the type of integers beyond INT64 changed from double to decimal."""
     exact: dict[str, pa.Field] = {}
     for path in big_fields:
         top, *below = [None if name is None else json.loads(b'"' + name + b'"') for name in path]

@@ -1,4 +1,4 @@
-"""Geometries from and to well-known text, as the simple features standard (OGC 06-103r4) has it."""
+"""Convert geometries to and from well-known text, as defined by the simple features standard (OGC 06-103r4)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pqext.geo.wkb import GeometryArray, as_columns
 def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
     """Convert well-known text in an Arrow array or a list to ISO WKB in a ``binary`` array; null remains null.
 
-    Tags are not case-sensitive. ``Z``, ``M`` and ``ZM`` are optional: three ordinates are then x, y, z,
-    four x, y, z, m. ``NaN`` and ``Infinity`` are numbers. The result is ``large_binary`` for 2 GiB and more. Raises
-    GeometryError with row and byte if the text is not WKT, TypeError if the array does not hold text.
+    Tags are not case-sensitive. ``Z``, ``M`` and ``ZM`` are optional: without them, three ordinates are x, y, z and
+    four are x, y, z, m. ``NaN`` and ``Infinity`` are numbers. The result is ``large_binary`` for 2 GiB and more. Raises
+    GeometryError with row and byte if the text is not WKT, and TypeError if it is not an array of strings.
 
     >>> import pyarrow as pa
     >>> from_wkt(pa.array(["POINT (1 2)", None])).is_valid().to_pylist()
@@ -34,10 +34,10 @@ def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Geomet
 def to_wkt(array: GeometryArray, precision: int | None = None) -> GeometryArray:
     """Convert geometries to well-known text in a ``string`` array; null remains null.
 
-    Numbers have the fewest digits that parse to the same double; with ``precision``, 0 to 18, they are rounded to
-    that many decimals. EWKB is accepted, without its SRID. The result is ``large_string`` for 2 GiB and more. Raises
-    GeometryError with row and byte if WKB is invalid, and if the parts of a multi geometry differ in dimensions, which
-    WKT cannot represent.
+    Numbers have the fewest digits that parse to the same double. If ``precision``, from 0 to 18, is passed, they are
+    rounded to that number of decimals. EWKB is accepted, without its SRID. The result is ``large_string`` for 2 GiB and
+    more. Raises GeometryError with row and byte if WKB is invalid, and if the parts of a multi geometry differ in
+    dimensions, which WKT cannot represent.
 
     >>> from pqext.geo import from_points
     >>> to_wkt(from_points([1.23456], [2]), precision=2).to_pylist()

@@ -1,1 +1,1 @@
-"""Spark sessions, settings, files, types and errors, shared by all of pqext.spark."""
+"""Spark sessions, settings, files, types and errors, shared by all modules of pqext.spark."""

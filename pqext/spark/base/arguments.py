@@ -1,4 +1,4 @@
-"""Check the types of arguments when a public function is called, because Spark would report them far from the call.
+"""Check the types of arguments when a public function is called, because Spark would report errors far from the call.
 
 :func:`check_arguments` compares arguments with the annotations of a function. The function itself checks arguments
 annotated with ``Any`` and the values of ``Literal`` types, including None.
@@ -26,15 +26,15 @@ _WIDER: dict[Any, tuple[type, ...]] = {
     str: (str, os.PathLike), int: (Real,), float: (Real,), bool: (bool, Real), bytes: (bytes, bytearray, memoryview),
     tuple: (Sequence,),
 }  # fmt: skip
-"""Further types that are accepted for a type."""
+"""Additional types that are accepted where a type is expected."""
 _DESCRIPTIONS = {"float | ColumnOrName": "a number or a column"}
 _HINTS = dict.fromkeys(("ColumnOrName", "ColumnOrName | None"), ": F.lit makes a column of a value")
 _OPEN = "Mapping[str, Any]"
-"""The annotation of arguments that functions check themselves, with an example in the message."""
+"""Annotation of arguments that functions check themselves, because the message has an example."""
 
 
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap ``function`` to raise ``TypeError`` with the parameter's name for an argument of the wrong type."""
+    """Wrap ``function`` to raise ``TypeError`` with the parameter's name if an argument has the wrong type."""
     parameters = signature(function)
 
     @wraps(function)
@@ -42,7 +42,7 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
         try:
             arguments = parameters.bind(*args, **kwargs).arguments
         except TypeError:
-            return function(*args, **kwargs)  # raises an error that names the missing or unknown argument
+            return function(*args, **kwargs)  # raises an error with the missing or unknown argument
         for name, value in arguments.items():
             _check(function, parameters, name, value)
         with spark_option_names():
@@ -64,7 +64,7 @@ def _check(function: Callable[..., Any], parameters: Signature, name: str, value
 
 
 class _Names(dict[str, Any]):
-    """The names of a module, with ``Any`` for names that are imported for type checking only."""
+    """Names of a module, with ``Any`` for names that are imported for type checking only."""
 
     def __missing__(self, name: str) -> Any:
         return vars(builtins).get(name, Any)

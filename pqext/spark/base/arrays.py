@@ -1,7 +1,7 @@
 """Convert arrays to an exact Arrow type, including field names, field order and nullability.
 
 Spark requires batches to match the exchange schema exactly, and the writer needs non-nullable groups where the
-shredding specification has them. Arrays are therefore rebuilt level by level.
+shredding specification requires them. Arrays are therefore rebuilt level by level.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pqext.variant.types import variant_type
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Convert ``batch`` to exactly the columns and types of ``schema``, matched by name.
 
-    Raises ``ValueError`` for a column that ``batch`` does not have or has more than once; it is never filled with
-    nulls.
+    Raises ``ValueError`` if a column is missing from ``batch`` or occurs more than once. Missing columns are never
+    filled with nulls.
     """
     columns = []
     for field in schema:
@@ -34,10 +34,10 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
-    """Convert ``array`` to ``type``. Structs match by name; WKB and Spark's ``struct<srid, wkb>`` are interconvertible.
+    """Convert ``array`` to ``type``, matching structs by name and converting between WKB and ``struct<srid, wkb>``.
 
     Raises ``UnsupportedError`` with ``path`` if ``type`` cannot represent a value, such as a timestamp with nanoseconds
-    in a type of microseconds.
+    in a type with microseconds.
     """
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -57,7 +57,7 @@ def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
 
 
 def variant_from_spark(values: pa.Array) -> pa.Array:
-    """Convert a variant that Spark passes, unshredded or shredded, to the Arrow type of its storage struct."""
+    """Convert a variant from Spark, unshredded or shredded, to the Arrow type of its storage struct."""
     if pa.types.is_null(values.type):
         return values.cast(variant_type())
     if not pa.types.is_struct(values.type) or values.type.get_field_index("metadata") < 0:
@@ -66,13 +66,13 @@ def variant_from_spark(values: pa.Array) -> pa.Array:
 
 
 def variant_to_spark(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Convert a variant array to a column of VARIANT."""
+    """Convert a variant array to Spark's representation of a VARIANT column."""
     values = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     return conform(values, exchange_type(T.VariantType()))
 
 
 def _struct(array: pa.StructArray, type: pa.StructType, path: str, dense: bool) -> pa.Array:
-    """Rebuild a struct. A ``dense`` struct is non-nullable, and its nulls move down to its members."""
+    """Rebuild a struct. A ``dense`` struct is non-nullable, and its nulls are pushed down to its members."""
     source = {field.name: index for index, field in enumerate(array.type)}
     members = array.flatten() if dense else [array.field(index) for index in range(array.type.num_fields)]
     children = []
@@ -129,7 +129,7 @@ def _leaf(array: pa.Array, type: pa.DataType, path: str) -> pa.Array:
             name = "timestamp_ntz" if array.type.tz is None else "timestamp"
             remedy += f", or drop the digits beyond microseconds with col({path!r}).cast({name!r}).alias({path!r})"
         raise UnsupportedError(
-            f"Spark cannot hold a value of {array.type}: {error}; {remedy}",
+            f"Spark cannot represent a value of {array.type}: {error}; {remedy}",
             feature=str(array.type),
             column=path,
         ) from None

@@ -1,7 +1,7 @@
-"""Error messages for Spark users: without stack frames of pqext, and with Spark's names of options.
+"""Error messages for Spark users: without stack frames of pqext, and with Spark's names for options.
 
 Spark puts the Python traceback of a data source's method into the message of its own exception. An error about an
-option or a path should show its reason without the frames inside pqext.
+option or a path should state its reason without the frames inside pqext.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
-    """Wrap ``method`` to remove the frames below it from errors about options, paths and files."""
+    """Wrap ``method`` to remove stack frames below it from errors about options, paths and files."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,12 +43,12 @@ _SPARK_PHRASES = (
     ),
     ("write timestamptz '", "write timestamp_ltz '"),
 )
-"""Phrases of messages that name Python or command-line options, and their replacements in Spark."""
+"""Phrases in messages that name Python or command-line options, and their replacements for Spark."""
 
 
 @contextmanager
 def spark_option_names() -> Iterator[None]:
-    """Replace the names of Python and command-line options in errors of the block by Spark's names."""
+    """Replace the names of Python and command-line options in errors raised in the block by Spark's names."""
     try:
         yield
     except (ParquetError, ValueError, TypeError) as error:
@@ -60,7 +60,7 @@ def spark_option_names() -> Iterator[None]:
 
 
 def with_spark_names(text: str) -> str:
-    """Return a message with Spark's names of options."""
+    """Return a message with Spark's names for options."""
     for python, spark in _SPARK_PHRASES:
         text = text.replace(python, spark)
     return text

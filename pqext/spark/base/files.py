@@ -21,7 +21,7 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _DRIVE = re.compile(r"/[A-Za-z]:")
 _LOCAL_HOSTS = ("", "localhost")
 DBFS = "/dbfs"
-"""The folder where Databricks mounts the file system with URIs ``dbfs:/``."""
+"""Folder where Databricks mounts the file system with ``dbfs:/`` URIs."""
 
 
 def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[str]:
@@ -29,7 +29,7 @@ def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[st
 
     Local paths become absolute, because executors run in other working directories than the driver. With ``remote``,
     URLs of object stores are returned unchanged; without it, they raise ``UnsupportedError`` as in :func:`local_path`.
-    Raises ``ValueError`` without a path.
+    Raises ``ValueError`` if there is no path.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
@@ -38,9 +38,9 @@ def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[st
 
 
 def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
-    """Make relative local paths absolute. Spark would resolve them in its own working directory.
+    """Make relative local paths absolute, because Spark would resolve them in its own working directory.
 
-    Paths of this process are relative to the working directory of this process, in reads as in saves.
+    Paths are relative to the working directory of this process, for reads and for saves.
     """
     if isinstance(path, str):
         return os.path.join(os.getcwd(), path) if path and _URI.match(path) is None else path
@@ -48,7 +48,7 @@ def absolute_paths(path: str | Sequence[str]) -> str | list[str]:
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is the URL of an object store."""
+    """Return whether a path is the URL of an object store."""
     scheme = scheme_of(path)
     return scheme not in (None, "file") and not (scheme == "dbfs" and os.path.isdir(DBFS))
 
@@ -90,17 +90,20 @@ def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
 
 
 def list_files(paths: Iterable[str], *, ignore_table_format: bool = False) -> list[str]:
-    """List the files of ``paths``, which are files, folders (recursively) and patterns, without hidden files."""
+    """List the files at ``paths``, without hidden files.
+
+    Paths are files, folders (searched recursively) and patterns.
+    """
     return [str(file) for file in find_sources(list(paths), ignore_table_format=ignore_table_format)]
 
 
 def list_sources(
     paths: Sequence[str], storage_options: Mapping[str, Any] | None, *, ignore_table_format: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the files of paths and URLs: the path or URL that opens each file, and its location.
+    """Yield the files at paths and URLs: the path or URL that opens each file, and its location.
 
-    Raises ``ValueError`` for storage options without URLs, and ``TableFormatError`` for the folder of a table unless
-    ``ignore_table_format`` is true.
+    Raises ``ValueError`` if storage options are passed without URLs, and ``TableFormatError`` for the folder of a table
+    unless ``ignore_table_format`` is true.
     """
     if not any(map(is_remote, paths)):
         if storage_options:
@@ -118,5 +121,5 @@ def list_sources(
 
 
 def slice_bytes(total: int, upper: int) -> int:
-    """Return the bytes to read in one task: at least 1 MiB, at most ``upper``, and work for every processor."""
+    """Return the bytes to read in one task: at least 1 MiB, at most ``upper``, with work for every processor."""
     return max(1 << 20, min(upper, total // (2 * (os.cpu_count() or 1))))

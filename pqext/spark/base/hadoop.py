@@ -40,13 +40,13 @@ _BY_ENVIRONMENT = frozenset({
     "EC2ContainerCredentialsProviderWrapper", "WebIdentityTokenCredentialsProvider",
     "WebIdentityTokenFileCredentialsProvider", "ProfileCredentialsProvider",
 })  # fmt: skip
-"""Hadoop's credential providers that S3 libraries implement by default."""
+"""Hadoop credential providers that S3 libraries implement by default."""
 _S3A_UNKNOWN = (
     "security.credential.provider.path", "encryption.algorithm", "server-side-encryption-algorithm",
     "proxy.host", "assumed.role.arn",
 )
 _REGION = re.compile(r"(?:^|[./])s3[.-](?:dualstack\.)?([a-z]+(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$")
-"""The region in the host name of an AWS endpoint."""
+"""Region in the host name of an AWS endpoint."""
 _PREFIX = "spark.hadoop."
 _AZURE = re.compile(r"abfss?://[^@/]+@(([^./]+)\.[^/]+)", re.IGNORECASE)
 _TENANT = re.compile(r"https://login\.microsoftonline\.com/([^/]+)/", re.IGNORECASE)
@@ -78,7 +78,7 @@ def from_hadoop(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, An
 
 
 def storage_options_of(setting: Setting, paths: Sequence[str]) -> dict[str, Any] | None:
-    """Return the storage options for ``paths`` using a function that looks up a Hadoop setting."""
+    """Return the storage options for ``paths``, using ``setting`` to look up Hadoop settings."""
     stores = {store for store in map(_store_of, paths) if store is not None}
     options = {store: _OPTIONS_OF[store[0]](setting, store[1]) for store in sorted(stores)}
     if not any(options.values()):
@@ -94,7 +94,7 @@ def storage_options_of(setting: Setting, paths: Sequence[str]) -> dict[str, Any]
 
 
 def _store_of(path: str) -> tuple[str, str] | None:
-    """The type of store of ``path``, and the bucket or account whose settings apply."""
+    """Return the type of store of ``path``, and the bucket or account whose settings apply."""
     scheme = scheme_of(path)
     if scheme in ("s3", "s3a"):
         return "s3", redact_uri(path).split("/")[2]  # without credentials in the URL
@@ -158,7 +158,7 @@ def _azure_options(setting: Setting, host: str) -> dict[str, Any]:
 
 
 def _oauth(get_value: Setting) -> dict[str, Any]:
-    """Azure's storage options for ``fs.azure.account.auth.type`` OAuth."""
+    """Return Azure's storage options for ``fs.azure.account.auth.type`` OAuth."""
     provider = (get_value("account.oauth.provider.type") or "").rpartition(".")[2]
     client = get_value("account.oauth2.client.id")
     if provider == "ClientCredsTokenProvider":
@@ -210,13 +210,13 @@ _OPTIONS_OF: dict[str, Callable[[Setting, str], dict[str, Any]]] = {
 
 
 def _class_name(name: object) -> str:
-    """The value of a setting for a message, unless it looks like a secret that was entered by mistake."""
+    """Return the value of a setting for a message, or a placeholder if it may be a secret entered by mistake."""
     text = str(name)
     return text if _NAME.fullmatch(text) else "an invalid name"
 
 
 _NAME = re.compile(r"[A-Za-z_$]{1,80}[0-9]{0,2}(\.[A-Za-z_$]{1,80}[0-9]{0,2}){0,12}", re.ASCII)
-"""The name of a class, or a word. Secret keys mix letters with digits and punctuation."""
+"""Name of a class, or a word. Secret keys mix letters with digits and punctuation."""
 
 
 def _warn(problem: str) -> None:
@@ -225,10 +225,10 @@ def _warn(problem: str) -> None:
 
 
 def with_cluster_settings(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
-    """Return the options of a data source with ``storage_options`` from the cluster's configuration files.
+    """Return the options of a data source, with ``storage_options`` from the cluster's configuration files.
 
     Spark's file takes precedence over Hadoop's, and ``storage_options`` of the data source over both. Raises
-    ``ValueError`` as :func:`from_hadoop` does.
+    ``ValueError`` like :func:`from_hadoop`.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if "storage_options" in options or not any(map(is_remote, paths)):
@@ -262,7 +262,7 @@ def _hadoop_settings() -> dict[str, str]:
     try:
         properties = ElementTree.fromstring(text).iter("property")
     except ElementTree.ParseError:
-        return {}  # Hadoop reports it
+        return {}  # Hadoop reports the error
     settings = {item.findtext("name", "").strip(): item.findtext("value", "").strip() for item in properties}
     return {name: value for name, value in settings.items() if name.startswith("fs.")}
 

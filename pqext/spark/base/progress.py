@@ -41,7 +41,7 @@ def job_group(spark: SparkSession, group: str, description: str) -> Iterator[Non
 
 @contextmanager
 def report_progress(spark: SparkSession, group: str, total: int, show: Progress | None) -> Iterator[None]:
-    """Call ``show`` while the jobs of ``group``, with ``total`` tasks, run, from 0 completed tasks to all.
+    """Call ``show`` with the number of completed tasks, from 0 to ``total``, while the jobs of ``group`` run.
 
     A separate thread makes the calls. If ``show`` raises, the reports end and the job continues.
     """
@@ -87,7 +87,7 @@ def report_progress(spark: SparkSession, group: str, total: int, show: Progress 
 
 
 def _context(spark: SparkSession) -> Any:
-    """The Spark context; None on Spark Connect."""
+    """Return the Spark context, or None on Spark Connect."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return None
     return spark.sparkContext

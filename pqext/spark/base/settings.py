@@ -1,8 +1,8 @@
 """Settings of a Spark session that apply to reading and writing Parquet.
 
-Spark passes options to a Python data source, and no settings. Functions such as :func:`pqext.spark.write` read the
-settings of the session. The tasks of a data source read them from the properties of their job, which hold every
-setting that the session states.
+Spark passes options to a Python data source, but not settings. Functions such as :func:`pqext.spark.write` read the
+settings of the session. The tasks of a data source read them from the properties of their job, which contain every
+setting of the session.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Setting = Callable[[str], str | None]
-"""The value of a setting by its name; None if the session does not state it."""
+"""Function that returns the value of a setting by its name, or None if the session does not define it."""
 
 _COMPRESSION = "spark.sql.parquet.compression.codec"
 _MAX_RECORDS = "spark.sql.files.maxRecordsPerFile"
@@ -34,7 +34,7 @@ _OF_READS = {
     "spark.sql.files.ignoreMissingFiles": ("true", "ignore_missing_files", "true"),
     "spark.sql.parquet.mergeSchema": ("true", "schema", "union"),
 }
-"""The value of a setting that differs from its default, and the option of a read that it sets."""
+"""Values of settings that differ from the default, and the read option that each sets."""
 
 _JAVA_ZONES = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
@@ -45,7 +45,7 @@ _JAVA_ZONES = {
     "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
     "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh", "EST": "-05:00", "HST": "-10:00", "MST": "-07:00",
 }  # fmt: skip
-"""Time zones for the three-letter names of Java."""
+"""Time zones for Java's three-letter names."""
 
 
 def session_setting(spark: SparkSession) -> Setting:
@@ -54,7 +54,7 @@ def session_setting(spark: SparkSession) -> Setting:
 
 
 def task_setting() -> Setting:
-    """Return a function that looks up settings of the current task's session; all are None outside of a task."""
+    """Return a function that looks up settings of the current task's session; all are None outside a task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -62,12 +62,12 @@ def task_setting() -> Setting:
 
 
 def is_case_sensitive(setting: Setting) -> bool:
-    """Whether names that differ in case only are different names."""
+    """Return whether names that differ only in case are different names."""
     return (setting(CASE_SENSITIVE) or "").lower() == "true"
 
 
 def save_settings(setting: Setting) -> dict[str, str]:
-    """Return the options of a save that the settings of a session imply, by pqext's names."""
+    """Return the save options that follow from the settings of a session, by pqext's names."""
     options: dict[str, str] = {}
     if codec := setting(_COMPRESSION):
         options["compression"] = codec
@@ -80,14 +80,14 @@ def save_settings(setting: Setting) -> dict[str, str]:
 
 
 def read_settings(setting: Setting) -> dict[str, str]:
-    """Return the options of a read that the settings of a session imply, by pqext's names."""
+    """Return the read options that follow from the settings of a session, by pqext's names."""
     return {
         option: value for name, (state, option, value) in _OF_READS.items() if (setting(name) or "").lower() == state
     }
 
 
 def with_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]:
-    """Return the ``options`` of a read completed with those that the settings of a session imply."""
+    """Return the read ``options``, completed with those that follow from the settings of a session."""
     implied = read_settings(setting) | {"settings_known": "true"}
     if options.get("shredded") == "true":
         implied.pop("schema", None)  # files may store shredded columns with different layouts
@@ -102,20 +102,20 @@ def with_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str
 def check_settings(assumed_settings: Iterable[tuple[str, str]]) -> None:
     """Raise ``ValueError`` in a task if settings of its session differ from those that the plan assumed.
 
-    The process that makes the plan of a data source cannot read the settings of the session.
+    The process that plans the read of a data source cannot read the settings of the session.
     """
     setting = task_setting()
     for name, value in assumed_settings:
         if (setting(name) or value).lower() != value:
             state, option, text = _OF_READS[name]
             raise ValueError(
-                f"{name}={state} reaches the data source too late: pass option {option}={text}, or read with "
-                "pqext.spark.read, which applies the settings of the session"
+                f"{name}={state} is unknown when the data source plans a read: pass option {option}={text}, or read "
+                "with pqext.spark.read, which applies the settings of the session"
             )
 
 
 def codec_of(name: str) -> str:
-    """Return option ``compression`` for Spark's name of a codec. Raises ``ValueError`` for LZO and LZ4."""
+    """Return the value of option ``compression`` for Spark's name of a codec. Raises ``ValueError`` for LZO and LZ4."""
     codec = name.lower()
     if codec in ("lzo", "lz4"):
         alternative = "zstd" if codec == "lzo" else "lz4_raw"
@@ -133,7 +133,7 @@ def session_timezone(spark: SparkSession) -> str:
 
 
 def active_timezone() -> str | None:
-    """Return the time zone of the active session, on Spark Classic or Connect; None without an active session."""
+    """Return the time zone of the active session, on Spark Classic or Connect; None if there is no active session."""
     from pyspark.sql import SparkSession
     from pyspark.sql.utils import is_remote
 
@@ -146,7 +146,7 @@ def active_timezone() -> str | None:
 
 
 def task_timezone(timezone: str | None = None) -> str:
-    """Return ``timezone`` or, if it is None, the time zone of the session whose query a task runs."""
+    """Return ``timezone`` or, if it is None, the time zone of the session whose query the task runs."""
     from pyspark import TaskContext
 
     if timezone is not None:
@@ -157,7 +157,7 @@ def task_timezone(timezone: str | None = None) -> str:
 
 
 def filter_in_timezone(where: Any, timezone: str) -> Any:
-    """Return a filter with its casts in a time zone; the filter itself if no cast depends on the time zone."""
+    """Return a filter with its casts in ``timezone``, or the filter itself if no cast depends on the time zone."""
     expression = as_expression(where)
     bound = in_timezone(expression, timezone)
     return where if bound is expression else bound

@@ -1,8 +1,8 @@
-"""Convert between Arrow fields and Spark types, including marked VARIANT, GEOMETRY and GEOGRAPHY fields.
+"""Convert between Arrow fields and Spark types, including VARIANT, GEOMETRY and GEOGRAPHY declared in field metadata.
 
-There are three schemas. The *file* schema is what pqext reads and writes: Arrow with field metadata that marks types.
-The *Spark* schema is what users see: VARIANT, GEOMETRY(srid), GEOGRAPHY(srid) and plain types. The *exchange* schema
-is Spark's own Arrow representation of its types, which batches must match exactly.
+There are three schemas. The *file* schema is the Arrow schema that pqext reads and writes, with field metadata that
+declares types. The *Spark* schema is what users see: VARIANT, GEOMETRY(srid), GEOGRAPHY(srid) and plain types. The
+*exchange* schema is Spark's own Arrow representation of its types, which batches must match exactly.
 :func:`pqext.spark.base.arrays.conform` converts arrays between them.
 """
 
@@ -69,7 +69,7 @@ MOST_TIME_DIGITS = 9 if tuple(map(int, version("pyspark").split(".")[:2])) >= (4
 
 
 def spark_schema(schema: pa.Schema) -> T.StructType:
-    """Return the Spark schema of a file with Arrow ``schema``; every column is nullable.
+    """Return the Spark schema of a file with Arrow ``schema``. All columns are nullable.
 
     Raises ``UnsupportedError`` for a type without a counterpart in Spark.
     """
@@ -88,7 +88,7 @@ def _spark_field(field: pa.Field, path: str) -> T.StructField:
 
 
 def spark_type(type: pa.DataType, path: str = "$", is_marked: bool = False) -> T.DataType:
-    """Return the Spark type of an Arrow type; ``is_marked`` states that its field is marked as a VARIANT."""
+    """Return the Spark type of an Arrow type. ``is_marked`` means that the metadata of the field declares a VARIANT."""
     if isinstance(type, pa.BaseExtensionType):
         type = type.storage_type
     if pa.types.is_dictionary(type):
@@ -131,7 +131,7 @@ def _spark_struct(type: pa.StructType, path: str, is_marked: bool) -> T.DataType
 
 
 def check_leaves(storage: pa.StructType, path: str) -> None:
-    """Raise ``UnsupportedError`` if a leaf of a shredded struct would change its type in Spark."""
+    """Raise ``UnsupportedError`` if the type of a leaf in a shredded struct would change in Spark."""
     for _, name, node in walk(schema_of_storage(storage)):
         if isinstance(node, Primitive) and _file_type(spark_type(node.type), path) != node.type:
             raise UnsupportedError(
@@ -143,7 +143,7 @@ def check_leaves(storage: pa.StructType, path: str) -> None:
 
 
 def _spatial_type(field: pa.Field) -> T.DataType:
-    """GEOMETRY or GEOGRAPHY if Spark supports the CRS, else BINARY with the WKB."""
+    """Return GEOMETRY or GEOGRAPHY if Spark supports the CRS, otherwise BINARY with the WKB."""
     type = geo.type_of(field)
     assert type is not None
     type_class = {"planar": T.GeometryType, "spherical": T.GeographyType}.get(type.edges)
@@ -158,9 +158,9 @@ def _spatial_type(field: pa.Field) -> T.DataType:
 
 
 def srid_of_crs(crs: str | None) -> int | None:
-    """Return Spark's SRID for the CRS of a file; None if Spark has none.
+    """Return Spark's SRID for the CRS of a file, or None if there is none.
 
-    A PROJJSON definition is recognized for the systems that PySpark supports.
+    PROJJSON definitions are recognized for the systems that PySpark supports.
     """
     if crs is None or crs.upper() == "EPSG:4326":
         return 4326
@@ -201,10 +201,10 @@ def exchange_type(type: T.DataType) -> pa.DataType:
 
 
 def file_schema(schema: T.StructType) -> pa.Schema:
-    """Return the marked Arrow schema for writing a data frame of Spark ``schema``.
+    """Return the Arrow schema, with field metadata, for writing a data frame with Spark ``schema``.
 
-    A struct whose ``metadata`` child is marked becomes a shredded VARIANT and a VARIANT an unshredded one. GEOMETRY and
-    GEOGRAPHY become WKB with their CRS. Raises ``UnsupportedError`` for types that Parquet cannot store.
+    A struct whose ``metadata`` child is marked becomes a shredded VARIANT. A VARIANT becomes an unshredded VARIANT.
+    GEOMETRY and GEOGRAPHY become WKB with their CRS. Raises ``UnsupportedError`` for types that Parquet cannot store.
     """
     return pa.schema([_file_field(field, field.name) for field in schema])
 
@@ -221,7 +221,7 @@ def _file_field(field: T.StructField, path: str) -> pa.Field:
 
 
 def _nullable_field(name: str, type: pa.DataType, is_nullable: bool) -> pa.Field:
-    """A field; always nullable if it is VOID, which has only nulls."""
+    """Return a field. It is always nullable if it is VOID, because that type has only nulls."""
     return pa.field(name, type, is_nullable or pa.types.is_null(type))
 
 
@@ -253,12 +253,12 @@ def _file_type(type: T.DataType, path: str) -> pa.DataType:
 
 
 def is_marked_struct(type: T.DataType) -> bool:
-    """Whether ``type`` is the struct of a shredded VARIANT, marked on its ``metadata`` child."""
+    """Return whether ``type`` is the struct of a shredded VARIANT, with a mark on its ``metadata`` child."""
     return isinstance(type, T.StructType) and any(MARK in (field.metadata or {}) for field in type)
 
 
 def marked_struct(type: pa.StructType) -> T.StructType:
-    """Return the marked Spark struct for the Arrow storage struct of a VARIANT."""
+    """Return the Spark struct, with a mark, for the Arrow storage struct of a VARIANT."""
     struct = _spark_struct(type, "$", is_marked=False)
     if isinstance(struct, T.VariantType):
         fields = [T.StructField("metadata", T.BinaryType(), True), T.StructField("value", T.BinaryType(), True)]
@@ -311,7 +311,7 @@ def _from_ddl(ddl_type: DdlType) -> T.DataType:
 def variant_target(type: T.DataType) -> pa.DataType:
     """Return the Arrow type to which VARIANT values are cast for a Spark type, which may be nested.
 
-    Raises ``ValueError`` for a TIME precision without a unit in Arrow.
+    Raises ``ValueError`` for a TIME precision that Arrow does not support.
     """
     if isinstance(type, T.VariantType):
         return variant_type()
@@ -353,7 +353,7 @@ def _geospatial_type(type: T.GeometryType | T.GeographyType, path: str) -> geo.G
 
 
 def _marks(field: pa.Field) -> dict[str, str]:
-    """The extension metadata of a field as Spark field metadata, which the writer converts back."""
+    """Return the extension metadata of a field as Spark field metadata, which the writer converts back."""
     if isinstance(field.type, pa.BaseExtensionType):
         type = geo.type_of(field)
         return {} if type is None else {EXTENSION_NAME: geo.GEOARROW, EXTENSION_METADATA: type.extension_metadata()}

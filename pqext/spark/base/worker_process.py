@@ -12,13 +12,13 @@ from typing import Any
 
 @cache
 def prepare_worker() -> None:
-    """Set up this process once. Call it only in methods that Spark calls in a worker.
+    """Set up this worker process once. Call it only in methods that Spark calls in a worker.
 
     Spark runs a garbage collection after each task. Imported modules are frozen, because inspecting their objects
     would take longer than many tasks.
 
-    Spark closes the pipe of a reader that ``limit`` or ``head`` stops early. The resulting ``BrokenPipeError`` is not
-    printed; all other tracebacks are.
+    Spark closes the pipe of a reader that ``limit`` or ``head`` stops early. The traceback of the resulting
+    ``BrokenPipeError`` is not printed; other tracebacks are printed.
     """
     gc.freeze()
     traceback.print_exc = _without_closed_pipes(traceback.print_exc)

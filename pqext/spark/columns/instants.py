@@ -1,6 +1,6 @@
 """Treat INT96 timestamps as instants in microseconds, as Spark's own reader does.
 
-Conditions may also compare them with local times, which are taken as UTC, as in :func:`pqext.scan`.
+Conditions can also compare them with local times, which are interpreted as UTC, as in :func:`pqext.scan`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def unify_schemas(locations: Sequence[Any], options: ReadOptions, limits: Limits
 
 
 def compares_local_times(where: Expression) -> bool:
-    """Whether a condition compares a column with a value that may be a local time."""
+    """Return whether a condition compares a column with a value that may be a local time."""
     return any(map(_has_local_time, visitors.leaves(where)))
 
 
 def with_instants(where: Expression, location: Any, options: ReadOptions, limits: Limits) -> Expression:
-    """Return ``where`` with local times replaced by instants if it compares them with INT96 columns of a file."""
+    """Return ``where`` with local times replaced by instants if they are compared with INT96 columns of a file."""
     if not compares_local_times(where):
         return where
     with ParquetFile(location, options, limits=limits) as file:

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 MARK = "pqext.interval"
 """Key of the field metadata with the original type of a column, as JSON."""
 _MONTHS = T.YearMonthIntervalType(T.YearMonthIntervalType.MONTH, T.YearMonthIntervalType.MONTH)
-"""The only interval type that Spark casts to and from integers."""
+"""Interval type that Spark casts to and from integers."""
 
 AS_INT = "CAST(CAST(x AS INTERVAL MONTH) AS INT)"
-"""The cast that error messages recommend."""
+"""Cast that error messages recommend."""
 
 
 def has_months(type: T.DataType) -> bool:
-    """Whether a type is or contains a year-month interval."""
+    """Return whether a type is or contains a year-month interval."""
     return _replace_intervals(type, T.IntegerType()) != type
 
 
 def intervals_to_months(schema: T.StructType) -> T.StructType:
-    """Replace year-month intervals in a schema by INT; :func:`months_to_intervals` restores them."""
+    """Replace year-month intervals in a schema by INT. :func:`months_to_intervals` restores them."""
     return T.StructType([_interval_to_months(field) if has_months(field.dataType) else field for field in schema])
 
 
@@ -55,7 +55,7 @@ def cast_to_intervals(df: DataFrame) -> DataFrame:
 
 
 def reject_months(columns: Iterable[T.StructField], advice: str) -> None:
-    """Raise ``UnsupportedError`` for a column with year-month intervals."""
+    """Raise ``UnsupportedError`` if a column contains year-month intervals."""
     for column in columns:
         if has_months(column.dataType):
             raise UnsupportedError(
@@ -65,7 +65,7 @@ def reject_months(columns: Iterable[T.StructField], advice: str) -> None:
 
 
 def _cast(df: DataFrame, schema: T.StructType) -> DataFrame:
-    """Cast between intervals and integers: either ``df`` or ``schema`` has the intervals."""
+    """Cast columns between intervals and integers. Either ``df`` or ``schema`` has the intervals."""
     columns = []
     for field, target in zip(df.schema, schema, strict=True):
         column = F.col(quote(field.name))
@@ -92,7 +92,7 @@ def _months_to_interval(field: T.StructField) -> T.StructField:
 
 
 def _replace_intervals(type: T.DataType, number: T.DataType) -> T.DataType:
-    """``type`` with year-month intervals replaced by ``number``."""
+    """Return ``type`` with year-month intervals replaced by ``number``."""
     if isinstance(type, T.YearMonthIntervalType):
         return number
     if isinstance(type, T.ArrayType):

@@ -19,25 +19,25 @@ Node = TypeVar("Node")
 
 
 def quote(name: str) -> str:
-    """Quote the name of a column with backquotes, so that Spark does not parse dots in it."""
+    """Quote a column name with backticks, so that Spark does not parse dots in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 class Names:
-    """The columns of a schema and the fields of their structs, by name.
+    """Names of the columns in a schema and of the fields of their structs.
 
-    An exact match takes precedence over a match that differs in case only.
+    An exact match takes precedence over a match that differs only in case.
     """
 
     def __init__(self, types: Mapping[str, Any], case_sensitive: bool = False) -> None:
         self._types = types
         self._case_sensitive = case_sensitive
         self.has_folded = False
-        """Whether a name matched in another case."""
+        """Whether a name was matched in a different case."""
 
     @staticmethod
     def from_schema(schema: pa.Schema | T.StructType, case_sensitive: bool = False) -> Names:
-        """Return the names of an Arrow or Spark schema."""
+        """Create the names of an Arrow or Spark schema."""
         return Names(_types(schema), case_sensitive)
 
     @cached_property
@@ -48,16 +48,16 @@ class Names:
         return names
 
     def find(self, name: str) -> str:
-        """Return the name of the column that ``name`` matches, or ``name`` itself without a match.
+        """Return the name of the column that matches ``name``, or ``name`` itself if none matches.
 
-        Raises ``ValueError`` if several columns differ from ``name`` in case only.
+        Raises ``ValueError`` if several columns differ from ``name`` only in case.
         """
         if self._case_sensitive or name in self._types:
             return name
         matches = self._names_by_lower.get(name.lower(), [])
         if len(matches) > 1:
             raise ValueError(
-                f"column {name!r} is ambiguous: {' or '.join(map(repr, matches))}; use the exact case, or set "
+                f"column {name!r} is ambiguous: {' or '.join(map(repr, matches))}; use the exact spelling, or set "
                 f"{CASE_SENSITIVE}=true (option case_sensitive)"
             )
         self.has_folded = self.has_folded or bool(matches)
@@ -69,9 +69,9 @@ class Names:
         return resolved
 
     def resolve_result(self, column: str | ComputedColumn, partition_columns: Container[str]) -> str | ComputedColumn:
-        """Resolve a column of the result, which has the requested spelling of its name, as in Spark.
+        """Resolve a column of the result, which keeps the requested spelling of its name, as in Spark.
 
-        Partition columns have the names in the folders instead.
+        Partition columns have the names used in the folders instead.
         """
         if isinstance(column, ComputedColumn):
             return ComputedColumn(column.name, self.resolve(column.field))
@@ -100,7 +100,7 @@ def resolve_case(node: Node, df: DataFrame) -> Node:
 
 
 def _types(schema: Any) -> dict[str, Any]:
-    """The names of a schema or struct, with the type of each column that is a struct, else None."""
+    """Return the names in a schema or struct, with the type of each column that is a struct, and None for others."""
     if isinstance(schema, T.StructType):
         return {field.name: field.dataType if isinstance(field.dataType, T.StructType) else None for field in schema}
     return {field.name: field.type if pa.types.is_struct(field.type) else None for field in schema}

@@ -1,8 +1,9 @@
-"""The Spark schema that files record in their metadata, for types that Parquet cannot express.
+"""Spark schema recorded in the metadata of files, for types that Parquet cannot express.
 
-Spark records the schema of the files that it writes under :data:`KEY`, and reads them with it: collations, intervals,
-comments and other field metadata, and user-defined types, such as the vectors of Spark ML. pqext applies a recorded
-schema where it agrees with the columns of the file, and records one if a schema needs it.
+Spark records the schema of each file that it writes under :data:`KEY`, and applies it when reading. It contains
+collations, intervals, comments and other field metadata, and user-defined types, such as the vectors of Spark ML. pqext
+applies a recorded schema if it is consistent with the columns of the file, and records one if Parquet cannot express
+the schema.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from pqext.spark.columns.shredding_choice import KEY as SHREDDING
 KEY = "org.apache.spark.sql.parquet.row.metadata"
 
 _KNOWN = frozenset(f"pyspark.{name}.linalg.{type}UDT" for name in ("ml", "mllib") for type in ("Vector", "Matrix"))
-"""The user-defined types that are created. Others would import a module or load a pickle."""
+"""User-defined types that are created. Other types would import a module or load a pickle."""
 _INTERNAL = frozenset({EXTENSION_NAME, EXTENSION_METADATA, MARK, SHREDDING, INTERVAL})
-"""Field metadata that controls how pqext writes a column; the file itself states the same."""
+"""Field metadata that controls how pqext writes a column. The file itself contains the same information."""
 
 
 @dataclass(frozen=True)
 class RecordedField:
-    """A top-level column of a recorded schema, with the names of its unsupported user-defined types."""
+    """Top-level column of a recorded schema, with the names of its unsupported user-defined types."""
 
     field: T.StructField
     unsupported: tuple[str, ...] = ()
 
 
 def recorded_fields(text: str | bytes | None) -> dict[str, RecordedField]:
-    """Return the top-level columns of a recorded schema by name; none if Spark cannot read it."""
+    """Return the top-level columns of a recorded schema by name; empty if Spark cannot parse it."""
     try:
         columns = {}
         for data in json.loads(text or "{}").get("fields", ()):
@@ -53,7 +54,7 @@ def recorded_fields(text: str | bytes | None) -> dict[str, RecordedField]:
 
 
 def merge_recorded(texts: Iterable[bytes]) -> str:
-    """Merge the recorded schemas of several files; the first schema with a column defines it."""
+    """Merge the recorded schemas of several files. A column is defined by the first schema that contains it."""
     fields: dict[str, Any] = {}
     for text in texts:
         if recorded_fields(text):
@@ -63,7 +64,7 @@ def merge_recorded(texts: Iterable[bytes]) -> str:
 
 
 def _stored_type(data: Any, unsupported_types: list[str]) -> Any:
-    """The JSON of a field with each unsupported user-defined type replaced by its stored type."""
+    """Return the JSON of a field with each unsupported user-defined type replaced by its stored type."""
     if not isinstance(data, dict):
         return [_stored_type(item, unsupported_types) for item in data] if isinstance(data, list) else data
     if data.get("type") == "udt" and (data.get("pyClass") not in _KNOWN or "serializedClass" in data):
@@ -77,7 +78,7 @@ def _stored_type(data: Any, unsupported_types: list[str]) -> Any:
 
 
 def _with_known_collations(type: T.DataType) -> T.DataType:
-    """A type with canonical names of collations. Raises ``ValueError`` for an unknown collation."""
+    """Return a type with canonical collation names. Raises ``ValueError`` for an unknown collation."""
     match type:
         case T.StringType() if is_collated(type):
             return T.StringType(canonical_collation(type.collation))
@@ -95,7 +96,7 @@ def _with_known_collations(type: T.DataType) -> T.DataType:
 
 
 def _metadata(data: Any) -> dict[str, Any]:
-    """Field metadata without the internal keys. Raises ``ValueError`` for metadata that Spark cannot read."""
+    """Return field metadata without the internal keys. Raises ``ValueError`` for metadata that Spark cannot parse."""
     if not isinstance(data, dict):
         raise ValueError("metadata must be an object")
     for value in data.values():
@@ -110,7 +111,7 @@ def _metadata(data: Any) -> dict[str, Any]:
 
 
 def apply_recorded(field: T.StructField, record: RecordedField | None) -> T.StructField:
-    """Return a column of a file with the type and metadata that Spark recorded, if they agree with the file.
+    """Return a column of a file with the type and metadata that Spark recorded, if they match the file.
 
     Raises ``UnsupportedError`` for an unsupported user-defined type.
     """
@@ -145,11 +146,11 @@ def _apply_type(type: T.DataType, record: T.DataType) -> T.DataType:
 _STORED = (
     (T.StringType, T.StringType), (T.IntegerType, T.YearMonthIntervalType), (T.LongType, T.DayTimeIntervalType),
 )
-"""Stored types, and the types that a recorded schema may give them."""
+"""Stored types, and the types to which a recorded schema may change them."""
 
 
 def recorded_text(schema: T.StructType, excluded_names: Collection[str] = ()) -> str | None:
-    """Return the schema to record for a data frame without ``excluded_names``; None if Parquet expresses it."""
+    """Return the schema to record for a data frame, or None if Parquet can express it."""
     fields = [_to_record(field) for field in schema if field.name not in excluded_names]
     is_needed = any(field.metadata or _is_beyond_parquet(field.dataType) for field in _fields(fields))
     return T.StructType(fields).json() if is_needed else None
@@ -183,7 +184,7 @@ def _type_to_record(type: T.DataType) -> T.DataType:
 
 
 def _fields(fields: Collection[T.StructField]) -> Iterator[T.StructField]:
-    """``fields`` and all fields nested in them; elements, keys and values count as fields without metadata."""
+    """Yield ``fields`` and all fields nested in them. Elements, keys and values count as fields without metadata."""
     for field in fields:
         yield field
         yield from _fields(_children(field.dataType))
@@ -205,17 +206,17 @@ def _is_beyond_parquet(type: T.DataType) -> bool:
 
 
 def is_collated(type: T.DataType) -> bool:
-    """Whether the type is a string type that does not compare by bytes."""
+    """Return whether the type is a string type that is not compared by bytes."""
     return isinstance(type, T.StringType) and type.simpleString() not in ("string", "string collate UTF8_BINARY")
 
 
 def has_collation(column: T.StructField) -> bool:
-    """Whether a column contains strings with a collation."""
+    """Return whether a column contains strings with a collation."""
     return any(is_collated(field.dataType) for field in _fields([column]))
 
 
 def at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
-    """Return the field at a path within a column, named by the path; the path ends where structs do."""
+    """Return the field at a path within a column, with the path as its name. The path ends at the last struct."""
     type = field.dataType
     for step in path[1:]:
         if not isinstance(type, T.StructType) or step not in type.names:
@@ -225,12 +226,12 @@ def at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
 
 
 def is_interval(type: T.DataType) -> bool:
-    """Whether the type is an interval, which files store as a number."""
+    """Return whether the type is an interval, which files store as a number."""
     return isinstance(type, T.DayTimeIntervalType | T.YearMonthIntervalType)
 
 
 def reject_intervals(columns: Iterable[T.StructField], advice: str) -> None:
-    """Raise ``UnsupportedError`` for an interval column, whose values pqext would compare as numbers."""
+    """Raise ``UnsupportedError`` if a column is an interval, because pqext would compare its values as numbers."""
     for column in columns:
         if is_interval(column.dataType):
             raise UnsupportedError(
@@ -240,7 +241,7 @@ def reject_intervals(columns: Iterable[T.StructField], advice: str) -> None:
 
 
 def reject_collated(columns: Iterable[T.StructField], advice: str) -> None:
-    """Raise ``UnsupportedError`` for a column of strings with a collation, which pqext would compare by bytes."""
+    """Raise ``UnsupportedError`` if a column has a collation, because pqext would compare strings by bytes."""
     for column in columns:
         for type in (field.dataType for field in _fields([column]) if is_collated(field.dataType)):
             raise UnsupportedError(
@@ -263,11 +264,14 @@ _LOCALES = [
 ]  # fmt: skip
 _BASES = {name.lower(): name for name in ("UTF8_BINARY", "UTF8_LCASE", *_LOCALES)}
 _SPECIFIERS = (("CI", "CS"), ("AI", "AS"), ("RTRIM",))
-"""Groups of specifiers after the name; a collation has at most one of each group. CS and AS are the default."""
+"""Groups of specifiers after the name.
+
+A collation has at most one specifier of each group; CS and AS are the defaults.
+"""
 
 
 def canonical_collation(name: str) -> str:
-    """Return Spark's spelling of the name of a collation. Raises ``ValueError`` for an unknown collation.
+    """Return Spark's spelling of a collation name. Raises ``ValueError`` for an unknown collation.
 
     >>> canonical_collation("de_ai_CI"), canonical_collation("utf8_lcase"), canonical_collation("UNICODE_CS")
     ('de_CI_AI', 'UTF8_LCASE', 'UNICODE')

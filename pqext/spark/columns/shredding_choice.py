@@ -1,10 +1,10 @@
-"""Shredding of VARIANT columns, stored in field metadata between ``shred_variant`` and the write.
+"""Shredding of VARIANT columns, stored in field metadata from ``shred_variant`` until the write.
 
 The field metadata of a column has JSON under :data:`KEY`, which maps the path of each VARIANT in the column to a value
-of option ``shredding``: ``{"$": {"schema": "a INT"}}`` or ``{"$.list.element": {"schema": "infer"}}``. Paths are those
-in the file, with ``$`` for the column, so that it can be renamed. Spark drops the metadata if an expression creates a
-new column. Fields of structs may have it too, because ``F.struct`` retains the metadata of its arguments; the outermost
-metadata for a VARIANT takes precedence.
+of option ``shredding``: ``{"$": {"schema": "a INT"}}`` or ``{"$.list.element": {"schema": "infer"}}``. Paths are paths
+in the file, with ``$`` for the column, so that the column can be renamed. Spark drops the metadata if an expression
+creates a new column. Fields of structs can also have it, because ``F.struct`` retains the metadata of its arguments.
+The outermost metadata for a VARIANT takes precedence.
 """
 
 from __future__ import annotations
@@ -27,41 +27,44 @@ from pqext.variant.shredding.schema import Untyped
 
 KEY = "pqext:shredding"
 ELEMENT, VALUE = ("list", "element"), ("key_value", "value")
-"""The names of array elements and map values in the paths of a file."""
+"""Names of array elements and map values in paths in a file."""
 
 Step = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class FieldPath:
-    """The path of a field in a data frame: its column, and the steps below the column."""
+    """Path of a field in a data frame: its column, and the steps below the column."""
 
     column: str
     steps: tuple[Step, ...] = ()
 
     @property
     def dotted_path(self) -> str:
-        """The path in the writer's options."""
+        """Path in the notation of the writer's options."""
         return ".".join([self.column, *(name for step in self.steps for name in step)])
 
     @property
     def relative(self) -> str:
-        """The path with ``$`` for the column."""
+        """Path with ``$`` for the column."""
         return f"${self.dotted_path[len(self.column) :]}"
 
 
 def variant_paths(schema: T.StructType) -> dict[str, FieldPath]:
-    """Return the paths of all VARIANTs of a data frame, by their dotted paths in the file."""
+    """Return the paths of all VARIANTs in a data frame, by their dotted paths in the file."""
     return {path.dotted_path: path for path, field in walk_fields(schema) if isinstance(field.dataType, T.VariantType)}
 
 
 def has_choice(field: T.StructField) -> bool:
-    """Whether a column or a field within it has a shredding choice in its metadata."""
+    """Return whether the metadata of a column, or of a field within it, contains a shredding choice."""
     return any(KEY in (inner.metadata or {}) for _, inner in walk_fields(T.StructType([field])))
 
 
 def set_choices(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFrame:
-    """Set the shredding of VARIANTs of ``df`` in the metadata of its columns, and retain other VARIANTs' shredding."""
+    """Set the shredding of VARIANTs in the metadata of the columns of ``df``.
+
+    The shredding of other VARIANTs is retained.
+    """
     paths = variant_paths(df.schema)
     columns: dict[str, dict[str, Any]] = {}
     for path, choice in choices.items():
@@ -77,7 +80,7 @@ def set_choices(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFr
 
 
 def drop_choices(df: DataFrame, name: str) -> DataFrame:
-    """Remove the shredding from the metadata of column ``name``, and override metadata of its fields."""
+    """Remove the shredding from the metadata of column ``name``, and override the metadata of its fields."""
     fields = [path for path, field in walk_fields(T.StructType([df.schema[name]])) if KEY in (field.metadata or {})]
     overrides = {
         path.relative: shredding(Untyped()).options()
@@ -94,7 +97,7 @@ def _is_nested(steps: tuple[Step, ...], parent: tuple[Step, ...]) -> bool:
 def column_choices(schema: T.StructType) -> dict[str, Shredding]:
     """Return the shredding in the metadata of columns, by the dotted paths of the VARIANTs in the file.
 
-    Raises ``VariantError`` with the column for metadata that is malformed or not of a VARIANT.
+    Raises ``VariantError`` with the column if metadata is malformed or does not belong to a VARIANT.
     """
     paths = variant_paths(schema)
     choices: dict[str, Shredding] = {}
@@ -108,7 +111,7 @@ def column_choices(schema: T.StructType) -> dict[str, Shredding]:
 
 
 def walk_fields(schema: T.StructType) -> Iterator[tuple[FieldPath, T.StructField]]:
-    """Yield every field with its path, parents first; elements and map values count as fields without metadata."""
+    """Yield every field with its path, parents first. Elements and map values count as fields without metadata."""
     queue = [(FieldPath(field.name), field) for field in reversed(schema.fields)]
     while queue:
         path, field = queue.pop()
@@ -127,7 +130,7 @@ def walk_fields(schema: T.StructType) -> Iterator[tuple[FieldPath, T.StructField
 
 
 def _choices(field: T.StructField, path: str) -> dict[str, Shredding]:
-    """The shredding in the metadata of a field, by relative paths."""
+    """Return the shredding in the metadata of a field, by relative paths."""
     text = (field.metadata or {}).get(KEY)
     if text is None:
         return {}
@@ -155,7 +158,10 @@ def _error(path: str, reason: str) -> VariantError:
 
 
 def _with_choices(df: DataFrame, choices: Mapping[str, Mapping[str, Any]]) -> DataFrame:
-    """``df`` with ``choices`` as the only choices of their columns; an empty mapping removes all of a column."""
+    """Return ``df`` with ``choices`` as the only choices of their columns.
+
+    An empty mapping removes all choices of a column.
+    """
     duplicate = next((name for index, name in enumerate(df.columns) if name in df.columns[:index]), None)
     if duplicate is not None:
         raise ValueError(f"several columns are named {duplicate!r}: drop or rename them before writing a file")

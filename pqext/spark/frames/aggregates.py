@@ -1,4 +1,4 @@
-"""Counts, sums and extremes of groups of rows, by the tasks of data source ``pqext``."""
+"""Compute counts, sums and extremes of groups of rows in the tasks of data source ``pqext``."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ def query(
     where: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """Compute counts, sums, minima and maxima of groups in the tasks that read them; Spark adds up the results.
+    """Compute counts, sums, minima and maxima of groups in the tasks that read them. Spark combines the results.
 
-    A task reads only the requested columns, VARIANT values from their own leaf if there is one, and returns a row for
-    each group.
+    A task reads only the requested columns, with VARIANT values from their typed leaf if there is one, and returns one
+    row per group.
 
     Args:
         spark: The session.
         path: A file, a folder, a pattern or a list of them.
-        agg: By name of the result, ``"count"`` for rows, or a pair of a function and a column: ``("sum", "price")``.
+        agg: Maps the name of each result to ``"count"`` for rows, or to a pair of a function and a column: ``("sum",
+            "price")``.
             Functions are count (of non-null values), sum, min, max and avg. Columns are as in ``columns`` of
-            :func:`read`. Results have the types of Spark's functions, integers and decimals add up exactly, and NaN is
-            the greatest number.
-        by: Columns whose equal values form a group; none for one group of all rows.
+            :func:`read`. Results have the types of Spark's functions, integers and decimals are added exactly, and NaN
+            is the greatest number.
+        by: Columns whose equal values form a group. If empty, all rows form one group.
         where: An expression of ``pqext.col``, a filter in lists of tuples or SQL text of pqext
             (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it cannot contain functions of Spark.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
@@ -51,7 +52,7 @@ def query(
             ``ignore_table_format`` and the options that select files, as in :func:`read`.
 
     Returns:
-        A data frame of the columns ``by`` and those in ``agg``, which reads the files on an action.
+        A data frame with the columns ``by`` and ``agg``, which reads the files when an action runs.
 
     Raises:
         TypeError: If values cannot be grouped, ordered or added, or an argument has the wrong type.
@@ -74,7 +75,7 @@ def query(
         targets.append(Aggregate(name, function, place))
     names = [*map(_name, groups), *(item.name for item in targets)]
     if len(set(names)) != len(names):
-        raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
+        raise ValueError(f"two columns of the result have the same name: {', '.join(map(str, names))}")
     aggregation = Aggregation(len(groups), tuple(targets))
     paths = absolute_paths(path)
     options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
@@ -98,5 +99,5 @@ def _value(column: str | ComputedColumn) -> Value:
 
 
 def _free(names: Collection[str]) -> str:
-    """A name that is not among ``names``."""
+    """Return a name that is not among ``names``."""
     return next(name for number in count() if (name := f"value_{number}") not in names)

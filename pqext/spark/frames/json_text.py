@@ -1,4 +1,4 @@
-"""JSON lines into a VARIANT column of a data frame."""
+"""Read JSON lines into a VARIANT column of a data frame."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ def read_json(
     duplicate_keys: Literal["error", "first", "last"] = "error",
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """JSON lines as a data frame of one VARIANT column named ``column``, a row a line; empty lines are skipped.
+    """Read JSON lines into a data frame with one VARIANT column named ``column``.
 
-    ``path`` is a file, a folder, a pattern, the URL of one (``s3://``, ``s3a://``, ``gs://``, ``abfss://``,
-    ``https://``, ...) or a list of them; local ones lie on a file system that driver and executors share.
-    ``storage_options`` are credentials and other settings for URLs, as for :func:`pqext.scan`; by default Spark's
-    Hadoop settings for the store apply, otherwise the environment. One task decompresses each file whose name ends in
-    ``.gz``, ``.bz2`` or ``.zst``. ``partition_bytes`` is the maximum text that a task reads.
+    Each line is a row; empty lines are skipped.
 
-    A line that is not JSON (in UTF-8) stops the job with an error that names file, line and reason; with
-    ``on_error="null"`` it becomes a null row, and ``error_column`` names a STRING column with file, line and reason,
-    which is null in other rows. So ``df.where("_error IS NOT NULL").count()`` counts the lines that are not JSON. A
-    line ``null`` is JSON: a variant that is null, not a null row.
+    ``path`` is a file, a folder, a pattern, a URL (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``https://``, ...)
+    or a list of these. Local files must be on a file system that driver and executors share. ``storage_options`` are
+    credentials and other settings for URLs, as for :func:`pqext.scan`; by default Spark's Hadoop settings for the store
+    apply, otherwise the environment. One task decompresses each file whose name ends in ``.gz``, ``.bz2`` or ``.zst``.
+    ``partition_bytes`` is the maximum number of bytes of text that a task reads.
+
+    A line that is not JSON (in UTF-8) fails the job with an error that states file, line and reason. With
+    ``on_error="null"``, it becomes a null row. ``error_column`` is the name of a STRING column for file, line and
+    reason, which is null in other rows: with the name ``_error``, ``df.where("_error IS NOT NULL").count()`` counts the
+    lines that are not JSON. A line ``null`` is JSON, and becomes a variant null, not a null row.
     """
     options = {"column": column, "on_error": on_error, "duplicate_keys": duplicate_keys}
     if error_column is not None:

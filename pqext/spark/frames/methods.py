@@ -20,7 +20,7 @@ _NARROWING = ("where", "filter", *_VIEWS)
 
 
 def replace_count(df: DataFrame, counter: Callable[[], Callable[[], int] | None]) -> None:
-    """Replace ``df.count`` by the function that ``counter`` returns, unless it returns None.
+    """Replace ``df.count`` with the function that ``counter`` returns, unless it returns None.
 
     The function is created once. Like ``df``, it retains its plan and raises an error for changed files.
     """
@@ -34,7 +34,7 @@ def replace_count(df: DataFrame, counter: Callable[[], Callable[[], int] | None]
 
 
 def replace_explain(df: DataFrame, plan: Callable[[], ReadPlan]) -> None:
-    """Let ``df.explain`` also print the plan of pqext."""
+    """Make ``df.explain`` also print the plan of pqext."""
 
     def explain(*arguments: Any, **options: Any) -> None:
         type(df).explain(df, *arguments, **options)
@@ -44,13 +44,13 @@ def replace_explain(df: DataFrame, plan: Callable[[], ReadPlan]) -> None:
 
 
 def replace_narrowing(df: DataFrame) -> None:
-    """Log once that Spark's filters and views of ``df`` skip nothing."""
+    """Log once that Spark's filters and views of ``df`` do not skip data."""
     for name in _NARROWING:
         setattr(df, name, partial(_with_hint, getattr(df, name)))
 
 
 def is_cached(df: DataFrame) -> bool:
-    """Whether the rows of ``df`` are cached, and thus independent of the files."""
+    """Return whether the rows of ``df`` are cached, and thus independent of the files."""
     level = df.storageLevel
     return level.useMemory or level.useDisk or level.useOffHeap
 

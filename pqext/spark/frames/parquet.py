@@ -1,4 +1,4 @@
-"""Read data frames with data source ``pqext``, and filter them with the statistics of the files."""
+"""Read data frames with data source ``pqext``, and filter them using the statistics of the files."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class _Read:
-    """The arguments of a read; ``again`` repeats it with another ``where``."""
+    """Arguments of a read. ``again`` repeats it with a different ``where``."""
 
     again: Callable[..., DataFrame]
     where: Expression | None
     computed: frozenset[str]
     """Computed columns, which only Spark can filter."""
     query: Callable[[], Query]
-    """The query of the files."""
+    """Function that returns the query of the files."""
     engine: Engine
     is_found_here: bool
-    """Whether the paths refer to the same files in this process."""
+    """Whether the paths refer to the same files in this process as on the server."""
 
 
 _TIME_TYPE = "spark.sql.timeType.enabled"
@@ -124,16 +124,17 @@ def read(
         trust_statistics: False reads all row groups and pages, as in :class:`pqext.ReadOptions`.
         memory_bytes: Maximum number of decoded bytes of a file in a task; the limit of ``pqext.Limits.untrusted()`` by
             default.
-        storage_options: Credentials and other options for URLs, as in :func:`pqext.scan`. Spark's Hadoop settings for
-            the store by default, else the environment.
+        storage_options: Credentials and other options for URLs, as in :func:`pqext.scan`. By default, Spark's Hadoop
+            settings for the store, or otherwise the environment.
         schema: ``"union"`` matches columns by name, as in :func:`pqext.scan`; names that differ only in case need
             ``spark.sql.caseSensitive``. By default all files must agree.
         include_file_paths: Name of a column for the file of each row; Spark's ``input_file_name()`` is empty.
         include_row_numbers: Name of a column for the number of each row in its file.
         path_glob_filter: A pattern that the names of files must match (Spark's ``pathGlobFilter``).
         engine: ``"python"`` reads with pqext in Python workers. ``"native"`` reads with Spark's own Parquet reader:
-            pqext plans the read now, drops files without matches, and reads VARIANT values that are stored in a typed
-            leaf only as plain columns, without Python. Do not replace the files while the data frame is in use.
+            pqext plans the read when this function is called and drops files without matches. VARIANT values that are
+            stored only in a typed leaf are read as plain columns, without Python. Do not replace the files while the
+            data frame is in use.
             ``"auto"`` uses ``"native"`` whenever possible; :func:`explain_read` returns the reasons. Rows and types are
             the same.
         skipping: A data-skipping store of :mod:`pqext.skipping`, its path or its URL. Files without matches for
@@ -197,7 +198,7 @@ def read(
     _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), query, engine, is_found_here)
     if choice.engine != "native":
         replace_narrowing(df)
-    if metrics_path is None and options.get("on_invalid") != "skip":  # the fault may be in any column
+    if metrics_path is None and options.get("on_invalid") != "skip":  # the error may be caused by any column
         files = _local_files(options, paths) if is_found_here else None
         replace_count(df, partial(_counter_of, spark, paths, options, choice.engine, files))
     if not _is_on_connect(df):
@@ -208,9 +209,9 @@ def read(
 def _counter_of(
     spark: SparkSession, paths: str | list[str], options: Mapping[str, str], engine: str, files: Sequence[str] | None
 ) -> Callable[[], int] | None:
-    """Return a function that counts the rows of a read on the driver or in tasks; None if Spark should count.
+    """Return a function that counts the rows of a read on the driver or in tasks, or None if Spark should count.
 
-    The columns remain those of the read, so that the same schema errors are raised. ``files`` are the files at the time
+    The function reads the same columns, so that the same schema errors are raised. ``files`` are the files at the time
     of the read. If they have changed, Spark counts, because it may have planned the data frame before.
     """
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
@@ -230,7 +231,7 @@ def _counter_of(
 
 @cache
 def _time_hint() -> None:
-    """Log once that Spark rejects TIME columns by default, in an error that does not name its setting."""
+    """Log once that Spark rejects TIME columns by default, because Spark's error does not name the setting."""
     logging.getLogger("pqext.spark").warning(
         "Spark's filters, groups and writes fail on TIME columns with UNSUPPORTED_TIME_TYPE unless %s is true",
         _TIME_TYPE,
@@ -250,15 +251,15 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     Other data frames are filtered. For shredded structs, Spark's own Parquet reader then prunes row groups by a guard
     that is added to the exact condition: ``(g1 OR g2) AND (exact1 OR exact2)``.
 
-    Text and ``Column`` have the semantics of ``df.where``, including casts, functions and errors of ANSI mode. pqext
-    evaluates clauses with identical semantics, and Spark evaluates the others on the remaining rows. In text, VARIANT
-    paths (``event:$.mag::double > 5``), double-quoted names and functions that Spark does not have are those of pqext,
-    and ``a.b`` is a column of exactly that name if it exists.
+    SQL text and a ``Column`` have the semantics of ``df.where``, including casts, functions and errors of ANSI mode.
+    pqext evaluates clauses with identical semantics, and Spark evaluates the others on the remaining rows. In text,
+    VARIANT paths (``event:$.mag::double > 5``), double-quoted names and functions that Spark does not support have the
+    semantics of pqext, and ``a.b`` is the column with exactly this name if it exists.
 
     Expressions have the semantics of ``pqext.scan``: three-valued logic, NaN equal to itself and greater than all other
     numbers, exact comparison of numbers, and no implicit casts of literals. VARIANT fields are cast as by Spark's
     ``try_variant_get`` (``specs/variant-casts.md`` lists differences). Names are case-insensitive unless
-    ``spark.sql.caseSensitive`` is true. Spark compares strings with a collation.
+    ``spark.sql.caseSensitive`` is true. Comparisons of strings with a collation are evaluated by Spark.
 
     Args:
         df: The data frame.
@@ -286,7 +287,7 @@ def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
         try:
             result = _filter(narrowed, requested.remainder)
             result.schema  # noqa: B018  Connect analyses no sooner
-        except AnalysisException:  # of a column that is bound to df
+        except AnalysisException:  # an error of a column that is bound to df
             return _filter(df, expression)
         known = _reads.get(narrowed)
         if known is not None and known.is_found_here:
@@ -297,7 +298,7 @@ def _filter_rows(df: DataFrame, expression: Any) -> DataFrame:
 
 
 def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
-    """Filter ``df`` by an expression on its columns."""
+    """Filter ``df`` with an expression on its columns."""
     known = _reads.get(df)
     if known is not None and known.is_found_here and compares_local_times(tree):
         with suppress(FileNotFoundError):  # of a cached frame
@@ -315,8 +316,8 @@ def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
 def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] | None:
     """Read the columns of ``schema`` of a result of :func:`read` on the driver, in Spark's exchange types.
 
-    Return None if Spark should read them: for other or cached data frames, on Spark Connect, with ``metrics_path``, and
-    for many rows.
+    Returns None if Spark should read them: for other or cached data frames, on Spark Connect, with ``metrics_path``,
+    and for many rows.
     """
     known = _reads.get(df)
     if known is None or not known.is_found_here or is_cached(df) or has_months(schema):
@@ -326,7 +327,7 @@ def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBat
 
 
 def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequence[str] | None:
-    """The files at local ``paths``; None if paths are URLs."""
+    """Return the files at local ``paths``, or None if the paths are URLs."""
     path_list = [paths] if isinstance(paths, str) else paths
     return None if any(map(is_remote, path_list)) else _query_of(options, paths).files
 
@@ -366,8 +367,8 @@ def explain_read(
             ``all_indexes`` applies in addition.
         spark: The session of the read, whose settings apply. Required for ``engine="auto"`` and for conditions that
             Spark evaluates in part.
-        all_indexes: Read all page indexes and Bloom filters. By default they are read for a few hundred row groups, and
-            tasks read the others, so they may read less than planned.
+        all_indexes: Read all page indexes and Bloom filters. By default, they are read for a few hundred row groups.
+            Tasks read the others, so they may read less data than planned.
 
     Returns:
         The plan with the engine, its reasons, and the files and row groups with the reasons for pruning them.
@@ -380,7 +381,7 @@ def explain_read(
         if known is None:
             raise TypeError("explain_read accepts paths, or a data frame from read() or where() of pqext.spark")
         if columns is not None or where is not None or bbox is not None:
-            raise TypeError("explain_read of a data frame takes no columns, where or bbox: use pqext.spark.where first")
+            raise TypeError("explain_read of a data frame accepts no columns, where or bbox; call pqext.spark.where")
         return _explain(path.sparkSession, known.query, known.engine, all_indexes)
     check_engine(engine)
     if spark is not None and needs_schema(where):

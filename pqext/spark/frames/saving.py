@@ -1,4 +1,4 @@
-"""Save a data frame in every mode with a summary of the written files, and remove the files of killed saves."""
+"""Save data frames in every mode with a summary of the written files, and remove the files of killed saves."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def write(
             represents all values (option ``mergeSchema``). Read the folder with ``read(..., schema="union")``, which
             returns nulls for columns that a file does not have.
         max_records_per_file: Maximum number of rows in a file.
-        target_file_bytes: Size at which a task starts the next file, accurate to within some tens of percent.
-        storage_options: Credentials and other options of the store, as in :func:`pqext.scan`. Spark's Hadoop settings
-            for the store by default, else the environment.
+        target_file_bytes: Approximate size, within some tens of percent, at which a task starts the next file.
+        storage_options: Credentials and other options of the store, as in :func:`pqext.scan`. By default, Spark's
+            Hadoop settings for the store, or otherwise the environment.
         options: Options of :class:`pqext.WriteOptions`.
 
     Returns:
@@ -74,7 +74,7 @@ def write(
         TypeError: If an argument has the wrong type.
         FileExistsError: If ``mode`` is ``"error"`` and the folder contains files.
         Exception: Spark's error with the message of pqext if the driver or a task fails, such as a
-            ``SchemaMismatchError`` for an append of other columns or types.
+            ``SchemaMismatchError`` if appended columns or types differ.
 
     Example:
         >>> print(write(events, "events", "overwrite", partition_by="kind", compression="zstd"))  # doctest: +SKIP
@@ -125,10 +125,10 @@ def clean(
     older_than: timedelta = ABANDONED_AFTER,
     storage_options: Mapping[str, Any] | None = None,
 ) -> CleanupResult:
-    """Complete the killed saves of a folder that had been committed, and remove the staged files of other killed saves.
+    """Complete the committed saves of a folder that were killed, and remove the staged files of other killed saves.
 
-    The staged files of an uncommitted save are removed if its driver ran on this machine and is dead, or if they have
-    not changed for ``older_than``. A save also completes the committed saves of its target.
+    The staged files of an uncommitted save are removed if its driver ran on this machine and no longer runs, or if they
+    have not changed for ``older_than``. Every save also completes the committed saves of its target.
 
     Args:
         path: A folder, or a URL of ``s3://``, ``gs://`` or ``abfss://``, where only ``older_than`` applies.

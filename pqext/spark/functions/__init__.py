@@ -1,6 +1,6 @@
 """Functions on VARIANT and GEOMETRY columns, evaluated by pqext on Arrow batches, or by Spark if possible.
 
-They work on any column. Conditions that Spark pushes down need the schema of a data frame: see
+The functions work on any column. Conditions that Spark pushes down need the schema of a data frame; see
 :func:`pqext.spark.variant` and :func:`pqext.spark.where`. ``pqext.spark.register`` registers the functions in SQL, as
 ``pq_st_area`` and so on.
 """

@@ -78,7 +78,7 @@ def st_isempty(geometry: ColumnOrName) -> Column:
 
 
 def st_isvalid(geometry: ColumnOrName) -> Column:
-    """Return whether a planar geometry is valid by the rules of simple features, checked by GEOS; null for null."""
+    """Return whether a planar geometry is valid by the simple features standard, as GEOS checks; null for null."""
     return ISVALID(geometry)
 
 
@@ -101,9 +101,9 @@ def st_perimeter(geometry: ColumnOrName) -> Column:
 
 
 def st_azimuth(geometry: ColumnOrName, other: ColumnOrName) -> Column:
-    """Return the direction from a point to another, in radians clockwise from north.
+    """Return the direction from one point to another, in radians clockwise from north.
 
-    For GEOGRAPHY it is the direction of the geodesic at its start. Null for equal points and for other geometries.
+    For GEOGRAPHY, it is the direction of the geodesic at its start. Null for equal points and for other geometries.
     """
     return AZIMUTH(geometry, other)
 
@@ -130,7 +130,7 @@ def st_dwithin(geometry: ColumnOrName, other: Any, distance: float | ColumnOrNam
 
 def _dwithin(array: pa.Array, other: pa.Array, distance: pa.Array) -> pa.Array:
     left, right, _ = geometry_pair("st_dwithin", array, other)
-    distances = DISTANCE.evaluate(array, other).fill_null(np.nan).to_numpy()  # NaN, of empty geometries, is not near
+    distances = DISTANCE.evaluate(array, other).fill_null(np.nan).to_numpy()  # NaN for empty geometries
     maximum = distance.fill_null(np.nan).to_numpy(zero_copy_only=False)
     return pa.array(distances <= maximum, mask=left.missing | right.missing | np.isnan(maximum))
 

@@ -14,13 +14,13 @@ from pqext.geo.types import GeospatialType
 from pqext.spark.base.types import crs_of_srid, exchange_type
 
 GEOMETRY = T.GeometryType("ANY")
-"""The type of computed geometries: each row has the SRID of its argument."""
+"""Type of computed geometries. Each row has the SRID of its argument."""
 _TYPE = exchange_type(GEOMETRY)
 
 
 @dataclass(frozen=True)
 class Geometries(GeometryColumn):
-    """A column of geometries with the SRID of each row."""
+    """Geometry column with the SRID of each row."""
 
     srid: pa.Array | None = None
 
@@ -47,7 +47,7 @@ class Geometries(GeometryColumn):
 
 
 def geometry_array(wkb: pa.Array, srid: pa.Array | int | None) -> pa.Array:
-    """Convert WKB to a column of GEOMETRY(ANY); without ``srid`` the CRS is unknown, SRID 0."""
+    """Convert WKB to a column of GEOMETRY(ANY). If ``srid`` is None, the CRS is unknown, SRID 0."""
     if srid is None or isinstance(srid, int):
         srid = pa.repeat(pa.scalar(srid or 0, pa.int32()), len(wkb))
     elif srid.null_count:
@@ -64,7 +64,10 @@ def from_shapes(shapes: Any, srid: pa.Array | int | None) -> pa.Array:
 
 
 def geometry_pair(function: str, array: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:
-    """Parse two columns, and return whether they are planar. Raises ``TypeError`` for a GEOMETRY and a GEOGRAPHY."""
+    """Parse two columns, and return them and whether they are planar.
+
+    Raises ``TypeError`` for a GEOMETRY and a GEOGRAPHY.
+    """
     left, right = Geometries.from_arrow(array), Geometries.from_arrow(other)
     if left.type.planar != right.type.planar:
         raise TypeError(f"{function} requires two GEOMETRY or two GEOGRAPHY columns, not one of each")

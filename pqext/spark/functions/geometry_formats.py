@@ -28,7 +28,7 @@ _BYTES = ArgumentType(r"^(binary|void)$", "BINARY of WKB", "use st_geomfromwkt f
 def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, srid: int = 4326) -> Column:
     """Create GEOMETRY(``srid``) points, POINT or POINT Z, from numeric columns; null if ``x`` or ``y`` is null.
 
-    For a null ``z``, the Z of the point is NaN.
+    If ``z`` is null, the Z of the point is NaN.
     """
     wkb = POINT(x, y) if z is None else POINT_Z(x, y, z)
     return _with_srid("st_point", wkb, srid, *(column for column in (x, y, z) if column is not None))
@@ -62,7 +62,7 @@ def st_geomfromgeojson(geojson: ColumnOrName, srid: int = 4326) -> Column:
 
 
 def _with_srid(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> Column:
-    """``wkb`` as GEOMETRY(``srid``)."""
+    """Apply ``function`` to ``wkb`` and return GEOMETRY(``srid``)."""
     has_srid = len(signature(F.st_geomfromwkb).parameters) > 1  # false in Spark 4.1
     result = F.st_geomfromwkb(wkb, F.lit(srid)) if has_srid else F.st_setsrid(F.st_geomfromwkb(wkb), F.lit(srid))
     return with_name(result, function, map(display_name, arguments), f"geometry({srid})")
@@ -87,7 +87,7 @@ def _from_geojson(texts: pa.Array) -> pa.Array:
 
 
 def with_default_srid(array: pa.Array) -> pa.Array:
-    """Convert WKB to GEOMETRY(ANY) with SRID 4326, the result of the SQL functions."""
+    """Convert WKB to GEOMETRY(ANY) with SRID 4326, the result type of the SQL functions."""
     return geometry_array(array, 4326)
 
 

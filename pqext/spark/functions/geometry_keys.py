@@ -82,7 +82,7 @@ def _hilbert(array: pa.Array, bounds: tuple[float, float, float, float] = WORLD)
 
 
 def _degrees(array: pa.Array) -> tuple[_Doubles, _Doubles, NDArray[np.bool_]]:
-    """Longitudes and latitudes of the centres, and a mask of rows without a valid centre."""
+    """Return the longitudes and latitudes of the centres, and a mask of rows without a valid centre."""
     x, y = _centres(Geometries.from_arrow(array))
     is_valid = (np.abs(x) <= 180) & (np.abs(y) <= 90)
     return np.where(is_valid, x, 0.0), np.where(is_valid, y, 0.0), ~is_valid
@@ -115,7 +115,7 @@ def _quadkey(array: pa.Array, zoom: int = 14) -> pa.Array:
 
 
 def _cell(fraction: _Doubles, bits: int) -> NDArray[np.uint64]:
-    """The index of the cell at each fraction of an axis with 2^bits cells."""
+    """Return the index of the cell that contains each fraction, on an axis with 2^bits cells."""
     return np.clip(np.floor(fraction * 2.0**bits), 0, 2.0**bits - 1).astype(np.uint64)
 
 

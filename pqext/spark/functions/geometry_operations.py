@@ -30,7 +30,7 @@ from pqext.spark.functions.udf import (
 )
 
 _TYPED = (0, 3857, 4326)
-"""The SRIDs for which PySpark has types."""
+"""SRIDs for which PySpark has types."""
 _QUAD_SEGS = FUNCTIONS["st_buffer"].parameters[2]
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 _BOX = T.StructType([*(T.StructField(name, T.DoubleType()) for name in _SIDES), T.StructField("srid", T.IntegerType())])
@@ -39,19 +39,19 @@ _BOX = T.StructType([*(T.StructField(name, T.DoubleType()) for name in _SIDES), 
 def st_envelope(geometry: ColumnOrName) -> Column:
     """Return the smallest rectangle around each geometry, or a point or line if it has no area. Null for null.
 
-    Like all functions that compute geometries, it returns GEOMETRY(ANY) in which each row has the SRID of its argument,
-    0 for WKB. Convert it with ``F.st_setsrid(..., F.lit(4326))`` to GEOMETRY(4326), which can be written.
+    Like all functions that compute geometries, it returns GEOMETRY(ANY), in which each row has the SRID of its
+    argument, or 0 for WKB. Convert it with ``F.st_setsrid(..., F.lit(4326))`` to GEOMETRY(4326), which can be written.
     """
     return ENVELOPE(geometry)
 
 
 def st_centroid(geometry: ColumnOrName) -> Column:
-    """Return the planar centroid, an empty point for empty geometries. Null for null."""
+    """Return the planar centroid, or an empty point for empty geometries. Null for null."""
     return CENTROID(geometry)
 
 
 def st_pointonsurface(geometry: ColumnOrName) -> Column:
-    """Return a point that lies on each planar geometry, an empty point for empty geometries. Null for null."""
+    """Return a point that lies on each planar geometry, or an empty point for empty geometries. Null for null."""
     return POINTONSURFACE(geometry)
 
 
@@ -61,15 +61,15 @@ def st_convexhull(geometry: ColumnOrName) -> Column:
 
 
 def st_boundary(geometry: ColumnOrName) -> Column:
-    """Return the rings of planar polygons and the ends of lines. Null for null and for collections."""
+    """Return the rings of planar polygons and the end points of lines. Null for null and for collections."""
     return BOUNDARY(geometry)
 
 
 def st_buffer(geometry: ColumnOrName, distance: float | ColumnOrName, quad_segs: int = 8) -> Column:
     """Return the area within ``distance`` of each geometry, in units of the CRS. Null for null.
 
-    A negative distance shrinks areas. ``quad_segs`` segments approximate a quarter of a circle. Project coordinates in
-    degrees with :func:`st_transform` first.
+    A negative distance shrinks polygons. ``quad_segs`` segments approximate a quarter of a circle. Project coordinates
+    in degrees with :func:`st_transform` first.
     """
     return BUFFER(geometry, number(distance, "distance"), quad_segs=_QUAD_SEGS.check(quad_segs))
 
@@ -88,7 +88,7 @@ def st_makevalid(geometry: ColumnOrName) -> Column:
 
 
 def st_snaptogrid(geometry: ColumnOrName, size: float | ColumnOrName) -> Column:
-    """Round coordinates to multiples of ``size``, in units of the CRS, to valid geometries. Null for null.
+    """Round coordinates to multiples of ``size``, in units of the CRS, so that geometries are valid. Null for null.
 
     Lines and rings that collapse are removed. Invalid polygons and a size of 0 or less fail the query.
     """
@@ -96,30 +96,31 @@ def st_snaptogrid(geometry: ColumnOrName, size: float | ColumnOrName) -> Column:
 
 
 def st_forcepolygonccw(geometry: ColumnOrName) -> Column:
-    """Turn shells of polygons counterclockwise and their holes clockwise. Null for null.
+    """Orient the shells of polygons counterclockwise and their holes clockwise. Null for null.
 
-    For GEOGRAPHY a ring encloses the smaller of its sides. The result is GEOMETRY(ANY).
+    For GEOGRAPHY, the interior of a ring is its smaller side. The result is GEOMETRY(ANY).
     """
     return FORCEPOLYGONCCW(geometry)
 
 
 def st_forcepolygoncw(geometry: ColumnOrName) -> Column:
-    """Turn shells of planar polygons clockwise and their holes counterclockwise. Null for null."""
+    """Orient the shells of planar polygons clockwise and their holes counterclockwise. Null for null."""
     return FORCEPOLYGONCW(geometry)
 
 
 def st_union(geometry: ColumnOrName, other: ColumnOrName) -> Column:
     """Return the union of two planar columns, with the SRID of the first. Null if either is null.
 
-    A constant is a column of WKB: ``F.lit(shapely.to_wkb(area))``. :func:`st_union_agg` unites the rows of a group.
+    Pass a constant geometry as a column of WKB: ``F.lit(shapely.to_wkb(area))``. :func:`st_union_agg` unites the rows
+    of a group.
     """
     return UNION(geometry, other)
 
 
 def st_intersection(geometry: ColumnOrName, other: ColumnOrName) -> Column:
-    """Return the points that two planar columns share, with the SRID of the first. Null if either is null.
+    """Return the intersection of two planar columns, with the SRID of the first. Null if either is null.
 
-    A constant is a column of WKB, as in :func:`st_union`.
+    Pass a constant geometry as a column of WKB, as in :func:`st_union`.
     """
     return INTERSECTION(geometry, other)
 
@@ -201,7 +202,7 @@ def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None 
 
 
 def _crs(array: pa.Array, column: Geometries) -> str | None:
-    """CRS of the column's type or of all its rows. Raises ``TypeError`` if it is unknown or not unique."""
+    """Return the CRS of the column's type or of all its rows. Raises ``TypeError`` if it is unknown or not unique."""
     if column.srid is None:
         raise TypeError("st_transform requires the CRS of BINARY: pass source=4326")
     if int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) >= 0:
@@ -213,7 +214,7 @@ def _crs(array: pa.Array, column: Geometries) -> str | None:
 
 
 def st_envelope_agg(geometry: ColumnOrName) -> Column:
-    """Aggregate the smallest rectangle around all geometries of a group, as GEOMETRY(ANY).
+    """Return the smallest rectangle around all geometries of a group, as GEOMETRY(ANY).
 
     Null if all geometries are null or empty. Boxes are computed in Python and aggregated by Spark, so groups may have
     any size. The SRID is the maximum of the group.
@@ -224,7 +225,7 @@ def st_envelope_agg(geometry: ColumnOrName) -> Column:
 
 
 def st_union_agg(geometry: ColumnOrName) -> Column:
-    """Aggregate the union of all geometries of a group in X and Y, as GEOMETRY(ANY); null if all are null.
+    """Return the union of all geometries of a group in X and Y, as GEOMETRY(ANY); null if all are null.
 
     All geometries of a group are in the memory of one Python worker. The SRID is the first of the group.
     """

@@ -20,9 +20,9 @@ from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName, a
 def st_intersects(geometry: ColumnOrName, other: Any) -> Column:
     """Return whether geometries intersect in X and Y; null if either is null.
 
-    Edges of GEOMETRY are straight lines in the plane, and edges of GEOGRAPHY are on the globe. There, the interior of a
-    polygon is its smaller side, and a box extends eastward from xmin to xmax. To skip row groups, filter with
-    :func:`pqext.spark.where` or ``read(where=)`` instead.
+    Edges of GEOMETRY are straight lines in the plane, and edges of GEOGRAPHY are on the globe. On the globe, the
+    interior of a polygon is its smaller side, and a box extends eastward from xmin to xmax. To skip row groups, filter
+    with :func:`pqext.spark.where` or ``read(where=)`` instead.
 
     Args:
         geometry: A column or its name.
@@ -136,7 +136,7 @@ def relate_constant(
     edges: Edges | None = None,
     crs: str | None = None,
 ) -> Column:
-    """Return a column with a spatial predicate between a column and a constant geometry."""
+    """Return a column that evaluates a spatial predicate between a column and a constant geometry."""
     from pqext.dataset.expressions.spatial import canonical_distance, canonical_geometry
 
     shape, metres = canonical_geometry(operation, query), canonical_distance(operation, distance)
@@ -145,7 +145,7 @@ def relate_constant(
 
 
 class _Constant:
-    """A predicate with a constant geometry, which plans abbreviate."""
+    """Predicate with a constant geometry, which plans display in abbreviated form."""
 
     def __init__(self, operation: Operation, shape: Any, distance: float | None, edges: Any, crs: Any) -> None:
         self.predicate = (operation, shape, distance)
@@ -187,7 +187,7 @@ def _relate(name: str, operation: Operation, geometry: ColumnOrName, other: Any)
 
 
 class _PairPredicate:
-    """The evaluation of a predicate between two columns."""
+    """Evaluation of a predicate between two columns."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
@@ -204,7 +204,7 @@ class _PairPredicate:
 
 
 def _relate_geographies(operation: Operation, left: Geometries, right: Geometries, missing: Any) -> pa.Array:
-    """Evaluate a predicate once for each distinct geometry of ``right``, on all its rows."""
+    """Evaluate a predicate once for each distinct geometry of ``right``, on all rows that contain it."""
     from pqext.geo.predicates.predicate import SpatialPredicate
 
     matches = np.zeros(len(missing), np.bool_)

@@ -1,4 +1,4 @@
-"""Functions of the table in :mod:`pqext.geo.functions.table` as functions of Spark's columns."""
+"""Functions of the table in :mod:`pqext.geo.functions.table` as functions on Spark columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _TYPES: dict[str, T.DataType] = {
 
 
 def table_function(name: str) -> ArrowFunction:
-    """Return a function of the table: its required parameters are columns, its optional ones are constants."""
+    """Return a function of the table.
+
+    Its required parameters are columns, and its optional parameters are constants.
+    """
     function = FUNCTIONS[name]
     geometries = FLAT if function.is_planar else GEOMETRIES
     required = [parameter for parameter in function.parameters if not parameter.is_optional]
@@ -31,7 +34,7 @@ def table_function(name: str) -> ArrowFunction:
 
 
 def _evaluate(function: GeometryFunction, *arrays: pa.Array, **constants: Any) -> pa.Array:
-    """Evaluate a function on Spark's arrays. A constructed geometry has the SRID of the first."""
+    """Evaluate a function on Spark's arrays. Constructed geometries have the SRID of the first argument."""
     arguments: list[Any] = []
     srid = None
     for parameter, array in zip(function.parameters, arrays, strict=False):
@@ -43,7 +46,7 @@ def _evaluate(function: GeometryFunction, *arrays: pa.Array, **constants: Any) -
             column.flat(function.sql_name)
         if not arguments:
             srid = column.srid
-        # Rows of GEOMETRY(ANY) have their own SRIDs, so that CRSs are not compared.
+        # Rows of GEOMETRY(ANY) have their own SRIDs, so CRSs are not compared.
         type = GeospatialType() if column.type.planar else column.type
         arguments.append(GeometryColumn(column.wkb, type))
     options = [constants[parameter.name] for parameter in function.parameters if parameter.name in constants]

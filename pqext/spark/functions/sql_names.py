@@ -1,4 +1,4 @@
-"""Register the functions in the SQL of a session, as ``pq_st_area`` and so on."""
+"""Register the functions for SQL in a session, as ``pq_st_area`` and so on."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ _MODULES = (
 
 
 def register_functions(spark: SparkSession) -> list[str]:
-    """Register all functions with a session under their names with prefix ``pq_``, and return these names.
+    """Register all functions with a session under names with the prefix ``pq_``, and return these names.
 
-    Options are further arguments with the same value in all rows: paths, ``precision``, ``zoom``, CRSs. Geometries are
-    returned as GEOMETRY(ANY), and ``pq_variant_get`` returns VARIANT. A wrong type fails when the query runs.
+    Options are additional arguments that must have the same value in all rows: paths, ``precision``, ``zoom`` and CRSs.
+    Geometries are returned as GEOMETRY(ANY), and ``pq_variant_get`` returns VARIANT. An argument of the wrong type
+    fails when the query runs.
     """
     names = []
     for name, type, evaluate, returns in _all():
@@ -52,7 +53,7 @@ def register_functions(spark: SparkSession) -> list[str]:
 
 
 def _all() -> Iterator[tuple[str, T.DataType, Callable[..., Any], Any]]:
-    """The name and type of each function, its function of Arrow arrays, and the return type of that."""
+    """Yield the name and type of each function, its implementation on Arrow arrays, and the return type of that."""
     functions = {function.name: function for module in _MODULES for function in _functions(module)}
     for function in [*functions.values(), *geometry_predicates.PAIRS.values()]:
         if function.name not in _SQL_FUNCTIONS:
@@ -66,7 +67,7 @@ def _functions(module: Any) -> list[ArrowFunction]:
 
 
 class _WithDoubles:
-    """A function that converts its numeric arguments to doubles."""
+    """Function wrapper that converts numeric arguments to doubles."""
 
     def __init__(self, function: ArrowFunction) -> None:
         self.numbers = [takes is NUMBER for takes in function.takes]
@@ -83,7 +84,7 @@ class _WithDoubles:
 
 
 def _constant(array: pa.Array, name: str) -> Any:
-    """The value of an option, which must be the same in all rows; None without rows."""
+    """Return the value of an option, which must be the same in all rows, or None if there are no rows."""
     if not len(array):
         return None
     first = array[0]

@@ -1,4 +1,4 @@
-"""Spark columns from functions of Arrow arrays, with argument types that are checked when a query is analysed."""
+"""Create Spark columns from functions on Arrow arrays. Argument types are checked when a query is analysed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ColumnOrName: TypeAlias = "Column | str"
 
 @dataclass(frozen=True)
 class ArgumentType:
-    """The types that an argument accepts: a pattern of Spark's type names, a description, and a remedy."""
+    """Types that an argument accepts: a pattern of Spark's type names, a description, and a remedy."""
 
     pattern: str
     description: str
@@ -51,7 +51,7 @@ ANYTHING = ArgumentType("", "", "")
 
 @dataclass(frozen=True)
 class ArrowFunction:
-    """A function of columns that Python workers evaluate on Arrow arrays."""
+    """Function on columns that Python workers evaluate on Arrow arrays."""
 
     name: str
     takes: tuple[ArgumentType, ...]
@@ -59,7 +59,7 @@ class ArrowFunction:
     evaluate: Callable[..., pa.Array]
 
     def __call__(self, *arguments: ColumnOrName, **constants: Any) -> Column:
-        """Return the column of results; ``constants`` are keyword arguments of every evaluation."""
+        """Return the column of results. ``constants`` are keyword arguments of every evaluation."""
         columns = [
             check_argument(self.name, type, argument) for type, argument in zip(self.takes, arguments, strict=False)
         ]
@@ -70,12 +70,12 @@ class ArrowFunction:
 
 
 def check_argument(function: str, takes: ArgumentType, argument: ColumnOrName) -> Column:
-    """Return the column of an argument, with a check of its type when Spark analyses the query.
+    """Return the column of an argument, with a check of its type that Spark runs when it analyses the query.
 
-    Only Spark knows the type of a column, and has no function that fails for some types. However, it evaluates the
-    schema of ``from_json`` during analysis. For a wrong type this schema is an error message, at which analysis fails.
-    For an accepted type it is a valid schema, and the optimizer removes the expression. Raises ``TypeError`` directly
-    for the result of another function of this package, whose type is known.
+    Only Spark knows the type of a column, and it has no function that fails for certain types. However, it evaluates
+    the schema argument of ``from_json`` during analysis. For a wrong type, this schema is an error message, so analysis
+    fails. For an accepted type, it is a valid schema, and the optimizer removes the expression. Raises ``TypeError``
+    directly for the result of another function of this package, whose type is known.
     """
     column = as_column(argument)
     if not takes.pattern:
@@ -111,7 +111,7 @@ def display_name(argument: ColumnOrName) -> str:
 
 
 def as_column(argument: ColumnOrName) -> Column:
-    """Return the column with a name, or a column itself. Raises ``TypeError`` for other values."""
+    """Return the column with a name, or a column unchanged. Raises ``TypeError`` for other values."""
     if isinstance(argument, str):
         return F.col(argument)
     if not isinstance(argument, Column):
@@ -138,7 +138,7 @@ def array_function(evaluate: Callable[..., pa.Array]) -> Callable[..., pa.Array]
 def arrow_udf(
     function: Callable[..., Any], type: T.DataType, name: str, returns: Any = pa.Array
 ) -> Callable[..., Column]:
-    """Create an Arrow UDF. Spark determines its type from the annotations, which are set here."""
+    """Create an Arrow UDF. Spark determines its type from annotations, which this function sets."""
     function.__annotations__ = dict.fromkeys(function.__annotations__, pa.Array) | {"return": returns}
     function.__name__ = name
     make: Callable[..., Callable[..., Column]] = pandas_functions.arrow_udf

@@ -80,7 +80,7 @@ def variant_strip_nulls(variant: ColumnOrName, include_arrays: bool = True) -> C
 
 
 class _Value:
-    """A constant value, which plans show by its ``repr``."""
+    """Constant value, which plans display by its ``repr``."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -29,8 +29,8 @@ def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str
     """Extract the value at a path of a VARIANT or a shredded struct, cast to a type.
 
     Null if the path does not exist or the value is JSON null. A value that cannot be cast fails the query, as in
-    Spark's function of this name. Local times are in the session's time zone at the time of this call. Plans show the
-    path: ``variant_get[$.a.b[0]](v)``.
+    Spark's function of this name. Local times are in the time zone that the session has when this function is called.
+    Plans display the path: ``variant_get[$.a.b[0]](v)``.
 
     Args:
         column: A column or its name.
@@ -53,7 +53,7 @@ def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str
 def try_variant_get(
     column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType = "variant"
 ) -> Column:
-    """Extract a value as :func:`variant_get` does, with null for a value that cannot be cast."""
+    """Extract a value like :func:`variant_get`, with null for values that cannot be cast."""
     return get_in_timezone(column, path, type)
 
 
@@ -67,7 +67,7 @@ def variant_explode(column: ColumnOrName, path: str = "$", type: str | T.DataTyp
 
 
 def variant_explode_outer(column: ColumnOrName, path: str = "$", type: str | T.DataType = "variant") -> Column:
-    """Explode as :func:`variant_explode` does, with a row of nulls for rows without an array or object."""
+    """Explode like :func:`variant_explode`, with a row of nulls for rows without an array or object."""
     return F.inline_outer(_entries(column, path, type))
 
 
@@ -124,7 +124,7 @@ def group_get(
     type: T.DataType,
     timezone: str | None = None,
 ) -> Column:
-    """Return :func:`try_variant_get` on a group of a shredded struct, so that Spark reads only the group's columns."""
+    """Apply :func:`try_variant_get` to a group of a shredded struct, so that Spark reads only the group's columns."""
     members = {"metadata": metadata, "value": value, "typed_value": typed_value}
     names = tuple(name for name, column in members.items() if column is not None)
     exchange = exchange_type(type)
@@ -146,12 +146,12 @@ def group_get(
 
 
 def _timezone_for(target: pa.DataType) -> str | None:
-    """The time zone of the active session if values of a type depend on it."""
+    """Return the time zone of the active session if values of a type depend on it, or None."""
     return active_timezone() if depends_on_timezone(target) else None
 
 
 def _cast_error(error: VariantError, values: pa.Array, path: str, type: T.DataType) -> VariantError:
-    """Add the value, Spark's name of the type and the remedy to the error of a strict cast."""
+    """Return the error of a strict cast with the value, Spark's name of the type and the remedy."""
     from pqext import variant
 
     if error.row is None or CAST_FAILED not in error.message:

@@ -25,7 +25,7 @@ from pqext.variant.binary_value import BinaryVariant, walk
 from pqext.variant.encoding import PrimitiveType, ScaledDecimal
 
 Schema = str | tuple[Any, ...]
-"""A type's name, ``("DECIMAL", digits, scale)``, ``("ARRAY", element)`` or ``("OBJECT", {name: Schema})``."""
+"""Name of a type, ``("DECIMAL", digits, scale)``, ``("ARRAY", element)`` or ``("OBJECT", {name: Schema})``."""
 
 _P = PrimitiveType
 _NAMES = {
@@ -44,14 +44,14 @@ def schema_of_variant(variant: ColumnOrName) -> Column:
     """Return the schema of each VARIANT, such as ``OBJECT<a: BIGINT>``, as Spark's function of this name does.
 
     It also supports the types ``TIME(6)``, ``TIMESTAMP_NANOS``, ``TIMESTAMP_NTZ_NANOS`` and ``UUID``. Different types
-    in an array become their common type or VARIANT. The variant null is VOID, as in Spark. Null for null. The
-    evaluation is in Python, row by row: use it on samples.
+    in an array become their common type or VARIANT. The variant null is VOID, as in Spark. Null for null. It is
+    evaluated in Python, row by row, so use it on samples.
     """
     return SCHEMA_OF_VARIANT(variant)
 
 
 def schema_of_variant_agg(variant: ColumnOrName) -> Column:
-    """Aggregate the common schema of all VARIANT values of a group, as text; VOID for an empty group."""
+    """Return the common schema of all VARIANT values of a group, as text; VOID for an empty group."""
     aggregate = arrow_udf(array_function(schema_of_all), T.StringType(), "schema_of_variant_agg", returns=str)
     result = aggregate(check_argument("schema_of_variant_agg", VARIANTS, variant))
     return with_name(result, "schema_of_variant_agg", [display_name(variant)], "string")
@@ -79,7 +79,7 @@ def _schemas(variants: pa.Array) -> Iterator[Schema | None]:
 
 
 def _schema(events: Iterator[tuple[Any, Any]]) -> Schema:
-    """The schema of the value at the next event."""
+    """Return the schema of the value at the next event."""
     type, data = next(events)
     if type == "[":
         element = _merge_all([_schema(events) for _ in range(data)])
@@ -109,7 +109,7 @@ def _merge_all(schemas: Iterable[Schema]) -> Schema:
 
 
 def merge(schema: Schema, other: Schema) -> Schema:
-    """Return the narrowest schema that represents the values of both, or VARIANT, as Spark merges schemas."""
+    """Return the narrowest schema that represents the values of both, or VARIANT, following Spark's merge rules."""
     if schema == other or other == "VOID":
         return schema
     if schema == "VOID":

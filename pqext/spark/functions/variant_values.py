@@ -51,12 +51,12 @@ def parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicate_ke
 
 
 def try_parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicate_keys: Duplicates = "error") -> Column:
-    """Parse JSON text as :func:`parse_json` does, with null for invalid JSON."""
+    """Parse JSON text like :func:`parse_json`, with null for invalid JSON."""
     return TRY_PARSE_JSON(json, numbers=numbers, duplicate_keys=duplicate_keys)
 
 
 def to_json(variant: ColumnOrName) -> Column:
-    """Format VARIANT values as JSON text, as :func:`pqext.variant.to_json` does. Null for null.
+    """Format VARIANT values as JSON text, like :func:`pqext.variant.to_json`. Null for null.
 
     Instants are in the session's time zone, as in Spark.
     """
@@ -64,7 +64,7 @@ def to_json(variant: ColumnOrName) -> Column:
 
 
 def variant_type(variant: ColumnOrName) -> Column:
-    """Return the type of each value by its name in the format, in lower case: ``object``, ``array``, ``int8``.
+    """Return the name of each value's type in the format, in lower case: ``object``, ``array``, ``int8``.
 
     Booleans are ``boolean``, short strings are ``string``, and the variant null is ``null``. Null for null and for
     unknown types.
@@ -80,7 +80,7 @@ def is_variant_null(variant: ColumnOrName) -> Column:
 def is_valid_variant(variant: ColumnOrName) -> Column:
     """Return whether a VARIANT satisfies all rules of the encoding and of shredding; null for null.
 
-    It checks every byte, as :func:`pqext.variant.validate` does, and never fails the query.
+    It checks every byte, like :func:`pqext.variant.validate`, and never fails the query.
     """
     return IS_VALID_VARIANT(variant)
 
@@ -94,7 +94,7 @@ def variant_equals(variant: ColumnOrName, other: ColumnOrName) -> Column:
 
 
 def variant_hash(variant: ColumnOrName) -> Column:
-    """Return a BIGINT hash that is the same for equal variants, to group and join by; null for null.
+    """Return a BIGINT hash for grouping and joining, which is the same for equal variants; null for null.
 
     Different variants collide with a probability of 1 in 2^64. Compare them with :func:`variant_equals` after a join,
     or group by :func:`variant_key`. Do not store the hash, which may differ in other versions.
@@ -103,7 +103,7 @@ def variant_hash(variant: ColumnOrName) -> Column:
 
 
 def variant_key(variant: ColumnOrName) -> Column:
-    """Return an exact BINARY key of a variant, equal for equal variants only, to group, join and deduplicate by.
+    """Return an exact BINARY key for grouping, joining and deduplicating, which is the same only for equal variants.
 
     The key is the metadata followed by the value of :func:`pqext.variant.canonical`. Null for null.
     """
@@ -136,7 +136,7 @@ def _types(values: pa.Array) -> pa.Array:
 
 
 def _heads(values: pa.Array) -> pa.Array:
-    """The first byte of each value; null for null and for an empty value."""
+    """Return the first byte of each value; null for null and for an empty value."""
     from pqext import variant
 
     variants = variant_from_spark(values)

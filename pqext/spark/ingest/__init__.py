@@ -1,1 +1,1 @@
-"""Text files to shredded Parquet by tasks, without a row in the JVM."""
+"""Convert text files to shredded Parquet in tasks, without rows in the JVM."""

@@ -29,22 +29,22 @@ class ConcurrentIngestError(Exception):
 
 @dataclass(frozen=True)
 class EarlierJobs:
-    """The records of earlier jobs in a target, by name, at the time when a job listed its input."""
+    """Records of earlier jobs in a target, by name, at the time when a job listed its input."""
 
     target: Target
     notes: Mapping[str, Note]
     used: set[str] = field(default_factory=set)
-    """The names of the records that contain an input file."""
+    """Names of the records that contain an input file."""
 
     @staticmethod
     def read(target: Target) -> EarlierJobs:
-        """Read the records of a target."""
+        """Read the records of earlier jobs in a target."""
         return EarlierJobs(target, target.ingest_notes())
 
     def divide(
         self, parts: Sequence[Part], arguments: Mapping[str, str], on_changed_arguments: OnChangedArguments
     ) -> tuple[list[Part], list[Part]]:
-        """Split input files into new files and files whose rows are in the target.
+        """Split input files into new files and files whose rows are already in the target.
 
         Raises ``ValueError`` if a file was ingested with other arguments and ``on_changed_arguments`` is ``"raise"``.
         """
@@ -72,8 +72,8 @@ class EarlierJobs:
     def check(self, parts: Iterable[Part]) -> None:
         """Raise ``ConcurrentIngestError`` if the result of :meth:`divide` is out of date.
 
-        That is the case if a later record contains one of the new files, or if an overwrite removed the record of an
-        ingested file. Call this while the target is locked for the commit.
+        The result is out of date if a later record contains one of the new files, or if an overwrite removed the record
+        of an ingested file. Call this method while the target is locked for the commit.
         """
         current = self.target.ingest_notes(self.notes.keys() - self.used)
         later = [note for name, note in current.items() if name not in self.used]
@@ -84,7 +84,7 @@ class EarlierJobs:
 
 
 def encode_arguments(config: IngestConfig, csv: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the arguments that affect the written rows, as text and without keys and credentials."""
+    """Return the arguments that affect the written rows, as text, without keys and credentials."""
     arguments = {
         "column": config.column,
         "schema": None if config.shredding is None else config.shredding.options(),
@@ -114,14 +114,14 @@ def encode_arguments(config: IngestConfig, csv: Mapping[str, Any] | None) -> dic
 
 
 def content_of(ranges: Iterable[tuple[Part, str | None]]) -> Digest | None:
-    """Return the digest of a file from the hashes of its ranges; None if a range has no hash."""
+    """Return the digest of a file, computed from the hashes of its ranges, or None if a range has no hash."""
     ordered = sorted((part.start, part.size if part.stop is None else part.stop, text) for part, text in ranges)
     hashes = [(stop, text) for _, stop, text in ordered if text is not None]
     return tuple(hashes) if len(hashes) == len(ordered) else None
 
 
 def _is_unchanged(part: Part, entry: JobInput) -> bool:
-    """Whether a file has the recorded stamp or content."""
+    """Return whether a file has the recorded stamp or content."""
     if entry.stamp == part.stamp:
         return True
     digest = entry.digest
@@ -134,7 +134,7 @@ def _is_unchanged(part: Part, entry: JobInput) -> bool:
 
 
 def _differing(entry: JobInput, arguments: Mapping[str, str]) -> list[str]:
-    """The names of arguments that would change the rows of a file; none if the record has no arguments.
+    """Return the names of arguments that would change the rows of a file; empty if the record has no arguments.
 
     The time zone matters if both jobs have partitions, and ``on_error`` if documents of the file were invalid.
     """
@@ -165,7 +165,7 @@ def _text(value: Any) -> str:
 
 
 def _to_json_value(value: Any) -> Any:
-    """A value for JSON, with bytes and keys as strings."""
+    """Convert a value to JSON types, with bytes and keys as strings."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, Mapping):

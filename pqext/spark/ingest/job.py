@@ -62,22 +62,22 @@ class IngestedFile:
 
 @dataclass(frozen=True)
 class IngestResult:
-    """The result of :func:`ingest_json`."""
+    """Result of :func:`ingest_json`."""
 
     files: tuple[IngestedFile, ...]
-    """The files that this job read."""
+    """Files that this job read."""
     skipped: tuple[str, ...]
-    """The files whose rows were in the target before."""
+    """Files whose rows were already in the target."""
     written: tuple[WrittenFile, ...]
-    """The Parquet files, each with its rows, bytes and shredding."""
+    """Parquet files, each with its rows, bytes and shredding."""
     schema: str | None
-    """The shredding schema as DDL; None if values are not shredded."""
+    """Shredding schema as DDL; None if values are not shredded."""
     bad_lines_file: str | None = None
-    """The file with a record for each invalid document, if it was requested and is not empty."""
+    """File with a record for each invalid document, if it was requested and is not empty."""
 
     @property
     def residual(self) -> dict[str, float]:
-        """The nonzero shares of the values in the residual, by path (``value: $.user.id``)."""
+        """Shares of values in the residual that are not zero, by path (``value: $.user.id``)."""
         return residual_shares(file.residual for file in self.written)
 
     @property
@@ -124,15 +124,15 @@ def ingest_json(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> IngestResult:
-    """Convert JSON documents to rows with a shredded VARIANT column in folder ``dest``, atomically, in Spark tasks.
+    """Convert JSON documents to rows with a shredded VARIANT column in ``dest``, atomically, in Spark tasks.
 
-    Each task reads, parses, shreds and writes a byte range without rows in the JVM. The calling process lists the
+    Each task reads, parses, shreds and writes a byte range. No rows pass through the JVM. The calling process lists the
     files, infers the schema and commits, so it needs access to ``paths`` and ``dest``.
 
-    With ``mode="append"``, files whose rows are in ``dest`` are skipped. A job can therefore be restarted after a
-    failure, and jobs may run concurrently: each job checks again before it commits, and restarts without the files that
-    another job committed. A file is identified by its path and size with its modification time or content, or with its
-    version in an object store. A changed file is ingested in full, in addition to its earlier rows.
+    With ``mode="append"``, files whose rows are already in ``dest`` are skipped. A job can therefore be restarted after
+    a failure, and jobs may run concurrently: each job checks again before it commits, and restarts without the files
+    that another job committed. A file is identified by its path and size with its modification time or content, or with
+    its version in an object store. A changed file is ingested in full, in addition to its earlier rows.
 
     Args:
         spark: The session.
@@ -149,7 +149,7 @@ def ingest_json(
         column: Name of the VARIANT column.
         mode: ``"append"``, or ``"overwrite"`` to replace the rows of all partitions.
         on_error: ``"fail"`` raises an error with file, line and reason for the first document that is not JSON or has
-            an invalid geometry. ``"null"`` replaces the document or the geometry by null, ``"skip"`` omits the row.
+            an invalid geometry. ``"null"`` replaces the document or the geometry by null, and ``"skip"`` omits the row.
         error_column: Name of a string column with the reasons, for ``on_error="null"``.
         bad_lines_file: Write a file of JSON lines with a record for each invalid document: ``file``, ``offset`` (the
             first byte of the line; null for documents that span lines), ``message`` and ``raw`` (``raw_base64`` if it
@@ -205,12 +205,12 @@ def ingest_json(
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
     if csv is not None and format != "csv":
-        raise ValueError(f'csv describes CSV files, so it needs format="csv", not {format!r}')
+        raise ValueError(f'csv requires format="csv", not {format!r}')
     csv_format = CsvFormat.parse(csv, column) if format == "csv" else None
     if error_column is not None and on_error != "null":
-        raise ValueError('error_column describes null rows, so it needs on_error="null"')
+        raise ValueError('error_column requires on_error="null"')
     if bad_lines_file and on_error == "fail":
-        raise ValueError('bad_lines_file records invalid documents, so it needs on_error="null" or "skip"')
+        raise ValueError('bad_lines_file requires on_error="null" or "skip"')
     if storage_options is None:
         remote = [path for path in (*([paths] if isinstance(paths, str) else paths), dest) if is_remote(path)]
         storage_options = from_hadoop(spark, remote) if remote else None
@@ -220,9 +220,9 @@ def ingest_json(
     names += [name for name, _, _ in partitions]
     names += [field.name for field in (csv_format.fields() if csv_format is not None else ())]
     if len(set(names)) < len(names):
-        raise ValueError(f"two columns have one name: {', '.join(map(repr, names))}")
+        raise ValueError(f"two columns have the same name: {', '.join(map(repr, names))}")
     if "shredding" in options:
-        raise TypeError("ingest_json has no option shredding: pass the shredding as schema=")
+        raise TypeError("ingest_json does not accept shredding; pass it as schema=")
     if task_bytes is not None and task_bytes < 1:
         raise ValueError(f"task_bytes must be positive, not {task_bytes}")
     settings = save_settings(session_setting(spark))
@@ -263,7 +263,7 @@ def ingest_json(
         try:
             attempts, bad_lines = job.run()
         except ConcurrentIngestError:
-            continue  # this ends, because another job committed each time
+            continue  # this loop ends, because each iteration means that another job has committed
         shredded = job_config.parsing().schema
         return IngestResult(
             tuple(_sum_files(parts, attempts)),
@@ -275,7 +275,7 @@ def ingest_json(
 
 
 def _with_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:
-    """The configuration with its shredding schema, which is inferred from the files if necessary."""
+    """Return the configuration with its shredding schema, which is inferred from the files if necessary."""
     parsing = config.parsing()
     if parsing.undecided is None:
         return config
@@ -285,7 +285,7 @@ def _with_schema(config: IngestConfig, parts: Sequence[Part]) -> IngestConfig:
 
 @dataclass(frozen=True)
 class Job:
-    """The tasks of an ingest job, and the commit of their files."""
+    """Ingest job: runs the tasks and commits their files."""
 
     spark: SparkSession
     target: Target
@@ -296,7 +296,7 @@ class Job:
     overwrite: bool
     merge_schema: bool
     earlier: EarlierJobs | None
-    """The records of earlier jobs when this job started; None if all files are ingested."""
+    """Records of earlier jobs when this job started; None if all files are ingested."""
     progress: Progress | None
 
     def run(self) -> tuple[list[Attempt], str | None]:
@@ -347,7 +347,7 @@ class Job:
 
 
 def _digests(attempts: Sequence[Attempt]) -> dict[str, Digest | None]:
-    """The digest of each file, by path."""
+    """Return the digest of each file, by path."""
     ranges: dict[str, list[tuple[Part, str | None]]] = {}
     for attempt in attempts:
         for result in attempt.parts:
@@ -356,7 +356,7 @@ def _digests(attempts: Sequence[Attempt]) -> dict[str, Digest | None]:
 
 
 def _sum_files(parts: Sequence[Part], attempts: Sequence[Attempt]) -> list[IngestedFile]:
-    """The counts of each file, summed over its ranges."""
+    """Return the counts of each file, summed over its ranges."""
     sums = {part.path: [0, 0, 0] for part in parts}
     for attempt in attempts:
         for result in attempt.parts:

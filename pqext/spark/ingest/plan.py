@@ -1,4 +1,4 @@
-"""The configuration of an ingest job, which the driver creates and sends to the tasks."""
+"""Configuration of an ingest job, which the driver creates and sends to the tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GEOMETRIES: tuple[Literal["points", "wkt", "geojson"], ...] = ("points", "wkt",
 
 @dataclass(frozen=True)
 class IngestConfig:
-    """The conversion of documents to rows: all arguments of a job except its paths."""
+    """Conversion of documents to rows, with all arguments of a job except its paths."""
 
     column: str
     shredding: Any
@@ -40,18 +40,18 @@ class IngestConfig:
     error_column: str | None
     geometry_columns: tuple[tuple[ColumnRecipe, pa.Field], ...]
     partitions: tuple[tuple[str, str, str], ...]
-    """The name, path and type of each partition column."""
+    """Name, path and type of each partition column."""
     has_bad_lines_file: bool
     division: Division
     csv: CsvFormat | None
-    """The format of CSV files with documents; None for JSON files."""
+    """Format of CSV files with documents; None for JSON files."""
     storage_options: Mapping[str, Any] | None = field(repr=False)
     options: Mapping[str, Any] = field(repr=False)
     timezone: str = DEFAULT
-    """The time zone of local times in partition columns."""
+    """Time zone of local times in partition columns."""
 
     def parsing(self) -> Parsing:
-        """Return the parser. It reports errors instead of raising them, so that messages can state their location."""
+        """Return the parser. It reports errors instead of raising them, so that messages can include their location."""
         return parsing(
             self.numbers, "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, self.max_bytes, self.shredding
         )
@@ -68,12 +68,12 @@ class IngestConfig:
 
     @property
     def csv_fields(self) -> list[pa.Field]:
-        """The columns of CSV files in addition to the documents."""
+        """Columns of CSV files in addition to the documents."""
         return [] if self.csv is None else self.csv.fields()
 
     @property
     def unit(self) -> str:
-        """The unit of positions in messages."""
+        """Unit of positions in messages, ``line`` or ``row``."""
         return "line" if self.csv is None else "row"
 
     def locate(self, part: Part) -> Any:
@@ -81,7 +81,7 @@ class IngestConfig:
         return location_of(part, self.storage_options)
 
     def chunks(self, part: Part) -> Iterator[Piece | CsvRows]:
-        """Read a file or a range of a file in chunks."""
+        """Yield the text of a file, or of a range of a file, in chunks."""
         if self.csv is not None:
             yield from read_csv_rows(self.locate(part), self.csv)
             return
@@ -89,7 +89,7 @@ class IngestConfig:
         yield from pieces_at(self.locate(part), layout, READ_BYTES, self.max_bytes, part.start, part.stop)
 
     def sample(self, parts: Sequence[Part]) -> list[pa.StructArray]:
-        """Read the first documents of some of the files, to infer the schema."""
+        """Parse the first documents of some of the files, to infer the schema."""
         step = max(1, len(parts) // _SAMPLED_FILES)
         sampled = parts[::step][:_SAMPLED_FILES]
         arrays: list[pa.StructArray] = []
@@ -102,7 +102,7 @@ class IngestConfig:
 def geometry_columns(
     geometry: Mapping[str, Any] | None,
 ) -> tuple[tuple[tuple[ColumnRecipe, pa.Field], ...], dict[str, Any]]:
-    """Parse argument ``geometry`` into columns computed from paths and the options of the writer.
+    """Parse argument ``geometry``; return the columns computed from paths, and the options of the writer.
 
     Raises ``ValueError`` or ``TypeError`` for an invalid argument.
     """
@@ -142,7 +142,7 @@ def partition_columns(partition_by: Mapping[str, Any] | Sequence[str] | None) ->
         columns = {_last_key(path): path for path in paths}
         if len(columns) < len(paths):
             listed = ", ".join(map(repr, paths))
-            raise ValueError(f"partition_by: two of {listed} end in one name: map names to paths")
+            raise ValueError(f"partition_by: two of {listed} end with the same key; pass a mapping of names to paths")
     parsed = []
     for name, choice in columns.items():
         path, type = (choice, "string") if isinstance(choice, str) else tuple(choice)
@@ -155,5 +155,5 @@ def partition_columns(partition_by: Mapping[str, Any] | Sequence[str] | None) ->
 def _last_key(path: str) -> str:
     key = as_path(variant_path(path))[-1:]
     if not key or not isinstance(key[0], str):
-        raise ValueError(f"partition_by: {path!r} does not end in a name: map a name to it")
+        raise ValueError(f"partition_by: {path!r} does not end with a key; pass a mapping of names to paths")
     return key[0]

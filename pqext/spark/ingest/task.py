@@ -35,21 +35,21 @@ _ADVICE = 'on_error="null" or "skip" continues without it'
 
 @dataclass
 class PartResult:
-    """Counts of rows, bytes of text and invalid documents of a part, with records of the invalid documents."""
+    """Counts of rows, bytes of text and invalid documents of a part, and the records of invalid documents."""
 
     part: Part
     rows: int = 0
     bytes: int = 0
     bad: int = 0
     bad_lines: bytearray = field(default_factory=bytearray)
-    """The compressed lines of the side file."""
+    """Compressed lines of the file of invalid documents."""
     digest: str | None = None
-    """The hash of the bytes; None for files in object stores, whose stamps are versions."""
+    """Hash of the bytes; None for files in object stores, whose stamps are versions."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """The report of an attempt: the results of the parts that it read, and the files that it wrote."""
+    """Report of an attempt: the results of the parts that it read, and the files that it wrote."""
 
     parts: tuple[PartResult, ...] = ()
     written: tuple[Staging, ...] = ()
@@ -57,12 +57,12 @@ class Attempt:
 
 
 class StoppedError(ParquetError):
-    """A task stopped because another task failed."""
+    """Task that was stopped because another task failed."""
 
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Ingests the parts of each task in ``work`` into the staging area of a job."""
+    """Task function that ingests the parts of each task in ``work`` into the staging area of a job."""
 
     staged: StagingArea
     job: str
@@ -70,14 +70,17 @@ class IngestTask:
     config: IngestConfig
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a pickled :class:`Attempt` for each number of a task."""
+        """Yield a pickled :class:`Attempt` for each task number."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 report = pickle.dumps(self.attempt(number))
                 yield pa.RecordBatch.from_arrays([pa.array([report], pa.binary())], ["attempt"])
 
     def attempt(self, number: int) -> Attempt:
-        """Run a task. Permanent errors are reported instead of raised, because Spark would retry the task."""
+        """Run the task ``number``.
+
+        Permanent errors are reported instead of raised, because Spark would retry the task.
+        """
         self.staged.check()
         try:
             return self._write(number, f"part-{number:05d}-{self.job}-{uuid.uuid4().hex[:12]}")
@@ -100,7 +103,7 @@ class IngestTask:
             return Attempt(tuple(results), files.close())
 
     def _batches(self, result: PartResult, parsing: Parsing, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a part, which are counted in ``result``."""
+        """Yield the rows of a part in batches, and count them in ``result``."""
         part, config = result.part, self.config
         makers = [(maker(column, config.column), target) for column, target in config.geometry_columns]
         partitions = [(as_path(path), type) for _, path, type in config.partitions]
@@ -154,10 +157,10 @@ class IngestTask:
         if isinstance(location, str):
             result.digest = digest_of(location, part.start, part.size if part.stop is None else part.stop)
         if stamp_of(location)[0] != part.stamp:
-            raise ChangedFileError("the file has changed since it was listed: ingest it again", path=part.name)
+            raise ChangedFileError("the file has changed since it was listed; run the job again", path=part.name)
 
     def _batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
-        """The batch to write; ``reasons`` are the errors of invalid rows."""
+        """Return the batch to write. ``reasons`` are the errors of invalid rows."""
         rows = len(columns[0])
         if self.config.error_column is not None:
             errors = [reasons.get(row) for row in range(rows)] if reasons else pa.nulls(rows, pa.string())
@@ -197,7 +200,7 @@ def _bad_line_record(file: str, offset: int | None, message: str, raw: bytes) ->
 
 
 def bad_line_records(file: str, rows: list[tuple[int | None, bytes]], reasons: Mapping[int, str]) -> bytes:
-    """Return the lines of the side file for the ``rows`` with an error."""
+    """Return the lines of the file of invalid documents for the ``rows`` with an error."""
     records = []
     for row in sorted(reasons):
         offset, raw = rows[row]

@@ -1,4 +1,4 @@
-"""Joins with a right side that goes whole to every Python worker."""
+"""Joins that send the complete right side to every Python worker."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from pqext.spark.joins.sides import Side, batch_of, number_columns
 
 How = Literal["inner", "left", "semi", "anti"]
 BATCH_ROWS = 1 << 16
-"""Rows of the left side that are matched together."""
+"""Rows of the left side that are matched in one call."""
 _RESULT_ROWS = 1 << 16
 
 _loaded: LRU[str, tuple[pa.Table, Any]] = LRU(2)
-"""Right sides that this worker has, by the join's token: tasks come and go, the worker stays."""
+"""Right sides loaded in this worker, by the token of the join. Workers outlive tasks."""
 
 
 @dataclass(frozen=True)
 class BroadcastRows:
-    """A data frame's rows as bytes, to be sent along with a task."""
+    """Rows of a data frame as bytes, to send with a task."""
 
     token: str
     parts: tuple[bytes, ...]
@@ -38,7 +38,7 @@ class BroadcastRows:
 
     @classmethod
     def collect(cls, df: DataFrame) -> BroadcastRows:
-        """Collect the rows; runs a job."""
+        """Collect the rows by running a job."""
         result, _ = cls.collect_bounded(df, math.inf)
         assert result is not None
         return result
@@ -47,7 +47,7 @@ class BroadcastRows:
     def collect_bounded(
         cls, df: DataFrame, max_bytes: float, batches: Iterator[pa.RecordBatch] | None = None
     ) -> tuple[BroadcastRows | None, int]:
-        """Return the rows, or None if they exceed ``max_bytes`` in Arrow, and their size.
+        """Collect the rows unless they exceed ``max_bytes`` in Arrow; return them, or None, and their size.
 
         Runs a job unless ``batches`` contains the rows, and a second job if a task did not send its rows because its
         share of the bytes was too large.
@@ -72,7 +72,7 @@ class BroadcastRows:
         return table.combine_chunks().rename_columns(self.schema.names)
 
     def load(self, make: Callable[[pa.Table], Any]) -> tuple[pa.Table, Any]:
-        """The rows and what ``make`` makes of them, once a worker."""
+        """Return the rows and the result of ``make`` for them, which is computed once per worker."""
         def load() -> tuple[pa.Table, Any]:
             table = self.table()
             return table, make(table)
@@ -82,10 +82,10 @@ class BroadcastRows:
 
 @dataclass(frozen=True)
 class _Parts:
-    """A task's rows as bytes and their size in Arrow, of what is beyond the task's allowance only the size.
+    """Task function that returns its rows as bytes and their size in Arrow; beyond its share of bytes, only the size.
 
-    Tasks with equal shares of ``max_bytes`` send all, however many they are; what all tasks together send has a bound
-    that hardly grows with their number.
+    If rows of at most ``max_bytes`` in total are spread evenly over the tasks, all of them are returned. The total size
+    that the tasks return has a bound that hardly grows with their number.
     """
 
     max_bytes: float
@@ -113,7 +113,7 @@ def _part(part: bytes | None, size: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class SpatialTask:
-    """Joins batches of the left side with the collected right side."""
+    """Task function that joins batches of the left side with the collected right side."""
 
     left: Side
     right: Side
@@ -141,7 +141,7 @@ class SpatialTask:
 
 @dataclass(frozen=True)
 class NearestTask:
-    """Joins batches of the left side with the nearest rows of the collected right side."""
+    """Task function that joins batches of the left side with the nearest rows of the collected right side."""
 
     left: Side
     right: Side
@@ -160,7 +160,7 @@ class NearestTask:
 
 
 def _add_unmatched(rows: int, left_rows: Rows, right_rows: Rows) -> tuple[Rows, pa.Array]:
-    """Return the pairs, and the unmatched rows of the left side paired with null."""
+    """Return the pairs, followed by the unmatched rows of the left side paired with null."""
     alone = np.setdiff1d(np.arange(rows), left_rows)
     both = np.concatenate([left_rows, alone])
     order = np.argsort(both, kind="stable")
@@ -173,7 +173,7 @@ def pair_rows(
     schema: T.StructType, names: tuple[str, ...], left: Any, right: pa.Table, left_rows: Rows, right_rows: pa.Array,
     *extra_columns: Any,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of paired rows; ``names`` lists the columns of both sides, ``schema`` the selected ones."""
+    """Yield batches of paired rows. ``names`` lists the columns of both sides, and ``schema`` the selected columns."""
     for start in range(0, len(left_rows), _RESULT_ROWS):
         part = slice(start, start + _RESULT_ROWS)
         mine, theirs = pa.array(left_rows[part], pa.int64()), right_rows[part]
@@ -189,7 +189,7 @@ def _take_rows(column: Any, numbers: pa.Array | None) -> pa.Array:
 
 
 def combine_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of small batches together."""
+    """Yield larger batches that combine the rows of small batches."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

@@ -20,14 +20,14 @@ from pqext.spark.pushdown.conditions import spatial_type
 
 @dataclass(frozen=True)
 class Side:
-    """A data frame's geometry column: its number, its name, and what it holds."""
+    """Geometry column of a data frame: its number, its name and its type."""
 
     number: int
     name: str
     type: GeospatialType
 
     def geometries(self, batch: pa.RecordBatch | pa.Table) -> Geometries:
-        """The column in a batch."""
+        """Return the geometries of the column in a batch."""
         column = batch.column(self.number)
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return self.with_type(whole)
@@ -38,7 +38,7 @@ class Side:
 
 
 def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:
-    """Return the geometry columns of both sides: the columns that ``on`` names, or the only ones.
+    """Return the geometry columns of both sides, which ``on`` names or which are the only geometry columns.
 
     Raises ``ValueError`` if they are ambiguous or their CRSs differ, and ``TypeError`` for columns of other types, or
     for GEOMETRY with GEOGRAPHY.
@@ -70,7 +70,7 @@ def _type_name(side: Side) -> str:
 
 
 def _declares_type(df: DataFrame, side: Side) -> bool:
-    """Whether the type or the metadata of the column state its geometry type."""
+    """Return whether the type or the metadata of the column declares its geometry type."""
     return isinstance(df.schema[side.number].dataType, T.GeometryType | T.GeographyType) or bool(
         df.schema[side.number].metadata
     )
@@ -83,7 +83,7 @@ def _side(df: DataFrame, name: str | None, side_name: str) -> Side:
         if len(results) != 1:
             several = f"several geometry columns, {', '.join(results)}"
             columns = several if results else "no GEOMETRY or GEOGRAPHY column"
-            raise ValueError(f"{columns} on the {side_name}: name one, on=(left, right)")
+            raise ValueError(f"{columns} on the {side_name}: pass on=(left, right)")
         name = results[0]
     positions = [number for number, field in enumerate(fields) if field.name == name]
     if len(positions) != 1:
@@ -107,14 +107,14 @@ def _type(schema: T.StructType, name: str) -> GeospatialType | None:
 
 
 def number_columns(df: DataFrame) -> DataFrame:
-    """Rename the columns to numbers: pyspark does not pass columns with a full stop in their name to functions."""
+    """Rename the columns to numbers, because pyspark does not pass columns with a dot in their name to functions."""
     return df.toDF(*map(str, range(len(df.columns))))
 
 
 def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *extra_columns: T.StructField) -> T.StructType:
-    """Return the columns of both sides; columns of the right with a name of the left get ``suffix``.
+    """Return the columns of both sides. Columns of the right side whose name the left side also has get ``suffix``.
 
-    Raises ``ValueError`` if names still occur twice.
+    Raises ``ValueError`` if names are still duplicated.
     """
     used = set(left.names)
     theirs = [
@@ -124,12 +124,12 @@ def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *extra_c
     names = [field.name for field in fields]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"several columns are called {', '.join(twice)}: rename them, or choose another suffix")
+        raise ValueError(f"several columns have the name {', '.join(twice)}: rename them, or choose another suffix")
     return T.StructType(fields)
 
 
 def batch_of(schema: T.StructType, columns: list[pa.Array]) -> pa.RecordBatch:
-    """A batch as Spark takes it for ``schema``."""
+    """Build a batch in the layout that Spark expects for ``schema``."""
     exchange = exchange_schema(schema)
     arrays = [conform(column, field.type, field.name) for column, field in zip(columns, exchange, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=exchange)

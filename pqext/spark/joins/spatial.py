@@ -1,8 +1,8 @@
-"""``spatial_join`` and ``knn_join``.
+"""Spatial joins and nearest-neighbour joins of data frames: ``spatial_join`` and ``knn_join``.
 
-Two large sides are both sent to the cells of a division of the plane and joined cell by cell. Cells have similar
-numbers of rows, by a sample of both sides. A row goes to every cell that its box touches; a pair is returned in the
-cell that contains the lower left corner of the intersection of both boxes.
+If both sides are large, their rows are shuffled to the cells of a division of the plane, and joined cell by cell. A
+sample of both sides determines cells with similar numbers of rows. A row is sent to every cell that its box touches. A
+pair is returned by the cell that contains the lower left corner of the intersection of both boxes.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ def spatial_join(
         predicate: ``intersects``, ``within``, ``contains``, ``covers``, ``covered_by``, ``touches``, ``crosses``,
             ``overlaps``, ``equals``, or ``dwithin`` with ``distance``; evaluated exactly, as in :mod:`pqext.geo`.
         on: The geometry column of both sides, or a pair of names. By default the only GEOMETRY or GEOGRAPHY column of
-            each. Name BINARY columns of WKB; they take the type of the other side.
-        distance: For ``dwithin``: in units of the CRS, in metres on the ellipsoid for GEOGRAPHY.
-        columns: Columns of the result, by their names in it. Select those that you need: columns are copied to Python
-            and back, and the geometries of the right side once for each pair.
+            each. BINARY columns of WKB must be named; they have the type of the other side.
+        distance: Distance for ``dwithin``, in units of the CRS, or in metres on the ellipsoid for GEOGRAPHY.
+        columns: Names of the columns of the result. Select only the columns that you need: columns are copied to Python
+            and back, and the geometries of the right side are copied once for each pair.
         how: ``inner``; ``left`` also returns rows of the left without a match, with nulls; ``semi`` and ``anti`` return
             the rows of the left with or without a match, once each and without columns of the right.
         strategy: ``broadcast`` collects the right side and sends it to each Python worker. ``grid`` shuffles both sides
             to the cells of a division of the map, for inner joins. ``auto`` broadcasts up to ``broadcast_bytes``.
         broadcast_bytes: Maximum size of a right side, in Arrow, that ``auto`` broadcasts. Every worker needs about
             four times as much memory.
-        suffix: Added to names of the right side's columns that the left has too.
+        suffix: Added to the names of right columns that the left side also has.
 
     Returns:
-        A data frame with the matching pairs; no pair occurs twice. Null and empty geometries match nothing. Jobs run
-        immediately: to collect the right side up to the broadcast limit, unless it is small and a result of
-        :func:`read`, and for ``grid`` over the geometries of each side.
+        A data frame with the matching pairs; no pair occurs twice. Null and empty geometries do not match. Jobs run
+        when this function is called: one collects the right side up to the broadcast limit, unless it is small and a
+        result of :func:`read`, and for ``grid`` one reads the geometries of each side.
 
     Raises:
         ValueError: If a name or option is unknown, the CRSs differ, or the right side is too large for ``how``.
@@ -119,21 +119,22 @@ def knn_join(
     """Join each row of ``left`` with its ``k`` nearest rows of ``right``, and return the distances.
 
     Args:
-        left: The side whose rows get neighbours; null and empty geometries have none and are omitted.
-        right: The side that is searched. A job collects it immediately and sends it to each Python worker.
-        k: Number of neighbours. Ties go to earlier rows of ``right``.
+        left: The side for whose rows neighbours are searched. Null and empty geometries are omitted.
+        right: The side that is searched. A job collects it when this function is called, and it is sent to each Python
+            worker.
+        k: Number of neighbours. Of equally distant rows, earlier rows of ``right`` are selected.
         on: The geometry columns, as in :func:`spatial_join`.
         max_distance: Maximum distance of neighbours. Rows of ``left`` without a neighbour are omitted.
         columns: Columns of the result, as in :func:`spatial_join`.
         distance_column: Name of a DOUBLE column with the minimum distance of both geometries in units of the CRS.
-        suffix: Added to names of the right side's columns that the left has too.
+        suffix: Added to the names of right columns that the left side also has.
 
     Returns:
-        A data frame with the nearest rows first.
+        A data frame in which the nearest rows come first.
 
     Raises:
         ValueError: If ``k`` is below 1, ``max_distance`` is not positive, a name is unknown, or the CRSs differ.
-        TypeError: If a column does not contain geometries, or for GEOGRAPHY, which :func:`st_transform` projects.
+        TypeError: If a column does not contain geometries, or is a GEOGRAPHY; project it with :func:`st_transform`.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ValueError(f"k must be an integer of at least 1, not {k!r}")
@@ -153,7 +154,7 @@ def knn_join(
 
 
 def _result_schema(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType:
-    """The fields of the result. Raises ``ValueError`` for names that it has not, and for none."""
+    """Return the fields of the result. Raises ``ValueError`` for unknown names, and if there are none."""
     if columns is None:
         return schema
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -161,14 +162,14 @@ def _result_schema(schema: T.StructType, columns: Sequence[str] | None) -> T.Str
         if name not in schema.names:
             raise ValueError(f"the join has no column {name!r}{did_you_mean(str(name), schema.names)}")
     if not names or len(set(names)) < len(names):
-        raise ValueError("columns must name at least one column of the result, and none twice")
+        raise ValueError("columns must be distinct names of columns of the result, and not empty")
     return T.StructType([schema[name] for name in names])
 
 
 def _select_columns(
     left: DataFrame, right: DataFrame, on: Any, result: T.StructType, schema: T.StructType
 ) -> tuple[DataFrame, DataFrame, tuple[str, ...]]:
-    """Select the required columns of both sides; return them with their names in the full result."""
+    """Select the required columns of both sides; return them with their names in the complete result."""
     left_side, right_side = sides(left, right, on)
     count = len(left.columns)
     in_result = result.names[: count + len(right.columns)]
@@ -197,7 +198,7 @@ def _join_large_sides(
     schema: T.StructType,
     names: tuple[str, ...],
 ) -> DataFrame:
-    """The inner join of large sides."""
+    """Return the inner join of two large sides."""
     surveys = [
         Survey.collect(df.select(df[quote(side.name)]), Side(0, side.name, side.type))
         for df, side in zip((left, right), sides, strict=True)
@@ -213,25 +214,25 @@ CELL = "_pqext_cell"
 ROWS_A_CELL = 50_000
 MOST_CELLS = 1024
 _SAMPLED = 2000
-"""Boxes that a task gives of its rows."""
+"""Number of boxes that a task samples from its rows."""
 _PIECE = 1 << 14
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Number of rows of a side, and the centres of a sample of its boxes."""
+    """Number of rows of a side, and the centres of the boxes in a sample."""
 
     rows: int
     centres: NDArray[np.float64]
 
     @classmethod
     def collect(cls, df: DataFrame, side: Side) -> Survey:
-        """Runs a job that reads the side's columns."""
+        """Run a job that reads the geometry column of a side."""
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
         result = number_columns(df).mapInArrow(_SurveyedSide(side), schema).collect()
         total = sum(row["rows"] for row in result)
         samples = []
-        for row in result:  # each task's share of the sample is its share of the rows
+        for row in result:  # sample each task in proportion to its rows
             centres = np.frombuffer(row["centres"], np.float64).reshape(-1, 2)
             share = int(np.ceil(_SAMPLED * 4 * row["rows"] / max(total, 1)))
             samples.append(centres[:: max(1, len(centres) // max(share, 1))])
@@ -261,7 +262,7 @@ class _SurveyedSide:
 
 
 def divide(centres: NDArray[np.float64], count: int) -> Sides:
-    """So many rectangles at most that are the whole plane, with as many of the centres in each."""
+    """Divide the plane into at most ``count`` rectangles that contain similar numbers of centres."""
     done: list[list[float]] = []
     waiting = [(centres, [-np.inf, -np.inf, np.inf, np.inf], count)]
     while waiting:
@@ -301,7 +302,7 @@ def join_by_cells(
     names: tuple[str, ...],
     cells: Sides,
 ) -> DataFrame:
-    """The inner join."""
+    """Return the inner join of two large sides, computed cell by cell."""
     left_cells = _in_cells(left, sides[0], None, cells)
     right_cells = _in_cells(right, sides[1], condition, cells)
     task = _CellTask(sides, condition, schema, names, cells)
@@ -313,7 +314,7 @@ def join_by_cells(
 
 
 def _in_cells(df: DataFrame, side: Side, condition: Condition | None, cells: Sides) -> DataFrame:
-    """Repeat each row for each of its cells, with the cell's number as last column."""
+    """Repeat each row for each of its cells, with the number of the cell in the last column."""
 
     def find_cells(geometries: pa.Array) -> pa.Array:
         return cells_of(sides_of(side.with_type(geometries), condition), cells)

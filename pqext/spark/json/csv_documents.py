@@ -1,4 +1,4 @@
-"""Read JSON documents and further columns from CSV files."""
+"""Read JSON documents and additional columns from CSV files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OPTIONS = ("columns", "comment", *_ONE_CHARACTER, "document", "encoding", "head
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """The format of CSV files with documents in column ``document`` and further columns of these types."""
+    """Format of CSV files with documents in column ``document``, and the types of additional columns."""
 
     document: str
     columns: tuple[tuple[str, pa.DataType], ...] = ()
@@ -43,22 +43,22 @@ class CsvFormat:
     quote: str = '"'
     escape: str | None = None
     header: tuple[str, ...] | None = None
-    """The names of all columns if the first line does not contain them."""
+    """Names of all columns if the first line does not contain them."""
     null_words: tuple[str, ...] = ()
     """Unquoted fields that are null, in addition to empty fields."""
     encoding: str | None = None
     skip_rows: int = 0
     """Number of lines to skip at the start of each file."""
     comment: str | None = None
-    """The character at the start of lines to skip."""
+    """Character at the start of lines to skip."""
 
     @staticmethod
     def parse(options: Mapping[str, Any] | None, column: str) -> CsvFormat:
-        """Parse argument ``csv``; ``column`` is the default of ``document``. Raises ``ValueError`` or ``TypeError``."""
+        """Parse argument ``csv``. ``column`` is the default of ``document``. Raises ``ValueError`` or ``TypeError``."""
         choice = dict(options or {})
         for name in choice:
             if name not in _OPTIONS:
-                raise ValueError(f"csv has no option {name!r}{did_you_mean(name, _OPTIONS)}")
+                raise ValueError(f"unknown csv option {name!r}{did_you_mean(name, _OPTIONS)}")
         for name in (*_ONE_CHARACTER, "comment"):
             character = choice.get(name, "_")
             is_single = isinstance(character, str) and len(character) == 1 and character.isascii()
@@ -105,23 +105,23 @@ class CsvFormat:
 
 @dataclass(frozen=True)
 class CsvRows:
-    """A chunk of rows of a file: the documents and the further columns."""
+    """Chunk of rows of a file: the documents and the additional columns."""
 
     path: str
     documents: pa.Array = field(repr=False)
     columns: pa.RecordBatch = field(repr=False)
     first: int
-    """The number of the first row in the file."""
+    """Number of the first row in the file."""
     start = 0
 
     @property
     def text(self) -> memoryview:
-        """The text of all documents."""
+        """Text of all documents."""
         data = self.documents.buffers()[2]
         return memoryview(b"" if data is None else data)
 
     def parse(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
-        """Return the path, the documents, the errors by row of the file, and 0 lines to add to these rows."""
+        """Parse the documents; return the path, the documents, the errors by row of the file, and 0 lines."""
         try:
             arrays, errors = parsing.documents(self.documents)
         except ParquetError as error:
@@ -139,8 +139,8 @@ class CsvRows:
 def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRows]:
     """Read the rows of a file in chunks. Rows are numbered from 1, including the header.
 
-    Raises ``LimitError`` for a row longer than 32 MiB, and ``CorruptFileError`` for a file that is not CSV, does not
-    have a column, has a field of another type, or ends within quotes.
+    Raises ``LimitError`` for a row longer than 32 MiB, and ``CorruptFileError`` if the file is not CSV, a column is
+    missing, a field does not have the type of its column, or the file ends within quotes.
     """
     path = str(location)
     names = [format.document, *(name for name, _ in format.columns)]
@@ -167,7 +167,7 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
             with opened as batches:
                 duplicate = find_duplicate(name for name in end.names if name in names)
                 if duplicate is not None and format.header is None:
-                    raise CorruptFileError(f"two columns are called {escape_text(duplicate)!r}", path=path)
+                    raise CorruptFileError(f"two columns have the name {escape_text(duplicate)!r}", path=path)
                 previous: pa.RecordBatch | None = None  # the last batch is not yielded before the file is checked
                 while (batch := _read_batch(batches)) is not None:
                     if previous is not None:
@@ -199,7 +199,7 @@ def read_csv_rows(location: str | Location, format: CsvFormat) -> Iterator[CsvRo
 
 
 def _rows(path: str, rows: pa.RecordBatch, first: int) -> CsvRows:
-    """A chunk of rows; a null document becomes empty, which is not JSON."""
+    """Return a chunk of rows. A null document becomes empty text, which is not JSON."""
     return CsvRows(path, rows.column(0).fill_null(b""), rows.select(range(1, rows.num_columns)), first)
 
 

@@ -36,14 +36,14 @@ PARTITION_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Ranges(InputPartition):
-    """The work of a task: files and ranges of files."""
+    """Work of a task: files and ranges of files."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass
 class JsonLinesReader(DataSourceReader):
-    """Parses ranges of the files of ``paths``."""
+    """Reader of ranges of the files in ``paths``."""
 
     paths: tuple[str, ...]
     storage_options: Mapping[str, Any] | None = dataclasses.field(repr=False)
@@ -56,7 +56,7 @@ class JsonLinesReader(DataSourceReader):
 
     @concise_errors
     def partitions(self) -> list[InputPartition]:
-        """Plan ranges of nearly equal length; small files are combined, and compressed files are not split."""
+        """Plan ranges of nearly equal length. Small files are combined, and compressed files are not split."""
         return self.plan(find_parts(self.paths, self.storage_options))
 
     def plan(self, parts: Sequence[Part]) -> list[InputPartition]:
@@ -64,7 +64,7 @@ class JsonLinesReader(DataSourceReader):
         return [Ranges(work) for work in assign_parts(parts, self.partition_bytes or None, True, PARTITION_BYTES)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Read the lines of the ranges of a task."""
+        """Yield the lines in the ranges of a task, as batches of VARIANT values."""
         if not isinstance(partition, Ranges):
             return  # Spark reads an empty partition if there are no partitions
         prepare_worker()

@@ -1,4 +1,4 @@
-"""Split text files into ranges of lines, or combine them, for tasks."""
+"""Split text files into ranges of lines, or combine files, for tasks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ READ_BYTES = 8 << 20
 TASK_BYTES = 256 << 20
 """Maximum number of bytes of text in a task, unless a line or a file that cannot be split is longer."""
 _PACKED = 5
-"""The assumed compression ratio of compressed files."""
+"""Assumed compression ratio of compressed files."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """An input file, or its lines that begin at or after byte ``start`` and before ``stop``.
+    """Input file, or its lines that begin at or after byte ``start`` and before ``stop``.
 
     ``path`` opens the file, ``name`` is its name in messages, and ``stamp`` identifies its version.
     """
@@ -54,12 +54,12 @@ def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | 
 
 
 def _normalize(path: str) -> str:
-    """The path of a file without ``.`` and ``..``, which identifies the file."""
+    """Return the path of a file without ``.`` and ``..``, which identifies the file."""
     return os.path.realpath(path) if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
 def parts_of(files: Iterable[tuple[str, Any]]) -> list[Part]:
-    """Return parts for complete files with these paths or URLs and locations."""
+    """Create parts for complete files, given their paths or URLs and their locations."""
     return [
         Part(file, location if isinstance(location, str) else location.path, *stamp_of(location))
         for file, location in files
@@ -67,7 +67,7 @@ def parts_of(files: Iterable[tuple[str, Any]]) -> list[Part]:
 
 
 def stamp_of(location: str | Location) -> tuple[str, int]:
-    """Return an identifier of the version of a file, and its size."""
+    """Return an identifier for the version of a file, and its size."""
     if isinstance(location, str):
         stat = os.stat(location)
         return f"{stat.st_size} {stat.st_mtime_ns}", stat.st_size
@@ -89,9 +89,10 @@ def digest_of(path: str, start: int, stop: int) -> str:
 def assign_parts(
     parts: Iterable[Part], task_bytes: int | None, can_split: bool, upper: int = TASK_BYTES
 ) -> tuple[tuple[Part, ...], ...]:
-    """Assign parts to tasks: ranges of large files, and several small files. Compressed files are not split.
+    """Assign parts to tasks: large files are split into ranges, and small files are combined.
 
-    Other files are split if ``can_split``. A task has at most ``task_bytes``, by default ``upper``.
+    Files are split only if ``can_split`` and if they are not compressed. A task has at most ``task_bytes``, by default
+    ``upper``.
     """
     weighed = [(part, part.size * (1 if codec_of(part.path) is None else _PACKED)) for part in parts]
     step = task_bytes or slice_bytes(sum(weight for _, weight in weighed), upper)
@@ -129,7 +130,7 @@ def count_preceding_lines(location: str | Location, offset: int) -> int:
 
 
 def form_hint(fault: LineFault) -> str:
-    """Return the remedy for a line that ends within a document; empty for other errors."""
+    """Return the remedy for a line that ends within a document, or an empty string for other errors."""
     if not spans_lines(fault):
         return ""
     return '; an array or a document that spans lines needs ingest_json(format="array") or format="documents"'

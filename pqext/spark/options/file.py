@@ -1,4 +1,4 @@
-"""Options that select files: Spark's own options of file sources, by the names of Spark and pqext."""
+"""Options that select files: those of Spark's file sources, by their names in Spark and in pqext."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
     "recursivefilelookup": ("partitioning", {"true": "none", "false": None}),
     "timezone": ("timezone", {}),
 }
-"""Options of Spark's file sources: pqext's option, and its values if they differ."""
+"""Options of Spark's file sources, each with pqext's option, and its values if they differ."""
 
 
 class FileOptions(TypedDict, total=False):
@@ -51,7 +51,7 @@ class FileOptions(TypedDict, total=False):
 
 
 def as_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:
-    """Convert :class:`FileOptions` to options of the data source; local times are in ``timezone``.
+    """Convert :class:`FileOptions` to options of the data source. Local times are in ``timezone``.
 
     Raises ``TypeError`` for an unknown name.
     """
@@ -68,9 +68,9 @@ def as_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:
 
 
 def normalize_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Replace Spark's names of options by pqext's.
+    """Replace Spark's option names with pqext's names.
 
-    Raises ``ValueError`` for an invalid value, and for different values of an option under both names.
+    Raises ``ValueError`` if a value is invalid, or if an option has different values under both names.
     """
     normalized: dict[str, str] = {}
     for key, text in options.items():
@@ -81,13 +81,13 @@ def normalize_options(options: Mapping[str, str]) -> dict[str, str]:
                 raise ValueError(f"option {key} is {' or '.join(values)}, not {text!r}")
             value = values[text.lower()]
         if value is not None and normalized.setdefault(name, value) != value:
-            raise ValueError(f"option {name} is given twice")
+            raise ValueError(f"option {name} is set twice, under different names")
     return normalized
 
 
 @dataclass(frozen=True)
 class FileFilter:
-    """A filter of files by name and modification time."""
+    """Filter of files by name and modification time."""
 
     name_pattern: str | None = None
     modified_after: datetime | None = None
@@ -101,13 +101,13 @@ class FileFilter:
             selected = [file for file in selected if any(match(_base_name(file[1])) for match in matchers)]
         locations = ", ".join(map(redact_uri, paths))
         if not selected:
-            raise FileNotFoundError(errno.ENOENT, f"No file's name matches {self.name_pattern!r}", locations)
+            raise FileNotFoundError(errno.ENOENT, f"no file has a name that matches {self.name_pattern!r}", locations)
         if self.modified_after is not None or self.modified_before is not None:
             selected = [file for file in selected if self._matches_time(_modification_time(*file))]
         if not selected:
             times = {"modified_after": self.modified_after, "modified_before": self.modified_before}
             limits = " and ".join(f"{name}={time.isoformat()}" for name, time in times.items() if time is not None)
-            raise FileNotFoundError(errno.ENOENT, f"No file has a modification time that matches {limits}", locations)
+            raise FileNotFoundError(errno.ENOENT, f"no file has a modification time that matches {limits}", locations)
         return selected
 
     def _matches_time(self, mtime: float) -> bool:
@@ -120,18 +120,18 @@ def _base_name(location: Any) -> str:
 
 
 def _modification_time(file: str, location: Any) -> float:
-    """The modification time in seconds, truncated to milliseconds as in Spark."""
+    """Return the modification time in seconds, truncated to milliseconds as in Spark."""
     if not isinstance(location, Location):
         return os.stat(location).st_mtime_ns // 1_000_000 / 1000
     if location.listed is None or location.listed.modified_ms is None:
-        raise ValueError(f"the store does not state when {location.path} was modified: read its folder")
+        raise ValueError(f"the store does not report a modification time for {location.path}; read its folder")
     return location.listed.modified_ms / 1000
 
 
 def instant(text: str, timezone: str | None) -> datetime:
-    """Parse a point in time in ISO 8601; without an offset, it is a local time in ``timezone``.
+    """Parse a time in ISO 8601. Without an offset, it is a local time in ``timezone``.
 
-    Raises ``ValueError`` for other text, and for local time in an unknown zone.
+    Raises ``ValueError`` for other text, and for a local time if the zone is None or unknown.
     """
     try:
         time = datetime.fromisoformat(text)
@@ -148,7 +148,7 @@ def instant(text: str, timezone: str | None) -> datetime:
 
 
 def check_base_path(base: str, root: str | None, locations: Sequence[Any]) -> None:
-    """Raise ``ValueError`` unless all files are below the base path, which is the folder ``root``."""
+    """Raise ``ValueError`` unless all files are below the base path, whose folder is ``root``."""
     for location in locations:
         folder = folder_of(location)
         separator = "/" if isinstance(location, Location) else os.sep

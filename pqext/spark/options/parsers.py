@@ -88,7 +88,7 @@ def _on_invalid(text: str) -> str:
 
 
 def _engine(text: str) -> None:
-    """Check the engine: the data source is engine ``python``, which ``auto`` selects."""
+    """Check the engine. The data source is the engine ``python``, which ``auto`` also selects."""
     if text.lower() not in ("python", "auto"):
         raise ValueError(
             f"the data source reads with engine python, not {text!r}: pqext.spark.read(spark, path, engine=...) "
@@ -139,4 +139,4 @@ PARSERS: dict[str, Any] = {
     "legacy_timezone": str,
     "interval_months": parse_flag,
 }
-"""The functions that parse the options."""
+"""Functions that parse the options, by name."""

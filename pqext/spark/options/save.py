@@ -32,7 +32,7 @@ _SPARK_NAMES = {
     "parquet.compression": "compression",
     "partitionoverwritemode": "partition_overwrite",
 }
-"""Equivalent options of Spark's own sources."""
+"""Options of Spark's own sources, with the equivalent options of pqext."""
 
 
 _JSON_EXAMPLES = {
@@ -40,27 +40,27 @@ _JSON_EXAMPLES = {
     "key_value_metadata": '{"key": "value"}',
     "shredding": '{"column": "infer"}',
 }
-"""Options of the writer that are JSON objects, with an example of each."""
+"""Writer options that are JSON objects, with an example of each."""
 
 
 @dataclass(frozen=True)
 class SaveOptions:
-    """The parsed options of a save."""
+    """Parsed options of a save."""
 
     writer: Mapping[str, Any]
-    """The specified fields of :class:`pqext.core.options.read_write.WriteOptions`."""
+    """Fields of :class:`pqext.core.options.read_write.WriteOptions` that are specified."""
     division: Division = UNDIVIDED
     partition_overwrite: PartitionOverwrite | None = None
-    """None if neither an option nor a setting specifies it."""
+    """How partitions are overwritten; None if neither an option nor a setting specifies it."""
     merge_schema: bool = False
     """Whether an append may add columns to the folder and widen types."""
     summary_path: str | None = None
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """Credentials and other options of an object store."""
     shredding_options: Mapping[str, Any] = field(default_factory=dict)
-    """The shredding from the option, without that in the metadata of columns."""
+    """Shredding from the option, without that in the metadata of columns."""
     folder_names: Mapping[str, str] = field(default_factory=dict)
-    """The names of the partition columns in folders, by column."""
+    """Names of the partition columns in folders, by column."""
 
     def name_folders(self, schema: StructType) -> StructType:
         """Rename the partition columns to their spelling in ``partition_by``, as Spark's writers do."""
@@ -117,7 +117,7 @@ def save_options(
 
 
 def _check_names(schema: StructType) -> None:
-    """Raise ``ValueError`` if names of columns differ in case only, as Spark's writers do."""
+    """Raise ``ValueError`` if column names differ only in case, as Spark's writers do."""
     columns: dict[str, str] = {}
     for name in schema.names:
         other = columns.setdefault(name.lower(), name)
@@ -131,9 +131,9 @@ def _check_names(schema: StructType) -> None:
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:
     """Parse the writer's options, which are fields of :class:`pqext.core.options.read_write.WriteOptions`.
 
-    A value is a word, a number, ``true``, ``false``, or JSON if the option takes a mapping. ``profile`` is ``spark`` by
-    default, because Spark's own reader loses rows of other files (:mod:`pqext.core.schema.types.spark_profile`).
-    Raises ``ValueError`` for an unknown option or an invalid value.
+    A value is a word, a number, ``true``, ``false``, or JSON if the option is a mapping. ``profile`` is ``spark`` by
+    default, because Spark's own reader loses rows of other files (:mod:`pqext.core.schema.types.spark_profile`). Raises
+    ``ValueError`` for an unknown option or an invalid value.
     """
     known = {field.name for field in fields(WriteOptions)}
     parsed: dict[str, Any] = {}
@@ -147,7 +147,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             raise ValueError(f"unknown option {key!r}{did_you_mean(key, every) or f'; {ours}'}")
         parsed[name] = _checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
         if name == "geoparquet" and isinstance(parsed[name], float):
-            parsed[name] = text.strip()  # a version
+            parsed[name] = text.strip()  # a GeoParquet version
         if name == "compression" and isinstance(parsed[name], str):
             parsed[name] = codec_of(parsed[name])
         if name in _JSON_EXAMPLES and not isinstance(parsed[name], dict):
@@ -160,7 +160,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def with_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]:
-    """Validate options of the writer, and add profile ``spark``; ``lifting_option`` is the remedy in errors."""
+    """Validate options of the writer, and add profile ``spark``. ``lifting_option`` is the remedy in errors."""
     WriteOptions(**options)
     if "profile" in options:
         return options
@@ -173,7 +173,7 @@ def with_profile(options: dict[str, Any], lifting_option: str) -> dict[str, Any]
 
 
 def storage_options(text: str) -> dict[str, Any]:
-    """Parse option ``storage_options``. Raises ``ValueError`` without the value, which may contain secrets."""
+    """Parse option ``storage_options``. The message of a ``ValueError`` omits the value, which may contain secrets."""
     try:
         parsed = json.loads(text)
     except json.JSONDecodeError:
@@ -184,7 +184,7 @@ def storage_options(text: str) -> dict[str, Any]:
 
 
 def is_save_option(name: str) -> bool:
-    """Whether ``name`` is an option of saves only."""
+    """Return whether ``name`` is an option of saves only."""
     plain = name.lower()
     if plain in ("storage_options", "case_sensitive"):
         return False
@@ -199,13 +199,13 @@ def _split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str
         name = _SPARK_NAMES.get(key.lower(), key.lower())
         split = of_save if name in _OF_SAVES else of_writer
         if split.get(name, text) != text:
-            raise ValueError(f"option {name} is given twice")
+            raise ValueError(f"option {name} is set twice, under different names")
         split[name] = text
     return of_save, of_writer
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    """Names of columns in a JSON list or a comma-separated string."""
+    """Return the column names in a JSON list or a comma-separated string."""
     if isinstance(value, str):
         try:
             parsed = json.loads(value)

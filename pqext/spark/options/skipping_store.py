@@ -20,17 +20,17 @@ _NAMES = {"path", "on_foreign", "keys"}
 
 @dataclass(frozen=True)
 class StoreReference:
-    """The location of a store, and the arguments that open it."""
+    """Location of a store, and the arguments with which to open it."""
 
     path: str
-    """An absolute path or a URL."""
+    """Absolute path or URL."""
     on_foreign: str = "raise"
     keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """The keys of an encrypted store by label, in base 64."""
+    """Keys of an encrypted store by label, in base 64."""
 
     @classmethod
     def from_argument(cls, skipping: Any) -> StoreReference:
-        """Return a reference for argument ``skipping``: a path, a URL or an open store.
+        """Create a reference from argument ``skipping``: a path, a URL or an open store.
 
         Raises ``TypeError`` for other arguments, and ``UnsupportedError`` for a store that text cannot represent.
         """
@@ -79,7 +79,7 @@ class StoreReference:
         return cls(_absolute(path), foreign, tuple(sorted(keys.items())))
 
     def open(self, storage_options: Mapping[str, Any] | None) -> Store:
-        """Open the store; the ``storage_options`` of the files apply if the store is a URL."""
+        """Open the store. If it is a URL, the ``storage_options`` of the files apply."""
         keys = {label: base64.b64decode(key) for label, key in self.keys} or None
         return open_store(
             self.path, decryption=keys, on_foreign=cast(OnForeign, self.on_foreign),

@@ -1,6 +1,6 @@
-"""Convert a ``Column`` to Spark SQL text, from its string representation in PySpark and without py4j.
+"""Convert a ``Column`` to Spark SQL text, from its string representation in PySpark, without py4j.
 
-Spark prints operators before their operands: ``and(>(a, 5), like(s, 'x%'))``. Spark Connect does so too, but prints
+Spark prints operators before their operands: ``and(>(a, 5), like(s, 'x%'))``. Spark Connect does the same, but prints
 strings without quotes, so its expressions are traversed instead. The text is used for pruning only: Spark itself
 evaluates the ``Column`` if the text is ambiguous.
 """
@@ -20,7 +20,7 @@ _BETWEEN = {
     "=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "and": "and", "or": "or",
     "+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "like": "like", "ilike": "ilike", "rlike": "rlike",
 }  # fmt: skip
-"""SQL operators between two operands, by the operator that Spark prints before them."""
+"""SQL operators between two operands, by the prefix operators that Spark prints."""
 _AFTER = {"isnull": "is null", "isnotnull": "is not null"}
 _BEFORE = {"!": "not ", "not": "not ", "negative": "-", "-": "-"}
 _CALL = re.compile(r"(<=>|<=|>=|==|!=|[=<>!+\-*/%]|\w+)\(")
@@ -38,7 +38,7 @@ _OPENING, _CLOSING = "([", ")]"
 
 
 class _NoTextError(ValueError):
-    """A ``Column`` without an equivalent text."""
+    """``Column`` without an equivalent text."""
 
 
 def column_text(column: Column, names: list[str]) -> str | None:
@@ -59,7 +59,7 @@ def column_text(column: Column, names: list[str]) -> str | None:
 
 
 def _is_ambiguous(name: str, text: str) -> bool:
-    """Whether ``text`` may contain a name that has another meaning without quotes, such as ``p-1``."""
+    """Return whether ``text`` may contain a name that has a different meaning without quotes, such as ``p-1``."""
     name, text = name.casefold(), text.casefold()
     if _WORD.fullmatch(name):
         return re.search(rf"\b{name}\b", text) is not None
@@ -67,7 +67,7 @@ def _is_ambiguous(name: str, text: str) -> bool:
 
 
 def _with_times(text: str) -> str:
-    """``text`` with dates and timestamps as literals; Spark prints them without quotes."""
+    """Return ``text`` with dates and timestamps as literals, because Spark prints them without quotes."""
 
     def literal(time: re.Match[str]) -> str:
         return f"DATE'{time[1]}'" if time[2] is None else f"TIMESTAMP'{time[0]}'"
@@ -80,7 +80,7 @@ def _with_times(text: str) -> str:
 
 
 def _infix(text: str) -> str:
-    """``text`` with operators between their operands."""
+    """Return ``text`` with operators between their operands."""
     result, at = "", 0
     while at < len(text):
         quoted = _QUOTED.match(text, at)
@@ -104,7 +104,7 @@ def _is_within_word(text: str, position: int) -> bool:
 
 
 def _ends_with_operand(text: str) -> bool:
-    """Whether an operand precedes a call, as in the text of ``expr('a in (1)')``."""
+    """Return whether ``text`` ends with an operand, as before a call in the text of ``expr('a in (1)')``."""
     word = re.search(r"(\w+|[^\s\w])\s*$", text)
     return word is not None and word[1] not in "([," and word[1].lower() not in ("when", "then", "else", "not", "case")
 
@@ -126,13 +126,13 @@ def _format_call(name: str, arguments: list[str], is_after_operand: bool) -> str
 
 
 def _add_brackets(argument: str) -> str:
-    """An operand, in brackets if it may contain an operator: Spark prints the text of ``expr`` unchanged."""
+    """Return an operand, in brackets if it may contain an operator. Spark prints the text of ``expr`` unchanged."""
     is_atomic = _OPERAND.fullmatch(argument) is not None or without_brackets(argument) != argument
     return argument if is_atomic else f"({argument})"
 
 
 def _arguments(text: str, position: int) -> tuple[int, list[str]]:
-    """The end of a call whose bracket opens before ``position``, and its arguments."""
+    """Return the end of a call whose bracket opens before ``position``, and its arguments."""
     depth, start, arguments = 0, position, []
     while position < len(text):
         quoted = _QUOTED.match(text, position)
@@ -150,7 +150,7 @@ def _arguments(text: str, position: int) -> tuple[int, list[str]]:
 
 
 def _connect_text(node: Any) -> str:
-    """The text that Spark Classic would print for an expression of Spark Connect."""
+    """Return the text that Spark Classic would print for an expression of Spark Connect."""
     match type(node).__name__:
         case "UnresolvedFunction" if not node._is_distinct:
             return f"{node._name}({', '.join(map(_connect_text, node._args))})"

@@ -1,7 +1,7 @@
 """Translate expressions to conditions on the columns of a data frame, with guards that Spark can push down.
 
 A condition has the semantics of ``pqext.dataset``. Literals are converted to the type of the column
-(:func:`pqext.spark.pushdown.guards.place_literal`), so that Spark does not add casts.
+(:func:`pqext.spark.pushdown.guards.place_literal`), so Spark does not add casts.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoundVariant:
-    """A VARIANT or shredded struct of a data frame: column ``name``, or a field nested in it."""
+    """VARIANT or shredded struct in a data frame: column ``name``, or a field nested in it."""
 
     df: DataFrame
     name: str
     fields: tuple[str, ...] = ()
 
     def get(self, path: str | Sequence[str | int], type: str | T.DataType) -> Column:
-        """Extract the value at ``path`` cast to ``type``, as :func:`pqext.spark.functions.try_variant_get` does.
+        """Extract the value at ``path``, cast to ``type``, like :func:`pqext.spark.functions.try_variant_get`.
 
-        If the value is shredded, comparisons of the column include a condition on its leaf and the residual that Spark
-        pushes down.
+        If the value is shredded, comparisons with the column include a condition on its leaf and the residual, which
+        Spark pushes down.
         """
         return self.value(path, type).column
 
@@ -101,7 +101,7 @@ class BoundVariant:
         return Value(exact, spark_type, typed, leaf.type, value)
 
     def _native_get(self, column: Column, steps: Path, type: T.DataType, timezone: str | None) -> Column:
-        """Spark's own function, without Python, if it supports the path and the time zone."""
+        """Return Spark's own function, without Python, if it supports the path and the time zone."""
         path, session = spark_path(steps), session_timezone(self.df.sparkSession)
         if path is None or timezone not in (None, session):
             return get_in_timezone(column, steps, type, timezone or session)
@@ -109,7 +109,7 @@ class BoundVariant:
 
 
 def variant(df: DataFrame, column: str) -> BoundVariant:
-    """Return a VARIANT or shredded column, whose ``.get(path, type)`` allows Spark to push down comparisons.
+    """Return a VARIANT or shredded column whose ``.get(path, type)`` allows Spark to push down comparisons.
 
     Args:
         df: The data frame.
@@ -233,7 +233,7 @@ class _Translator(Visitor[Condition]):
         return Condition(st_relates(column, node.operation, node.geometry, node.distance, edges, type.crs))
 
     def _value(self, operand: VariantField) -> Value | None:
-        """The value of a VARIANT field in Spark; None if Spark does not have its type."""
+        """Return the value of a VARIANT field in Spark, or None if Spark does not support its type."""
         value = self.bound.get(operand._key())
         if value is not None:
             return value
@@ -244,7 +244,7 @@ class _Translator(Visitor[Condition]):
         return None if type is None else bound.value(operand.path, type, operand.timezone)
 
     def _evaluate_with_pqext(self, node: Expression, operand: VariantField) -> Condition:
-        """A condition on a VARIANT field, evaluated by pqext on the column."""
+        """Return a condition on a VARIANT field that pqext evaluates on the column."""
         column, type = self._column(operand.column.path)
         if not isinstance(type, T.VariantType) and not is_marked_struct(type):
             raise TypeError(f"column {operand.column} is {type.simpleString()}, not VARIANT or a shredded struct")
@@ -257,7 +257,7 @@ class _Translator(Visitor[Condition]):
         return Condition(arrow_udf(holds, T.BooleanType(), "holds")(column))
 
     def _computed_condition(self, node: Expression) -> Condition:
-        """A condition on computed values, evaluated by pqext on the referenced columns."""
+        """Return a condition on computed values that pqext evaluates on the referenced columns."""
         paths = list(dict.fromkeys(path[0] for path in visitors.paths(node)))
         columns, fields = [], []
         for name in paths:
@@ -304,7 +304,7 @@ def find_field(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType
 
 
 def field_type(operand: VariantField) -> T.DataType | None:
-    """Return the Spark type of a VARIANT field; None if Spark does not have the type."""
+    """Return the Spark type of a VARIANT field, or None if Spark does not support the type."""
     target = target_type(operand.type)
     type = spark_type(target, is_marked=True)
     return type if pa.types.is_nested(target) or exchange_type(type) == _spark_type(target) else None
@@ -320,7 +320,7 @@ def _rename(operand: VariantField) -> VariantField:
 
 
 def _spark_type(type: pa.DataType) -> pa.DataType:
-    """``type`` with the width that Spark uses, if all values are representable."""
+    """Return ``type`` with the width that Spark uses, if all values can be represented."""
     if pa.types.is_dictionary(type):
         return _spark_type(type.value_type)
     if pa.types.is_decimal(type) and type.precision <= 38:
@@ -335,12 +335,12 @@ def _spark_type(type: pa.DataType) -> pa.DataType:
 
 
 def _constant(column: Column, result: bool) -> Condition:
-    """``result`` for every value of a column, null for null."""
+    """Return a condition that is ``result`` for every value of a column, and null for null."""
     return Condition(F.when(column.isNotNull(), F.lit(result)))
 
 
 def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialType | None:
-    """Return the type of a GEOMETRY, GEOGRAPHY or WKB column, with the metadata of WKB; None for other columns."""
+    """Return the type of a GEOMETRY, GEOGRAPHY or WKB column, using the metadata of WKB; None for other columns."""
     field = T.StructField("", schema)
     for name in path:
         if not isinstance(field.dataType, T.StructType) or name not in field.dataType.names:
@@ -360,7 +360,7 @@ def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialT
 
 
 def is_equivalent_in_read(expression: Expression, schema: T.StructType) -> bool:
-    """Whether ``expression`` has the same result in a read of the files as on columns of Spark ``schema``."""
+    """Return whether ``expression`` has the same result in a read of the files as on columns of Spark ``schema``."""
     return fold(expression, _EquivalenceInRead(schema))
 
 
@@ -409,7 +409,7 @@ class _EquivalenceInRead(Visitor[bool]):
         return type != T.DecimalType(20, 0) or not any(isinstance(value, float) for value in values)
 
     def _type(self, path: tuple[str, ...]) -> T.DataType | None:
-        """The type of a column of the files; None within a shredded struct, which is a VARIANT in the files."""
+        """Return the type of a column of the files; None within a shredded struct, which is a VARIANT in the files."""
         type: T.DataType = self.schema
         for name in path:
             if not isinstance(type, T.StructType) or is_marked_struct(type) or name not in type.names:

@@ -1,11 +1,12 @@
-"""Guards: necessary conditions on shredded leaves that Spark pushes down, and literals that Spark need not cast.
+"""Guards, which are necessary conditions on shredded leaves that Spark pushes down, and literals that need no cast.
 
 A comparison of VARIANT values is evaluated exactly by a function that is opaque to Spark. A guard is added to it:
 ``leaf >= 5 OR residual > X'00'``. It compares the typed leaf with a literal of its type, rounded outward, or is true if
 the residual contains anything but JSON null (Variant Shredding, "Value Shredding").
 
-Spark casts before it compares, such as BIGINT and a fraction to DOUBLE, or text to a date by the session's settings.
-pqext compares exact values, as ``pqext.dataset.evaluation.evaluate`` does, with literals in the type of the column.
+Spark casts operands before it compares them: for example, a BIGINT and a fraction to DOUBLE, or text to a date
+according to the session's settings. pqext compares exact values, as ``pqext.dataset.evaluation.evaluate`` does, with
+literals in the type of the column.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ _LITERALS: dict[type[T.DataType], type] = {
 _JSON_NULL = b"\x00"
 _EXACT = Context(prec=4000)
 MAX_LISTED = 16
-"""Maximum length of an IN list that is guarded value by value; longer lists use their minimum and maximum."""
+"""Maximum length of an IN list that is guarded value by value.
+
+Longer lists are guarded by their minimum and maximum.
+"""
 FIRST_YEAR = 1900
 """Spark shifts or rejects Python dates and times before this year, so they are created by Spark functions."""
 _EPOCH = datetime(1970, 1, 1)
@@ -76,7 +80,7 @@ def place_literal(type: T.DataType, operator: Operator, literal: Any, column: st
 
 
 def equal_literals(type: T.DataType, literals: Sequence[Any], column: str) -> list[Any]:
-    """Return the literals that a value of ``type`` can equal, as literals of the type, and both zeros for either."""
+    """Return the literals that a value of ``type`` can equal, as literals of the type. Zero adds both signed zeros."""
     tests = [place_literal(type, "==", literal, column) for literal in literals]
     values = [test[1] for test in tests if not isinstance(test, bool)]
     if isinstance(type, T.FloatType | T.DoubleType) and 0 in values:
@@ -85,7 +89,10 @@ def equal_literals(type: T.DataType, literals: Sequence[Any], column: str) -> li
 
 
 def _python_literal(scalar: pa.Scalar, arrow: pa.DataType) -> Any:
-    """The Python value of a scalar that stores a value of ``arrow``, or a column if Python cannot represent it."""
+    """Return the Python value of a scalar that stores a value of ``arrow``.
+
+    Returns a column if Python cannot represent it.
+    """
     if pa.types.is_date(arrow):
         day = date(1970, 1, 1) + timedelta(days=scalar.as_py())
         return day if day.year >= FIRST_YEAR else F.lit(day.isoformat()).cast("date")
@@ -132,7 +139,7 @@ def with_residual(guard: Column | None, residual: Column | None) -> Column | Non
 
 
 def leaf_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, op: Operator, value: Any) -> Column | None:
-    """Return a condition on ``leaf`` that is implied by ``cast(leaf as requested) op value``, or None.
+    """Return a condition on ``leaf`` that is implied by ``cast(leaf as target_type) op value``, or None.
 
     It is false or null only if the comparison is.
     """
@@ -152,7 +159,7 @@ def leaf_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, op:
 
 
 def list_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, values: Iterable[Any]) -> Column | None:
-    """Return a condition on ``leaf`` that is implied by ``cast(leaf as requested)`` being one of ``values``."""
+    """Return a condition on ``leaf`` that ``cast(leaf as target_type)`` being one of ``values`` implies, or None."""
     values = list(values)
     if len(values) > MAX_LISTED and len({type(value) for value in values}) == 1:
         low = leaf_guard(leaf, leaf_type, target_type, ">=", min(values))
@@ -164,10 +171,10 @@ def list_guard(leaf: Column, leaf_type: T.DataType, target_type: T.DataType, val
 
 
 def plain_guard(column: Column, op: Operator, value: Any) -> Column:
-    """Return an equivalent of ``column op value`` for a plain column.
+    """Return a condition equivalent to ``column op value`` for a plain column.
 
-    With the same expression in guard and condition, Spark would rewrite ``(g OR p) AND (e OR p)`` to
-    ``(g AND e) OR p``, which it does not push down.
+    If guard and condition had the same expression, Spark would rewrite ``(g OR p) AND (e OR p)`` to ``(g AND e) OR p``,
+    which it does not push down.
     """
     guard: Column
     if op == "==":
@@ -182,7 +189,7 @@ def plain_guard(column: Column, op: Operator, value: Any) -> Column:
 
 
 def _cast_never_fails(leaf: T.DataType, target_type: T.DataType) -> bool:
-    """Whether the cast of every number of type ``leaf`` to ``target_type`` succeeds and preserves the order."""
+    """Return whether every number of type ``leaf`` can be cast to ``target_type`` with its order preserved."""
     if type(leaf) in _INTEGERS:
         if type(target_type) in _INTEGERS:
             return _INTEGERS[type(leaf)] <= _INTEGERS[type(target_type)]
@@ -202,9 +209,9 @@ def _cast_never_fails(leaf: T.DataType, target_type: T.DataType) -> bool:
 
 
 def is_widened(leaf: T.DataType, target_type: T.DataType) -> bool:
-    """Whether ``target_type`` represents every value of type ``leaf``, or rounds it once to the nearest double.
+    """Return whether ``target_type`` represents every value of type ``leaf``, or rounds it once to the nearest double.
 
-    Spark's cast then returns the same as pqext's, and never null.
+    Spark's cast then has the same result as pqext's, and never returns null.
     """
     if leaf == target_type:
         return True
@@ -216,12 +223,12 @@ def is_widened(leaf: T.DataType, target_type: T.DataType) -> bool:
 
 
 def _lower_bound(value: Any, leaf: T.DataType, target_type: T.DataType) -> Decimal:
-    """A lower bound of the leaves whose cast is at least ``value``."""
+    """Return a lower bound of the leaf values whose cast is at least ``value``."""
     return -_upper_bound(-value, leaf, target_type)
 
 
 def _upper_bound(value: Any, leaf: T.DataType, target_type: T.DataType) -> Decimal:
-    """An upper bound of the leaves whose cast is at most ``value``.
+    """Return an upper bound of the leaf values whose cast is at most ``value``.
 
     Casts to floating point and comparisons with a floating-point literal round; one step outward compensates. Casts
     from decimals to integers may truncate the fraction.
@@ -247,7 +254,7 @@ def _to_float(value: Any) -> float:
 
 
 def _range_condition(leaf: Column, type: T.DataType, low: Decimal | None, high: Decimal | None) -> Column:
-    """``leaf`` between two optional numbers, as literals of its type; null for null."""
+    """Return a condition that ``leaf`` is between two optional numbers, as literals of its type; null for null."""
     least, greatest = _range(type)
     low = None if low is None else _round(max(low, least), type, is_up=True)
     high = None if high is None else _round(min(high, greatest), type, is_up=False)
@@ -272,7 +279,7 @@ def _range(type: T.DataType) -> tuple[Decimal, Decimal]:
 
 
 def _round(value: Decimal, type: T.DataType, is_up: bool) -> Decimal:
-    """Round ``value`` up or down to a value of ``type``; FLOAT is rounded outward instead."""
+    """Round ``value`` up or down to a value of ``type``. FLOAT is rounded outward instead."""
     if not value.is_finite():
         return value
     if isinstance(type, T.FloatType):

@@ -1,4 +1,4 @@
-"""The value at a path of a variant, cast to one type: Spark's ``variant_get`` and ``try_variant_get``."""
+"""Look up the value at a path of a variant and cast it, like Spark's ``variant_get`` and ``try_variant_get``."""
 
 from __future__ import annotations
 
@@ -56,27 +56,28 @@ def get(
 ) -> _Values:
     """Return the value at ``path`` of each variant, cast to ``type``.
 
-    ``array`` is a variant array or a shredded one; of the latter only the columns on the path are touched. It may
-    also be a list of :class:`~pqext.variant.Variant`, or anything with ``__arrow_c_array__`` or
+    ``array`` is an unshredded or shredded variant array; of a shredded array, only the columns on the path are read. It
+    may also be a list of :class:`~pqext.variant.Variant`, or anything with ``__arrow_c_array__`` or
     ``__arrow_c_stream__``. ``path`` is text (``"$.a.b[0]['x.y']"``) or a sequence of field names and indexes; a
-    negative index counts from the end of an array. It leads to one value: :func:`pqext.variant.explode` follows
-    wildcards. ``type`` is a Python type (``bool``, ``int``, ``float``, ``str``, ``bytes``), an Arrow type or the
-    name of one, Spark's or Arrow's (``"double"``, ``"decimal(9,2)"``, ``"uint8"``, ``"array<struct<a: int>>"``,
-    ``"map<string, double>"``), or ``"variant"``, the default, for the value itself. The result is null where the
-    variant or the path is missing, and for a JSON null (except as a variant). Values cast as in Spark's
-    ANSI mode with the session time zone ``timezone``: numbers among each other, rounded half up to a decimal's scale,
-    towards zero to an integer; text to everything; everything to text, objects and arrays as JSON; dates and
-    timestamps among each other; numbers and timestamps as seconds since 1970. ``timezone``, an IANA name or an offset
-    such as ``"+02:00"``, is the zone of local times: of text without a zone, dates and timestamps without a time zone
-    as instants, and of instants as text, dates, times and timestamps without a time zone. An array becomes a list, an
-    object a struct (fields it does not have are null) or a map; what they hold is cast by the same rules.
+    negative index counts from the end of an array. It selects one value; :func:`pqext.variant.explode` supports
+    wildcards. ``type`` is a Python type (``bool``, ``int``, ``float``, ``str``, ``bytes``), an Arrow type or the name
+    of one, Spark's or Arrow's (``"double"``, ``"decimal(9,2)"``, ``"uint8"``, ``"array<struct<a: int>>"``,
+    ``"map<string, double>"``), or ``"variant"``, the default, for the value itself. The result is null if the variant
+    or the path is missing, and for a JSON null (unless ``type`` is variant). Values are cast as in Spark's ANSI mode
+    with the session time zone ``timezone``. Numbers cast to each other, rounded half up to the scale of a decimal and
+    towards zero to an integer. Text casts to every type, and every type to text, with objects and arrays as JSON. Dates
+    and timestamps cast to each other. Numbers and timestamps cast to each other as seconds since 1970. ``timezone``, an
+    IANA name or an offset such as ``"+02:00"``, is the zone of local times. It applies when text without a zone, dates
+    or timestamps without a time zone are cast to instants, and when instants are cast to text, dates, times or
+    timestamps without a time zone. An array becomes a list. An object becomes a struct, with null for missing fields,
+    or a map. Their elements are cast by the same rules.
 
-    A value that does not cast (to that type at all, out of range, or malformed text) is null; with
-    ``strict`` the first row with one raises ``VariantError``. Broken bytes on the path always do, with the row
-    and the byte's offset in the value. Values equal by equivalence class give equal results.
+    A value that cannot be cast, because of its type, its range or malformed text, becomes null; with ``strict``, the
+    first such row raises ``VariantError``. Invalid bytes on the path always raise it, with the row and the byte offset
+    in the value. Values that are equal by equivalence class have equal results.
 
-    Raises ``ValueError`` for an invalid path and an unknown type or time zone, and ``LimitError`` when a result takes
-    more than one Arrow array can hold.
+    Raises ``ValueError`` for an invalid path and an unknown type or time zone, and ``LimitError`` if a result does not
+    fit into one Arrow array.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": [1, 2.5]}', '{"a": []}'])
@@ -89,7 +90,10 @@ def get(
 def extract(
     array: VariantLike, path: _PathLike, type: _TypeLike = "variant", strict: bool = False, timezone: str = DEFAULT
 ) -> _Values:
-    """Like :func:`get`, for an array that is known to be valid: validation takes longer than a shredded path."""
+    """Like :func:`get`, for an array that is known to be valid.
+
+    Validation takes longer than reading a shredded path.
+    """
     steps = as_path(path, from_end=True)
     target = target_type(type)
     zone = find_timezone(timezone)
@@ -125,9 +129,9 @@ def _get_chunk(chunk: pa.StructArray, task: Task, target: pa.DataType) -> pa.Arr
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of ``value`` and ``typed_value``, or a whole variant, and the metadata of its rows.
+    """Group of ``value`` and ``typed_value``, or an unshredded variant, and the metadata of its rows.
 
-    ``rows`` gives for each of the group's rows the one of the metadata, where these are not the same.
+    ``rows`` contains the metadata row of each row of the group, if the rows are not the same.
     """
 
     array: pa.StructArray
@@ -143,7 +147,7 @@ class Group:
         return child(self.array, "typed_value")
 
     def masked_typed_value(self) -> pa.Array:
-        """``typed_value`` with the nulls of the group around it."""
+        """``typed_value`` with the nulls of the enclosing group."""
         return _mask(self.typed_value, self.array)
 
     @property
@@ -151,7 +155,7 @@ class Group:
         return (self.array.buffers()[0], self.array.offset) if self.array.null_count else None
 
     def cells(self, steps: Path, first_row: int, validity: tuple[pa.Buffer, int] | None = None) -> Cells:
-        """The values at ``steps`` in the encoded ``value`` of each row."""
+        """Return the values at ``steps`` in the encoded ``value`` of each row."""
         rows = None
         if self.rows is not None:
             rows = self.rows.buffers()[1].slice(8 * self.rows.offset, 8 * len(self.rows))
@@ -169,7 +173,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, parent
     """Return the value at ``path`` in each row of the group, reading only the columns on the path."""
     typed = group.typed_value
     if path or typed is None:
-        # Below a typed group without the field, and below a primitive, values are in the residual only.
+        # Below a typed group without the field, and below a primitive, only the residual contains values.
         return _from_value(group, path, target, task, parent_path)
     typed = _mask(typed, group.array)
     if pa.types.is_dictionary(target):
@@ -202,7 +206,7 @@ def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, parent
 
 @contextmanager
 def rows_of(group: Group, task: Task) -> Iterator[None]:
-    """Convert the row of an error raised within, which is a row of ``group``, to a row of the task."""
+    """Convert the row of an error raised in the block from a row of ``group`` to a row of the task."""
     try:
         yield
     except VariantError as error:
@@ -214,7 +218,7 @@ def rows_of(group: Group, task: Task) -> Iterator[None]:
 
 
 def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
-    """Evaluate ``steps`` in the encoded ``value`` of each row; null where the group or its value is."""
+    """Evaluate ``steps`` in the encoded ``value`` of each row. The result is null if the group or its value is null."""
     value = group.value
     if value is None:
         return pa.nulls(len(group.array), target)
@@ -236,7 +240,7 @@ def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, pare
 def _complete_values(
     result: pa.Array, group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str
 ) -> pa.Array:
-    """Return the values of the typed column, completed with the residual where it is null."""
+    """Return the values of the typed column, with values from the residual where it is null."""
     value = group.value
     if value is None or value.null_count == len(value) or typed_value.null_count == 0:
         return result
@@ -256,7 +260,10 @@ def _complete_values(
 
 
 def _struct(group: Group, typed_value: pa.StructArray, target: pa.StructType, task: Task, parent_path: str) -> pa.Array:
-    """A struct of a shredded object: each field from its own columns, others from the object in ``value``."""
+    """Build a struct from a shredded object.
+
+    Fields with columns come from these, others from the object in ``value``.
+    """
     children = []
     cells = None
     value = group.value
@@ -279,7 +286,7 @@ def _struct(group: Group, typed_value: pa.StructArray, target: pa.StructType, ta
 
 
 def _list(group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, parent_path: str) -> pa.Array:
-    """A list of a shredded array, from the columns of its elements."""
+    """Build a list from the element columns of a shredded array."""
     elements, offsets, parents = list_elements(typed_value)
     rows = parents if group.rows is None else group.rows.take(parents)
     items = cast_group(Group(elements, group.metadata, rows), (), target.value_type, task, f"{parent_path}[]")
@@ -290,8 +297,11 @@ def _list(group: Group, typed_value: pa.Array, target: pa.DataType, task: Task, 
 
 
 def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
-    """The elements of the lists that are not null, the offsets (int32) of each list and the list of each element."""
-    if len(lists) == 0:  # an empty array of lists need not have offsets
+    """Return the elements of the lists that are not null.
+
+    Also returns the offsets (int32) of each list and the list of each element.
+    """
+    if len(lists) == 0:  # an empty list array may have no offsets
         lists = pa.array([], pa.list_(lists.type.value_field))
     lists = plain_list(lists)
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
@@ -304,7 +314,7 @@ def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
 
 
 def whole_group(group: Group, first_row: int = 0) -> Group:
-    """The group's values put together from all its columns, as whole variants with metadata of their own."""
+    """Reconstruct the group's values from all its columns, as unshredded variants with their own metadata."""
     metadata = group.metadata
     if group.rows is not None:
         metadata = take_bounded(names_of(metadata), group.rows)
@@ -322,10 +332,10 @@ def _schema_of(type: pa.DataType) -> ShreddingSchema:
 
 
 def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
-    """Follow the path through typed objects and arrays as far as they go.
+    """Follow the path through typed objects and arrays as far as possible; return the group and the remaining path.
 
-    A group is null where an ancestor's ``typed_value`` is: the field is missing there, since a value that is
-    an object (an array) has its ``typed_value`` (Variant Shredding, "Objects", "Arrays").
+    A group is null in rows where the ``typed_value`` of an ancestor is null. The field is missing in these rows,
+    because every object or array has a ``typed_value`` (Variant Shredding, "Objects", "Arrays").
     """
     while path:
         typed = child(group, "typed_value")
@@ -347,14 +357,14 @@ def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
 
 
 def _mask(typed_value: pa.Array, group: pa.StructArray) -> pa.Array:
-    """``typed_value`` with the nulls of the group around it."""
+    """Return ``typed_value`` with the nulls of the enclosing group."""
     if not group.null_count:
         return typed_value
     return storage_array(pc.struct_field(group, [group.type.get_field_index("typed_value")]))
 
 
 def _element(lists: pa.Array, index: int) -> pa.StructArray:
-    """Return the element at ``index`` of each list, null if there is none; negative indexes count from the end."""
+    """Return the element at ``index`` of each list, or null if there is none. Negative indexes count from the end."""
     if not pa.types.is_large_list(lists.type):
         lists = plain_list(lists)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
@@ -366,8 +376,8 @@ def _element(lists: pa.Array, index: int) -> pa.StructArray:
 
 
 def _member(array: pa.Array) -> pa.StructArray:
-    """Return the group of a shredded field or element; raise ``VariantError`` if it is not a group."""
+    """Return the group of a shredded field or element. Raises ``VariantError`` if it is not a group."""
     group = storage_array(array)
     if not pa.types.is_struct(group.type):
-        schema_of_group(group.type)  # raises with the expected layout
+        schema_of_group(group.type)  # raises an error with the expected layout
     return group

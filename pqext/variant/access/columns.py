@@ -1,4 +1,4 @@
-"""Columns of a shredded variant that hold the value at a path."""
+"""Find the columns of a shredded variant that contain the value at a path."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pqext.variant.annotation import HANDLER
 
 
 def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
-    """Return the parts of the VARIANT group ``node`` from which :func:`pqext.variant.get` evaluates ``path``.
+    """Return the columns of the VARIANT group ``node`` from which :func:`pqext.variant.get` evaluates ``path``.
 
-    Always ``metadata``, plus ``value`` and ``typed_value`` of the group that the path leads to through typed objects,
-    or only its ``value`` if the path continues to a field without columns. These columns alone form a shredded array.
-    Returns the complete group if that is not possible.
+    The result contains ``metadata``, and ``value`` and ``typed_value`` of the group that the path reaches through typed
+    objects, or only its ``value`` if the path continues to a field without columns. These columns form a valid shredded
+    array. If that is not possible, the complete group is returned.
 
     Raises ``VariantError`` if the group violates the layout of Variant Shredding.
     """
@@ -43,7 +43,7 @@ def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
 def leaf_of_path(node: SchemaNode, path: str) -> tuple[SchemaNode, SchemaNode | None] | None:
     """Return the leaf with the typed values at ``path`` of the VARIANT group ``node``, and its sibling ``value``.
 
-    None if the path does not end at a leaf, or goes through an array. Only groups on the path are inspected.
+    Returns None if the path does not end at a leaf, or passes through an array. Only groups on the path are inspected.
     """
     group = node
     for step in as_path(path):

@@ -30,20 +30,20 @@ def explode(
     strict: bool = False,
     timezone: str = DEFAULT,
 ) -> pa.Table:
-    """Return the elements of the array, or the fields of the object, at ``path`` of each variant, one row each.
+    """Explode the array or object at ``path`` of each variant into a table with one row per element or field.
 
-    The table has the columns ``row`` (int64, the index in ``array``), ``pos`` (int32, from 0),
-    ``key`` (string, the name of the field; null for elements) and ``value``, a variant, or cast to ``type`` as
-    :func:`pqext.variant.get` casts, in ``timezone``. Rows are in the order of ``array``, elements in array order,
-    fields in the order of their names.
+    The table has the columns ``row`` (int64, the index in ``array``), ``pos`` (int32, from 0), ``key`` (string, the
+    name of the field; null for elements) and ``value``, a variant, or the value cast to ``type`` in ``timezone`` as by
+    :func:`pqext.variant.get`. Rows are in the order of ``array``, elements in array order, fields in the order of their
+    names.
 
-    Wildcards select several values: ``$.orders[*].price`` returns the price of each element of ``orders``
-    (null if it has none), ``.*`` every field; with several wildcards, ``pos`` and ``key`` belong to the
-    last. A path without wildcards leads to the array or object to explode. If it is neither, or
-    missing, there is no row; with ``outer`` these variants, and empty ones, have a row of nulls.
+    Wildcards select several values: ``$.orders[*].price`` selects the price of each element of ``orders`` (null if it
+    has none), and ``.*`` selects every field. With several wildcards, ``pos`` and ``key`` refer to the last. A path
+    without wildcards selects the array or object to explode. If the value is neither, or is missing, there is no row.
+    With ``outer``, these variants and empty ones have a row of nulls.
 
-    Of a shredded array only the columns on the path are touched. Broken bytes on the path raise ``VariantError``
-    with the row, as does, with ``strict``, a value that does not cast.
+    Of a shredded array, only the columns on the path are read. Invalid bytes on the path raise ``VariantError`` with
+    the row. With ``strict``, values that cannot be cast raise it too.
     """
     steps = as_many_path(path)
     target, zone = target_type(type), find_timezone(timezone)
@@ -77,7 +77,7 @@ def _chunk(
 
 
 def _parts(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
-    """The path cut at its wildcards: each with the steps after it; the first has none."""
+    """Split the path at its wildcards; return each wildcard with the steps after it. The first part has no wildcard."""
     parts: list[tuple[Wildcard | None, list[str | int]]] = [(None, [])]
     for step in steps:
         if isinstance(step, Wildcard):
@@ -90,13 +90,13 @@ def _parts(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
 
 
 _Exploded = tuple[np.ndarray, pa.Array, pa.Array, pa.Array]
-"""Rows, positions, keys and values."""
+"""Rows, positions, keys and values of exploded variants."""
 
 
 def _explode(
     group: Group, path: Path, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: Task
 ) -> _Exploded:
-    """Explode the value at ``path`` of the group: through list columns first, then in the bytes."""
+    """Explode the value at ``path`` of the group, first through list columns and then in the encoded values."""
     wildcard, after = parts[1]
     typed = group.typed_value
     value = group.value

@@ -1,4 +1,4 @@
-"""Cast values to nested types: lists, structs and maps are built from casts of their contents."""
+"""Cast values to nested types by casting their contents to build lists, structs and maps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CAST_FAILED = "does not cast to"
 
 @dataclass(slots=True)
 class Task:
-    """One call: its path, its first row, and the first value that failed to cast."""
+    """Call of a cast: its path, its first row, and the first value that failed to cast."""
 
     path: ManyPath
     strict: bool
@@ -38,20 +38,21 @@ class Task:
 
     @property
     def kernel_zone(self) -> Zone | None:
-        """The time zone for the kernels; None for UTC."""
+        """Time zone for the kernels; None for UTC."""
         return None if self.zone is None else self.zone.kernel
 
     def fail(self, failures: tuple[int, int], parent_path: str, type: pa.DataType) -> None:
-        """Record values at ``parent_path`` below the path that failed to cast, if their first row is the earliest.
+        """Record values at ``parent_path`` that failed to cast, if their first row is the earliest so far.
 
-        ``failures`` is the number of these values and the row of the first.
+        ``parent_path`` is below the path of the task. ``failures`` is the number of these values and the row of the
+        first.
         """
         count, row = failures
         if count and (self.failed is None or row < self.failed[0]):
             self.failed = (row, parent_path, type)
 
     def check(self, target: pa.DataType) -> None:
-        """Raise ``VariantError`` for the first row with a value that did not cast to ``target``, if strict."""
+        """Raise ``VariantError`` for the first row whose value could not be cast to ``target``, if strict."""
         if self.strict and self.failed is not None:
             row, below, type = self.failed
             type = target if type == without_views(target) else type
@@ -61,7 +62,7 @@ class Task:
 
 
 def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, parent_path: str = "") -> pa.Array:
-    """Cast each cell to ``target``, null if it is empty; rows of the cells index into ``metadata``."""
+    """Cast each cell to ``target``; empty cells become null. Rows of the cells index into ``metadata``."""
     types = pa.types
     if is_variant_type(target):
         return _variants(cells, metadata)
@@ -93,7 +94,10 @@ def _leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, p
 
 
 def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array, rows: Any, task: Task) -> pa.Array:
-    """The array of a kernel's result; ``rows`` gives each value's row in ``metadata`` unless they are the same."""
+    """Build the array of a kernel's result.
+
+    ``rows`` contains each value's row in ``metadata``, unless they are the same.
+    """
     validity, nulls, offsets, data, _, nested = result
     plain = kernel_type(target)
     if pa.types.is_null(target):
@@ -110,7 +114,7 @@ def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array,
 def _with_json(
     array: pa.Array, metadata: pa.Array, rows: Any, task: Task, validity: Any, offsets: Any, data: Any
 ) -> pa.Array:
-    """Write objects and arrays into their rows as JSON."""
+    """Return ``array`` with objects and arrays written as JSON into their rows."""
     from pqext.variant.json.text import to_json
 
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -119,7 +123,7 @@ def _with_json(
     of_row = None if rows is None else pa.Array.from_buffers(pa.int64(), len(array), [None, pa.py_buffer(rows())])
     names = names_of(metadata)
     if of_row is not None:
-        # The rows that have no JSON need no metadata.
+        # Rows without JSON need no metadata.
         mask = pa.Array.from_buffers(pa.bool_(), len(array), [None, bitmap])
         names = names_of(take_bounded(names, pc.if_else(mask, of_row, pa.scalar(None, pa.int64()))))
     try:
@@ -132,7 +136,7 @@ def _with_json(
 
 
 def names_of(metadata: pa.Array) -> pa.Array:
-    """The metadata as the child of a variant array."""
+    """Return the metadata as the child of a variant array."""
     names = plain_binary(metadata).cast(pa.binary())
     return names.fill_null(b"") if names.null_count else names
 
@@ -141,7 +145,10 @@ _NO_NAMES = b"\x11\0\0"
 
 
 def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
-    """Return the values. Those without names have no dictionary, so that elements do not repeat their row's."""
+    """Build a variant array from the cells.
+
+    Those without names have no dictionary, so that elements do not repeat the dictionary of their row.
+    """
     validity, nulls, offsets, data, _, _ = cells.cast(VARIANT)
     rows = pa.Array.from_buffers(pa.int64(), cells.count, [None, pa.py_buffer(cells.rows())])
     bitmap = pa.py_buffer(validity) if nulls else None
@@ -159,7 +166,7 @@ def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
 
 
 def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return ``values.take(indices)`` of binary values. Raises ``LimitError`` if the result exceeds one column."""
+    """Return ``values.take(indices)`` for binary values. Raises ``LimitError`` if the result exceeds one column."""
     sizes = pc.sum(pc.binary_length(values).cast(pa.int64()).take(indices)).as_py() or 0
     if sizes > MOST_BYTES:
         raise LimitError(
@@ -189,7 +196,10 @@ def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, pa
 
 
 def as_list(lists: pa.Array, target: pa.DataType, task: Task, parent_path: str, rows: Any = None) -> pa.Array:
-    """Convert lists to another layout; lists of another length than a fixed-size ``target`` do not cast."""
+    """Convert lists to the layout of ``target``.
+
+    Lists that do not have the length of a fixed-size ``target`` fail to cast.
+    """
     assert is_list(target)
     if pa.types.is_list_view(target) or pa.types.is_large_list_view(target):
         make = pa.LargeListViewArray if pa.types.is_large_list_view(target) else pa.ListViewArray
@@ -217,11 +227,13 @@ def as_list(lists: pa.Array, target: pa.DataType, task: Task, parent_path: str, 
 
 
 def as_dictionary(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Encode values as a dictionary. Raises ``ValueError`` if its indices are too narrow."""
+    """Dictionary-encode values. Raises ``ValueError`` if the index type is too narrow."""
     encoded = values.dictionary_encode()
     limit = 1 << (target.index_type.bit_width - (not pa.types.is_unsigned_integer(target.index_type)))
     if len(encoded.dictionary) > limit:
-        raise ValueError(f"{len(encoded.dictionary)} different values do not fit a dictionary of {target.index_type}")
+        raise ValueError(
+            f"{len(encoded.dictionary)} different values do not fit into a dictionary with {target.index_type} indices"
+        )
     return pa.DictionaryArray.from_arrays(
         encoded.indices.cast(target.index_type), encoded.dictionary, ordered=target.ordered
     )

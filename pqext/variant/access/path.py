@@ -1,7 +1,7 @@
 """Paths into a variant: ``$.a.b[0]['x.y']``.
 
 A path is a tuple of steps, a string for a field of an object and an integer for an element of an array. In paths to
-explode, :data:`Wildcard` members stand for every element (``[*]``) and every field (``.*``).
+explode, :data:`Wildcard` members represent every element (``[*]``) and every field (``.*``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 class Wildcard(Enum):
-    """A step to many values."""
+    """Path step that selects several values."""
 
     ELEMENTS = "[*]"
     FIELDS = ".*"
@@ -26,7 +26,7 @@ class Wildcard(Enum):
 ManyPath = tuple[str | int | Wildcard, ...]
 
 MAX_INDEX = (1 << 32) - 1
-"""The largest element index that the encoding can hold."""
+"""Largest element index that the encoding supports."""
 
 _NAME = re.compile(r"[^.\[]+")
 _INDEX = re.compile(r"-?[0-9]+")
@@ -39,8 +39,8 @@ def parse(text: str, *, from_end: bool = False) -> Path:
     """Parse a path; ``$`` alone is the root.
 
     Steps are ``.name`` (up to the next ``.`` or ``[``), ``."name"``, ``['name']``, ``["name"]`` and ``[index]``. Inside
-    quotes a backslash takes the next quote or backslash literally. With ``from_end`` a negative index counts from the
-    end of the array. Raises ``ValueError`` with the position.
+    quotes, a backslash escapes a quote or a backslash. With ``from_end``, negative indexes count from the end of the
+    array. Raises ``ValueError`` with the position.
 
     >>> parse("$.a.b[0]['x.y']")
     ('a', 'b', 0, 'x.y')
@@ -49,7 +49,7 @@ def parse(text: str, *, from_end: bool = False) -> Path:
 
 
 def parse_wildcard_path(text: str) -> ManyPath:
-    """Parse a path that may have the wildcards ``[*]`` and ``.*``; a field of that name is ``['*']``.
+    """Parse a path that may contain the wildcards ``[*]`` and ``.*``. A field with the name ``*`` is ``['*']``.
 
     >>> parse_wildcard_path("$.a[*].b")
     ('a', <Wildcard.ELEMENTS: '[*]'>, 'b')
@@ -92,9 +92,9 @@ def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
 
 
 def as_path(path: str | Sequence[str | int], *, from_end: bool = False) -> Path:
-    """Take a path as text or as its steps; raises ``ValueError`` or ``TypeError`` when it is neither.
+    """Parse a path given as text or as a sequence of steps. Raises ``ValueError`` or ``TypeError`` if it is neither.
 
-    With ``from_end`` indexes may be negative.
+    With ``from_end``, indexes may be negative.
     """
     if isinstance(path, str):
         return parse(path, from_end=from_end)
@@ -123,7 +123,7 @@ def _check_steps(
 
 
 def format_path(steps: Sequence[str | int | Wildcard]) -> str:
-    """Write steps as text that :func:`parse` turns back into them.
+    """Format steps as text that :func:`parse` converts back to them.
 
     >>> format_path(("a", 0, "x.y"))
     "$.a[0]['x.y']"

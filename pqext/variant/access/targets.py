@@ -1,4 +1,4 @@
-"""The types that values of a variant are cast to, by their Arrow types and by their names."""
+"""Target types of casts from variants, by Arrow type and by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from pqext.variant.shredding.schema import UUID, ddl_name, is_list, leaf_of_name
 from pqext.variant.types import is_variant_type, variant_type
 
 Described = tuple[int, int, int, int, int]
-"""A type for the kernels: leaf or target, precision, scale, bytes of a value (0: bits, or any), nanoseconds a tick."""
+"""Type description for the kernels: leaf or target, precision, scale, bytes per value (0 for bits or any), nanoseconds
+per tick.
+"""
 
 _UINT8, _HALF, _FIXED, _NULL, _VARIANT = 20, 24, 25, 26, 100
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -39,7 +41,10 @@ VARIANT: Described = (_VARIANT, 0, 0, 0, 0)
 
 @lru_cache(maxsize=1024)
 def describe(type: pa.DataType) -> Described | None:
-    """A leaf type for the kernels; None for a type that is nested or a dictionary, or that no value casts to."""
+    """Describe a leaf type for the kernels.
+
+    Returns None for nested types, dictionaries and types that no value casts to.
+    """
     types = pa.types
     if type in _PLAIN:
         return _PLAIN[type]
@@ -56,7 +61,7 @@ def describe(type: pa.DataType) -> Described | None:
 
 
 def kernel_type(type: pa.DataType) -> pa.DataType:
-    """Return the type that the kernels return for a leaf type: plain for text and bytes."""
+    """Return the type that the kernels return for a leaf type, which is a plain layout for text and bytes."""
     if type in (pa.large_string(), pa.string_view()):
         return pa.string()
     return pa.binary() if type in (pa.large_binary(), pa.binary_view()) else type
@@ -66,11 +71,11 @@ _OF_PYTHON = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.st
 
 
 def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
-    """The Arrow type of ``get``'s result, ``variant_type()`` for a variant; ``ValueError`` if no value casts to it.
+    """Return the Arrow type of the result of ``get``, ``variant_type()`` for a variant.
 
-    Names are Spark's (``BIGINT``, ``ARRAY<STRUCT<a: INT>>``, ``MAP<STRING, DOUBLE>``, a list of fields for a
-    STRUCT) or Arrow's (``uint8``, ``timestamp[ms, tz=Europe/Paris]``); of Python's types there are bool, int,
-    float, str and bytes. Fields and elements may always be null.
+    Names are Spark's (``BIGINT``, ``ARRAY<STRUCT<a: INT>>``, ``MAP<STRING, DOUBLE>``, a list of fields for a STRUCT) or
+    Arrow's (``uint8``, ``timestamp[ms, tz=Europe/Paris]``). The supported Python types are bool, int, float, str and
+    bytes. Fields and elements are always nullable. Raises ``ValueError`` if variants cannot be cast to the type.
     """
     if isinstance(type, str):
         return _of_name(type)
@@ -136,7 +141,7 @@ def _advice(type: pa.DataType) -> str:
 
 
 def depends_on_timezone(type: pa.DataType) -> bool:
-    """Whether values of a type of :func:`target_type` can depend on the time zone of the cast."""
+    """Return whether casts to ``type``, a type from :func:`target_type`, can depend on the time zone."""
     if is_variant_type(type):
         return False
     if pa.types.is_nested(type):
@@ -202,7 +207,7 @@ def _of_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
     if ddl_type.name == "TIME" and len(ddl_type.arguments) == 1:
         units = {0: pa.time32("s"), 3: pa.time32("ms"), 6: pa.time64("us"), 9: pa.time64("ns")}
         if ddl_type.arguments[0] not in units:
-            raise ValueError(f"TIME({ddl_type.arguments[0]}): Arrow has times of 0, 3, 6 and 9 digits after the second")
+            raise ValueError(f"TIME({ddl_type.arguments[0]}): Arrow supports times with 0, 3, 6 or 9 fractional digits")
         return units[ddl_type.arguments[0]]
     if ddl_type.name.lower() in _ARROW_NAMES and not ddl_type.arguments:
         return _ARROW_NAMES[ddl_type.name.lower()]
@@ -210,10 +215,10 @@ def _of_ddl(ddl_type: DdlType, text: str) -> pa.DataType:
 
 
 def type_name(type: str | pa.DataType) -> str:
-    """Return a name that :func:`target_type` parses as ``type``: DDL if possible, otherwise Arrow's name.
+    """Return a name that :func:`target_type` parses as ``type``: in DDL if possible, otherwise Arrow's name.
 
-    Dictionaries are named by their values. Raises ``ValueError`` as :func:`target_type`, and if part of a nested type
-    has no name in DDL.
+    A dictionary type has the name of its value type. Raises ``ValueError`` like :func:`target_type`, and if part of a
+    nested type has no name in DDL.
     """
     target = target_type(type)
     if isinstance(type, str):

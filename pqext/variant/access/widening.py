@@ -1,4 +1,4 @@
-"""Cast typed columns in one call if every source value has an equal value, or a nearest double, in the target type."""
+"""Cast typed columns in one call if every value has an exact result, or a nearest double."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pqext.core.base.buffers import allocate, numbers
 from pqext.core.kernels.encodings.decimals import quotients
 
 _EXACT_DIGITS = 22
-"""Powers of ten up to this one are doubles."""
+"""Largest exponent of a power of ten that a double represents exactly."""
 _EXACT_INTEGERS = 1 << 53
-"""Integers up to this one are doubles."""
+"""Largest integer up to which doubles represent all integers."""
 
 
 def widen(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
-    """Return ``typed_value`` as ``target``, with the same nulls; ``None`` if values must be cast individually."""
+    """Return ``typed_value`` cast to ``target``, with the same nulls, or None if values must be cast individually."""
     source = typed_value.type
     if pa.types.is_signed_integer(source):
         wider = pa.types.is_signed_integer(target) and target.bit_width >= source.bit_width
@@ -28,7 +28,7 @@ def widen(typed_value: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _doubles(decimals: pa.Array) -> pa.Array | None:
-    """The doubles nearest to decimals: a quotient of two exact doubles, which division rounds once."""
+    """Return the doubles nearest to decimals, computed as quotients of two exact doubles, which are rounded once."""
     kind, count = decimals.type, len(decimals)
     validity, words = decimals.buffers()
     if kind.precision > 18 or not 0 <= kind.scale <= _EXACT_DIGITS or not count:

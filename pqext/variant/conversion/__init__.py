@@ -1,1 +1,1 @@
-"""Variants from and to Python objects, Arrow columns and tables."""
+"""Convert variants from and to Python objects, Arrow columns and tables."""

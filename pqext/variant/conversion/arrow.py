@@ -1,4 +1,4 @@
-"""Arrow columns of any type as variants."""
+"""Convert Arrow columns of any type to variants."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ Nulls = Literal["absent", "null"]
 def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.ChunkedArray:
     """Convert the rows of an Arrow array, record batch or table of any type to variants.
 
-    ``data`` is an Arrow array, chunked array, ``RecordBatch`` or ``Table``, or any object with
-    ``__arrow_c_array__`` or ``__arrow_c_stream__``, such as frames and Series of polars and pandas. A table, a chunked
-    array and a stream give a chunked array, others an array. Each row of a table or batch becomes an object.
+    ``data`` is an Arrow array, chunked array, ``RecordBatch`` or ``Table``, or any object with ``__arrow_c_array__`` or
+    ``__arrow_c_stream__``, such as polars and pandas frames and Series. The result is a chunked array for a table, a
+    chunked array and a stream, and otherwise an array. Each row of a table or batch becomes an object.
 
-    Integers, floats, booleans, dates, strings and binary become the variant type of the same name; uint8 to uint32
-    the next wider integer and uint64 a decimal; float16 a float; ``decimal256`` a decimal of at most 38 digits;
-    ``time32`` and ``time64`` a time; ``timestamp`` one in UTC when it has a time zone, in nanoseconds when its unit is
-    that, else in microseconds; ``arrow.uuid`` a UUID. Structs become objects, maps with string keys too, and lists of
-    every layout arrays. Dictionaries and run-end encoded arrays are decoded; variants are unchanged, shredded
-    ones (marked as such) are reconstructed.
+    Integers, floats, booleans, dates, strings and binary become the variant type of the same name; uint8 to uint32 the
+    next wider integer and uint64 a decimal; float16 a float; ``decimal256`` a decimal of at most 38 digits; ``time32``
+    and ``time64`` a time; and ``arrow.uuid`` a UUID. A ``timestamp`` becomes a timestamp, in UTC if it has a time zone,
+    in nanoseconds if that is its unit and otherwise in microseconds. Structs and maps with string keys become objects,
+    and lists of every layout become arrays. Dictionaries and run-end encoded arrays are decoded. Variants are
+    unchanged; shredded variants with extension metadata are reconstructed.
 
     A null row is null. A null in a list is a variant null. ``nulls="absent"`` omits null fields of structs, null
-    columns and null values of maps from the object, ``"null"`` makes them variant nulls. Every row has a sorted
+    columns and null values of maps from the object; ``"null"`` converts them to variant nulls. Every row has a sorted
     dictionary with exactly the names that it uses.
 
-    Raises ``TypeError`` for a type that variants lack (durations, intervals, unions, maps with other keys), with the
-    column; ``ValueError`` for two columns of the same name and for values that the variant type cannot hold (a
-    timestamp out of range, a decimal of 39 digits, nanoseconds in a time); ``VariantError`` with the row for a map that
-    repeats a key and for broken variants; and ``LimitError`` when an array would take more than 2 GiB.
+    Raises ``TypeError`` with the column for a type that variants do not support (durations, intervals, unions, maps
+    with other keys); ``ValueError`` for two columns with the same name and for values that the variant type cannot
+    represent (a timestamp out of range, a decimal of 39 digits, nanoseconds in a time); ``VariantError`` with the row
+    for a map that repeats a key and for invalid variants; and ``LimitError`` if an array would exceed 2 GiB.
 
     >>> import pyarrow as pa
     >>> from pqext import variant
@@ -91,7 +91,7 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
 
 
 def _from_stream(data: Any) -> pa.Table | pa.ChunkedArray:
-    """Return a table for a stream of record batches, else its column."""
+    """Return a table for a stream of record batches, or a chunked array for a stream of arrays."""
     try:
         return pa.chunked_array(data)
     except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
@@ -110,11 +110,11 @@ def _rows(array: pa.Array, keep_nulls: bool, first_row: int) -> pa.StructArray:
 
 
 _Part = tuple[Any, ...]
-"""Form, name, validity, offset, offsets, whether these are wide, width, length, columns, first child, children."""
+"""Layout, name, validity, offset, offsets, whether these are wide, width, length, columns, first child, children."""
 
 
 def _list_columns(array: pa.Array) -> list[_Part]:
-    """The columns below ``array`` for the kernel, parents first and the children of each together."""
+    """Return the columns below ``array`` for the kernel: parents first, and the children of each column together."""
     queue: list[tuple[pa.Array, bytes | None, pa.Field | None, str]] = [(array, None, None, "")]
     parts: list[_Part] = []
     for column, name, field, path in queue:  # the loop extends the queue
@@ -174,7 +174,7 @@ def _list_columns(array: pa.Array) -> list[_Part]:
 
 
 def _to_plain_layout(column: pa.Array, path: str) -> pa.Array:
-    """``column`` outside extension types, decoded, in a layout that the kernel reads."""
+    """Return ``column`` without extension types, decoded, in a layout that the kernel supports."""
     if isinstance(column, pa.ExtensionArray) and column.type.extension_name == "arrow.uuid":
         return column
     column = storage_array(column)
@@ -213,7 +213,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _is_uuid(type: pa.DataType, field: pa.Field | None) -> bool:
-    """Return whether a column of 16 bytes holds UUIDs, by its type or field metadata."""
+    """Return whether a column of 16 bytes contains UUIDs, judging by its type or field metadata."""
     if isinstance(type, pa.BaseExtensionType):
         return bool(type.extension_name == "arrow.uuid")
     marks = (field.metadata or {}) if field is not None else {}
@@ -221,7 +221,7 @@ def _is_uuid(type: pa.DataType, field: pa.Field | None) -> bool:
 
 
 def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
-    """A column of leaves as encoded primitives; nulls are anything."""
+    """Return a leaf column as encoded primitives, with arbitrary bytes for nulls."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.binary())
     try:
@@ -248,7 +248,7 @@ def _encode_leaves(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
 
 
 def _leaf(type: pa.DataType) -> pa.DataType | None:
-    """The type of the variant leaf for values of an Arrow type."""
+    """Return the type of the variant leaf for values of an Arrow type."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
         return _leaf(storage_type(type))

@@ -1,4 +1,4 @@
-"""Columns of variants from Python objects, and to them."""
+"""Convert Python objects to variant columns, and back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pqext.variant.types import VariantLike, struct_chunks
 def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.StructArray:
     """Convert Python objects to a variant array, one row per object.
 
-    Each type of Python becomes one variant type:
+    Each Python type becomes one variant type:
 
     ============================================ ==================================================================
     None                                         null (a row that is None: see ``none_is_null``)
@@ -46,12 +46,12 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     :class:`~pqext.variant.Variant`              its value
     ============================================ ==================================================================
 
-    With ``none_is_null=True`` a row that is None is a null of the array, as in ``pyarrow.array``; with False it is a
-    variant null, JSON's null. Every row has a sorted dictionary of the names that it uses and no others.
+    With ``none_is_null=True``, a row that is None becomes a null of the array, as in ``pyarrow.array``; with False, it
+    becomes a variant null, like JSON's null. Every row has a sorted dictionary with exactly the names that it uses.
 
     Raises ``TypeError`` for a single object instead of a list, an Arrow array, or an object of another type;
     ``ValueError`` for a number of more than 38 digits, objects nested more than 1000 levels deep, or text with lone
-    surrogates, each with the row; and ``LimitError`` when the array would take more than 2 GiB.
+    surrogates, each with the row; and ``LimitError`` if the array would exceed 2 GiB.
 
     >>> from pqext import variant
     >>> array = variant.from_python([{"id": 1, "tags": ["a", "b"]}, None, 2.5])
@@ -70,23 +70,24 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
 
 
 def to_python(array: VariantLike, *, json_types: bool = False) -> list[Any]:
-    """A list with the Python object of each variant; None for null rows, and for variant nulls.
+    """Convert variants to a list of Python objects, with None for null rows and for variant nulls.
 
-    ``array`` is a variant array, shredded or not, of any of the forms that :func:`pqext.variant.get` takes. Objects
-    become dict, arrays list, exact numbers int or ``Decimal``, doubles float, floats ``numpy.float32``, strings str,
-    binary bytes, UUIDs ``uuid.UUID``, dates ``date``, times ``time``, and timestamps ``datetime``, aware of UTC where
-    the type is. Timestamps that ``datetime`` cannot hold, with nanoseconds or in far years, become
-    :class:`~pqext.variant.Timestamp`, and such dates ``numpy.datetime64``. :func:`from_python` gives equal values back.
+    ``array`` is a variant array, shredded or not, of any type that :func:`pqext.variant.get` accepts. Objects become
+    dict, arrays list, exact numbers int or ``Decimal``, doubles float, floats ``numpy.float32``, strings str, binary
+    bytes, UUIDs ``uuid.UUID``, dates ``date``, times ``time``, and timestamps ``datetime``, with the time zone UTC if
+    the type has it. Timestamps that ``datetime`` cannot represent, because of nanoseconds or the year, become
+    :class:`~pqext.variant.Timestamp`; dates that ``date`` cannot represent become ``numpy.datetime64``.
+    :func:`from_python` converts the objects back to equal values.
 
-    With ``json_types=True`` the objects hold only what ``json.dumps`` takes: those that ``json.loads`` makes of
-    :func:`pqext.variant.to_json`. Decimals are then float, binary is base64, and dates, times, UUIDs, NaN and the
-    infinities are str.
+    With ``json_types=True``, the objects contain only types that ``json.dumps`` accepts, as if ``json.loads`` had
+    parsed the output of :func:`pqext.variant.to_json`. Decimals become float, binary becomes base64, and dates, times,
+    UUIDs, NaN and infinities become str.
 
-    A column that was read from a file becomes a pandas Series of dicts by
-    ``pandas.Series(variant.to_python(table["event"]))``, and typed pandas columns by :func:`pqext.variant.to_table`.
+    Use ``pandas.Series(variant.to_python(table["event"]))`` to convert a column to a pandas Series of dicts, and
+    :func:`pqext.variant.to_table` to convert it to typed columns.
 
-    Raises ``VariantError`` with the row and the byte for bytes that break the encoding, ``UnsupportedError`` for a
-    primitive type added to the format later, and ``LimitError`` for values nested too deep for Python's JSON reader.
+    Raises ``VariantError`` with the row and the byte for bytes that violate the encoding, ``UnsupportedError`` for a
+    primitive type added to the format later, and ``LimitError`` for values nested too deeply for Python's JSON parser.
 
     >>> from pqext import variant
     >>> variant.to_python(variant.parse_json(['{"a": [1, 2.50]}', None]))
@@ -106,13 +107,13 @@ def to_python(array: VariantLike, *, json_types: bool = False) -> list[Any]:
 
 
 def _decode(data: bytes) -> Any:
-    if _DECIMALS.get(data[:1]) == len(data) and data[1] <= encoding.MAX_SCALE:  # by far the most that come here
+    if _DECIMALS.get(data[:1]) == len(data) and data[1] <= encoding.MAX_SCALE:  # by far the most common case
         return Decimal(int.from_bytes(data[2:], "little", signed=True)).scaleb(-data[1], _EXACT)
     return python_primitive(*encoding.decode_primitive(data, 0, len(data)))
 
 
 _DECIMALS = {bytes([kind << 2]): 2 + size for kind, size in encoding.DECIMAL_BYTES.items()}
-"""The bytes of decimals, by their first one."""
+"""Size of the encoding of a decimal, by its first byte."""
 _EXACT = Context(prec=60)
 
 
@@ -124,5 +125,5 @@ def _json_objects(array: VariantLike) -> list[Any]:
         try:
             objects.append(None if text is None else json.loads(text))
         except RecursionError:
-            raise LimitError(f"row {row}: nested too deep for Python's json") from None
+            raise LimitError(f"row {row}: nested too deeply for Python's JSON parser") from None
     return objects

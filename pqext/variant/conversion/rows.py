@@ -1,4 +1,4 @@
-"""The rows that kernels write, as variant arrays."""
+"""Assemble the rows that kernels write into variant arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Written = tuple[Any, ...]
 
 
 def array_of(values: Written) -> pa.StructArray:
-    """The rows as an array of :func:`pqext.variant.variant_type`."""
+    """Return the rows as an array of :func:`pqext.variant.variant_type`."""
     rows, nulls, validity, metadata_offsets, metadata, value_offsets, value = values[:7]
     return variant_array(
         binary_of(pa.binary(), rows, metadata_offsets, metadata),
@@ -26,7 +26,10 @@ def array_of(values: Written) -> pa.StructArray:
 
 
 def all_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
-    """Return the arrays of ``write(start)``; each continues where the previous one ended at 2 GiB."""
+    """Return the arrays from repeated calls of ``write(start)``.
+
+    Each continues where the preceding array reached 2 GiB.
+    """
     arrays: list[pa.StructArray] = []
     start = 0
     while start < rows or not arrays:
@@ -39,7 +42,7 @@ def all_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]
 
 
 def one_array(arrays: list[pa.StructArray]) -> pa.StructArray:
-    """One array of all rows; ``LimitError`` where 32-bit offsets do not suffice."""
+    """Concatenate all rows into one array. Raises ``LimitError`` if 32-bit offsets do not suffice."""
     if len(arrays) == 1:
         return arrays[0]
     try:

@@ -1,4 +1,4 @@
-"""Variants as tables with typed columns, and back."""
+"""Convert variants to tables with typed columns, and back."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ from pqext.variant.shredding.shredder import Coerce, shred
 from pqext.variant.types import VariantLike, child, struct_chunks, variant_field, variant_type
 
 _NULL = pa.scalar(b"\0", pa.binary())
-"""The encoded variant null."""
+"""Encoded variant null."""
 
 
 def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "residual") -> pa.Table:
     """Convert variants to a table with a typed column per field, and a variant column for the residual.
 
-    ``schema`` determines the columns and types: an object schema in any form that
+    ``schema`` determines the columns and types: an object schema in any format that
     :func:`pqext.variant.shredding_schema` accepts (``"id BIGINT, user STRUCT<name: STRING>"``, an Arrow type, a mapping
     of options as in the writer's ``shredding``), or ``"infer"``, the default. Objects become struct columns, arrays
     lists; fields without a type, and arrays whose elements have none, become variant columns.
 
-    The last column, named ``residual``, is a variant with all data that typed columns do not hold: fields
-    outside the schema, values of another type than their column, JSON nulls in fields, and
-    rows that are not objects. It is null if nothing remains. The conversion is lossless: :func:`from_table` returns
-    equal variants. Exact numbers go to a column if it can hold them exactly. An array goes to its list column if all of
-    its elements are null or of the column's type; otherwise it remains in the residual.
+    The last column, named ``residual``, is a variant with all data that the typed columns do not contain: fields
+    outside the schema, values that do not have the type of their column, JSON nulls in fields, and rows that are not
+    objects. It is null if nothing remains. The conversion is lossless: :func:`from_table` returns equal variants. Exact
+    numbers are stored in a column if it can represent them exactly. An array is stored in its list column if all of its
+    elements are null or of the column's type; otherwise it remains in the residual.
 
     If the values are not objects, ``"infer"`` creates no columns, only the residual: use
     :func:`pqext.variant.get` with the path ``"$"`` for a column of single values. Null rows are null in all columns.
 
-    To get a pandas frame, ``variant.to_table(table["event"]).to_pandas()``; :func:`to_python` gives dicts.
+    Use ``variant.to_table(table["event"]).to_pandas()`` for a pandas frame, and :func:`to_python` for dicts.
 
     Raises ``ValueError`` or ``TypeError`` if the schema is invalid or not an object schema, ``ValueError`` if a
     field has the residual's name, and ``VariantError`` with the row if bytes violate the encoding.
@@ -77,7 +77,7 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
     chosen = result if isinstance(result, Object) else None
     fields = [] if chosen is None else [_field(name, member) for name, member in chosen.fields]
     if residual in [field.name for field in fields]:
-        raise ValueError(f"a column has the name {residual!r} already; choose another name for the residual")
+        raise ValueError(f"a column already has the name {residual!r}; pass residual= with another name")
     table_schema = pa.schema([*fields, variant_field(residual)])
     batches = []
     row = 0
@@ -92,11 +92,11 @@ def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArra
     """Reverse :func:`to_table`: combine the columns of ``table`` into objects, with the fields of the residual.
 
     Null columns, and null fields within struct columns, are absent from the object; nulls in lists are variant nulls. A
-    row is null if all columns and the residual are. A table without a column named ``residual`` gives objects
-    of its columns, or null if all are null. Each row equals the input of
-    ``to_table``, unless it used ``coerce="json"``, which converts decimals to doubles.
+    row is null if all columns and the residual are. In a table without a column named ``residual``, each row becomes an
+    object of its columns, or null if all are null. Each row equals the input of ``to_table``, unless it used
+    ``coerce="json"``, which converts decimals to doubles.
 
-    Raises as :func:`pqext.variant.from_arrow`.
+    Raises the errors of :func:`pqext.variant.from_arrow`.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"id": 1}', '{"id": "two", "x": null}', '[3]'])
@@ -113,7 +113,7 @@ def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArra
 
 
 def _overlay_residual(typed_columns: pa.RecordBatch, residual: pa.StructArray) -> pa.StructArray:
-    """Overlay the residual on the objects of the typed columns; rows without an object are the residual alone."""
+    """Overlay the residual on the objects of the typed columns. Rows without an object are the residual alone."""
     rows = typed_columns.num_rows
     if not typed_columns.num_columns:
         return residual
@@ -143,7 +143,7 @@ def _field(name: str, schema: ShreddingSchema) -> pa.Field:
 
 
 def _is_variant(schema: ShreddingSchema) -> bool:
-    """Return whether values remain variants: values without a type, and arrays with untyped parts."""
+    """Return whether values must remain variants: they have no type, or are arrays with untyped parts."""
     return isinstance(schema, Untyped) or (isinstance(schema, Array) and _has_untyped(schema.element))
 
 
@@ -175,9 +175,9 @@ def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: i
 
 @dataclass(frozen=True, slots=True)
 class _ExtractedColumn:
-    """A column taken from a group, and the remainder of the group.
+    """Column extracted from a group, and the remainder of the group.
 
-    ``has_rest`` flags rows with a remainder, ``has_typed_rest`` rows whose typed part has one.
+    ``has_rest`` flags rows with a remainder, and ``has_typed_rest`` rows with a remainder in their typed part.
     """
 
     column: pa.Array
@@ -231,7 +231,7 @@ def _bits(valid: pa.BooleanArray) -> pa.Buffer:
 
 
 def _with_validity(array: pa.Array, valid: pa.BooleanArray) -> pa.Array:
-    """Return an object's or array's column, null where ``valid`` is false; its children are unchanged."""
+    """Return the column of an object or array with nulls where ``valid`` is false; its children are unchanged."""
     if pa.types.is_struct(array.type):
         return pa.StructArray.from_buffers(array.type, len(array), [_bits(valid)], children=_children(array))
     buffers = [_bits(valid), array.buffers()[1]]

@@ -1,1 +1,1 @@
-"""JSON text into variants and out of them: documents, lines, files."""
+"""Parse JSON text into variants and write variants as JSON: documents, lines and files."""

@@ -20,10 +20,10 @@ _STEPS[list(b"}]")] = -1
 
 
 class Splitter:
-    """Find the ends of documents in text that arrives in chunks, from brackets and commas outside of strings.
+    """Find the ends of JSON documents in text that arrives in chunks, by brackets and commas outside of strings.
 
-    Documents follow each other (``base`` 0), each an object or array, or are the elements of one array (``base`` 1),
-    without its opening bracket.
+    With ``base`` 0, documents are consecutive objects or arrays. With ``base`` 1, they are the elements of one array,
+    whose opening bracket was removed.
     """
 
     def __init__(self, base: int) -> None:
@@ -47,7 +47,7 @@ class Splitter:
         self._in_string = bool((len(quotes) + self._in_string) & 1)
         marks = marks[inside == 0]
         depths = self.depth + np.cumsum(_STEPS[text[marks]], dtype=np.int64)
-        if not self.base:  # an unmatched bracket is a fault of its document, not of the following ones
+        if not self.base:  # an unmatched bracket is a fault in its own document, not in the following documents
             depths -= np.minimum(np.minimum.accumulate(depths), 0)
         self.depth = int(depths[-1]) if len(depths) else self.depth
         if not self.base:
@@ -58,7 +58,7 @@ class Splitter:
         return np.add(ends, 1)
 
     def _flag_escaped_quotes(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Flag quotes that follow an odd number of backslashes."""
+        """Return which quotes follow an odd number of backslashes."""
         slashes = text == ord("\\")
         before, self._escaped = self._escaped, False
         if not len(text) or not (slashes.any() or before):
@@ -66,7 +66,7 @@ class Splitter:
         places = np.arange(len(text))
         last = np.maximum.accumulate(np.where(slashes, -1, places))  # the last byte other than a backslash
         run = places - last
-        run[last < 0] += before  # a backslash from the text before counts too
+        run[last < 0] += before  # a backslash at the end of the preceding text also counts
         self._escaped = bool(slashes[-1] and run[-1] & 1)
         escaped = np.zeros(len(quotes), bool)
         if len(quotes):
@@ -75,10 +75,10 @@ class Splitter:
 
 
 def detect_layout(head: bytes, is_complete: bool) -> Form:
-    """Detect the layout of documents in text that begins with ``head``; ``is_complete`` if no text follows.
+    """Detect the layout of documents in text that begins with ``head``. ``is_complete`` means that no text follows.
 
-    Lines, unless the first document continues after the end of its line and that line ends with a bracket, a comma or
-    a colon. A single array that spans the complete text is read as its elements.
+    The layout is lines, unless the first document continues after the end of its line and that line ends with a
+    bracket, a comma or a colon. A single array that spans the complete text is read as its elements.
     """
     text = head.lstrip(_SPACE)
     if text[:1] not in (b"{", b"["):
@@ -99,7 +99,7 @@ def detect_layout(head: bytes, is_complete: bool) -> Form:
 
 
 Documents = tuple[bytes, NDArray[np.int64], int]
-"""Text, the end of each document in it, and the newlines before it."""
+"""Text, the end of each document in it, and the number of newlines before it."""
 
 
 def read_documents(
@@ -112,7 +112,7 @@ def read_documents(
     """
     splitter = Splitter(1 if layout == "array" else 0)
     pending, newlines, first, has_documents = b"", 0, layout == "array", False
-    while data := file.read(max(piece_bytes, len(pending))):  # a long document is not copied again and again
+    while data := file.read(max(piece_bytes, len(pending))):  # a long document is copied only once
         if first:
             start = len(data) - len(data.lstrip(_SPACE))
             first = start == len(data)
@@ -123,7 +123,7 @@ def read_documents(
                 continue
             if data[start : start + 1] != b"[":
                 raise _error("an array of documents begins with [", newlines + pending.count(b"\n") + 1, path)
-            data = data[:start] + b" " + data[start + 1 :]  # which no document minds
+            data = data[:start] + b" " + data[start + 1 :]  # which does not affect documents
         ends = splitter.find_ends(np.frombuffer(data, np.uint8)) + len(pending)
         text = pending + data
         if layout == "array" and splitter.depth <= 0:
@@ -169,7 +169,7 @@ def _last_of_array(
     newlines: int,
     has_documents: bool,
 ) -> tuple[bytes, NDArray[np.int64]]:
-    """Return the last documents of the array, after the preceding ones; only space may follow."""
+    """Return the text and the ends of the last documents of the array, after which only space may follow."""
     closed = next(i for i in range(len(stops)) if text[stops[i] - 1] in b"]}")
     remainder, stop = text[stops[closed] :], int(stops[closed])
     if text[stop - 1] != ord("]"):

@@ -35,12 +35,12 @@ REASONS: dict[int, str] = {
 _LIMITS = (JsonFault.JSON_DEPTH, JsonFault.JSON_SIZE, JsonFault.JSON_LONG)
 
 Found = tuple[int, int, int, bytes | None]
-"""A fault as the kernels report it: row or line, byte offset, ``JsonFault``, and the key that repeats or None."""
+"""Fault as reported by the kernels: row or line, byte offset, ``JsonFault``, and the repeated key or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineFault:
-    """A line that is not JSON: its number ``line``, the byte ``offset`` in it, and the reason."""
+    """Line that is not JSON: its number ``line``, the byte ``offset`` in it, and the reason."""
 
     line: int
     offset: int
@@ -48,19 +48,19 @@ class LineFault:
 
 
 def reason(code: int, name: bytes | None) -> str:
-    """Return the reason of a fault as text."""
+    """Return the reason for a fault as text."""
     return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
 
 
 def row_error(fault: Found, first_row: int = 0) -> VariantError:
-    """Return the error for a fault in a column, whose rows count from ``first_row``."""
+    """Return the error for a fault in a column whose rows are numbered from ``first_row``."""
     row, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
     return error_type(reason(code, name), row=first_row + row, offset=offset)
 
 
 def line_error(fault: Found, preceding_lines: int = 0, path: str | None = None) -> VariantError:
-    """Return the error for a fault in lines, ``preceding_lines`` of which precede the parsed text."""
+    """Return the error for a fault in a line of text that ``preceding_lines`` lines precede."""
     line, offset, code, name = fault
     error_type = VariantLimitError if code in _LIMITS else VariantError
     error = error_type(f"line {preceding_lines + line}: {reason(code, name)}", offset=offset)
@@ -69,13 +69,13 @@ def line_error(fault: Found, preceding_lines: int = 0, path: str | None = None) 
 
 
 def line_fault(fault: Found, preceding_lines: int = 0) -> LineFault:
-    """Return the fault in a line as data; arguments as for `line_error`."""
+    """Return the fault in a line as a ``LineFault``. Arguments are as for `line_error`."""
     line, offset, code, name = fault
     return LineFault(preceding_lines + line, offset, reason(code, name))
 
 
 def spans_lines(fault: LineFault) -> bool:
-    """Whether a line ends within a document, as the first line of a pretty-printed document or array does."""
+    """Return whether a line ends within a document, like the first line of a pretty-printed document or array."""
     return fault.reason == REASONS[JsonFault.JSON_END]
 
 

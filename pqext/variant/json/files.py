@@ -1,4 +1,4 @@
-"""Files of JSON into variant columns: batch after batch, in parallel and in bounded memory."""
+"""Read JSON files into batches of variant columns, in parallel and in bounded memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """A line of a file that is not JSON; ``path`` is None if the source is not a path."""
+    """Line of a file that is not JSON. ``path`` is None if the source is not a path."""
 
     path: str | None
     line: int
@@ -54,7 +54,7 @@ class FileFault:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text of a file: whole lines, which begin at byte ``start``, or documents, each with the offset of its end."""
+    """Text from a file, starting at byte ``start``: complete lines, or documents with the offset of each end."""
 
     path: str | None
     text: memoryview
@@ -62,7 +62,7 @@ class Piece:
     start: int = 0
 
     def parse(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
-        """Return the path, the rows, the faults by line, and the number of lines."""
+        """Parse the text; return the path, the rows, the faults by line, and the number of lines."""
         try:
             if self.ends is None:
                 return self.path, *parsing.lines(self.text)
@@ -76,7 +76,7 @@ class Piece:
             raise
 
     def sample(self, parsing: Parsing, size: int = SAMPLE_BYTES) -> list[pa.StructArray]:
-        """Return the rows in the first ``size`` bytes of the chunk, for schema inference."""
+        """Parse the first ``size`` bytes and return the rows, for schema inference."""
         if self.ends is None:
             return parsing.for_samples().lines(first_lines(self.text, size))[0]
         ends = self.ends[: max(1, int(np.searchsorted(self.ends, size)))]
@@ -89,16 +89,16 @@ def _texts(text: memoryview, stops: NDArray[np.int64]) -> pa.Array:
 
 
 def _in_lines(text: bytes, offset: int, code: int, name: bytes | None) -> Found:
-    """A fault at a byte of the text as one at a byte of its line."""
+    """Convert a fault at a byte of the text to a fault at a byte of its line."""
     return text.count(b"\n", 0, offset) + 1, offset - (text.rfind(b"\n", 0, offset) + 1), code, name
 
 
 class JsonReader(SuggestionMixin):
-    """Record batches of one variant column, from :func:`read_json`.
+    """Reader of record batches with one variant column, returned by :func:`read_json`.
 
-    Iterate over it, or call :meth:`read_all`; each iteration reads the files from their start. File objects can be
-    read once only: a second iteration raises ``ValueError``. It is also an Arrow stream (``__arrow_c_stream__``),
-    which polars, DuckDB and ``pyarrow.table`` take.
+    Iterate over it, or call :meth:`read_all`. Each iteration reads the files from the start. File objects can be read
+    only once: a second iteration raises ``ValueError``. The reader is also an Arrow stream (``__arrow_c_stream__``),
+    which polars, DuckDB and ``pyarrow.table`` accept.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class JsonReader(SuggestionMixin):
         pieces: Callable[[], Iterator[Piece]],
     ) -> None:
         self.faults: list[FileFault] = []
-        """The faults in the documents of the batch given last."""
+        """Faults in the documents of the last batch."""
         self._sources = sources
         self._parsing = parsing
         self._column = column
@@ -129,7 +129,7 @@ class JsonReader(SuggestionMixin):
         return f"<pre>{html.escape(repr(self))}</pre>"
 
     def _pieces(self) -> Iterator[Piece]:
-        """Yield the pieces from the start, without rereading those that the schema was inferred from."""
+        """Yield the text of the files from the start, without rereading the text from which the schema was inferred."""
         if self._peeked is not None:
             pieces, self._peeked = self._peeked, None
             return pieces
@@ -140,7 +140,7 @@ class JsonReader(SuggestionMixin):
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of all batches. Reads the first documents if it must be inferred."""
+        """Schema of all batches. If it must be inferred, the first documents are read."""
         if self._parsing.undecided is not None:
             pieces = self._pieces()
             first = list(islice(pieces, 1))
@@ -158,7 +158,7 @@ class JsonReader(SuggestionMixin):
         return self._read(schema, self._pieces())
 
     def read_all(self) -> pa.Table:
-        """Read all batches into one table; ``faults`` then holds the faults of all batches."""
+        """Read all batches into one table. Afterwards, ``faults`` contains the faults of all batches."""
         faults: list[FileFault] = []
         batches = []
         for batch in self:
@@ -208,34 +208,32 @@ def read_json(
     batch_bytes: int = READ_BYTES,
     format: Form = "auto",
 ) -> JsonReader:
-    """Read files of JSON into record batches of one variant column named ``column``.
+    """Read JSON files into record batches with one variant column named ``column``.
 
-    ``source`` is a path, a pattern (``"events/*.json.gz"``), a folder (all files in it and below it that are named
-    as JSON, ``.json``, ``.ndjson``, ``.jsonl``, compressed or not), a list of these, or a binary file object. A
-    compressed file is decompressed, by its name (``.gz``, ``.bz2``, ``.zst``, ``.lz4``, ``.br``, ``.xz``) or its first
-    bytes. A byte order mark is ignored.
+    ``source`` is a path, a pattern (``"events/*.json.gz"``), a folder (all files below it with the extension ``.json``,
+    ``.ndjson`` or ``.jsonl``, compressed or not), a list of these, or a binary file object. Compressed files are
+    recognised by their name (``.gz``, ``.bz2``, ``.zst``, ``.lz4``, ``.br``, ``.xz``) or their first bytes. A byte
+    order mark is ignored.
 
     ``format`` is the layout of documents in a file: ``"lines"``, one per line (blank lines are skipped);
-    ``"documents"``, consecutive objects or arrays over any number of lines; ``"array"``, the
-    elements of one array. ``"auto"`` inspects the first document of each file: lines, unless it continues after the
-    end of its first line; and the elements of an array that spans the file.
+    ``"documents"``, consecutive objects or arrays over any number of lines; ``"array"``, the elements of one array.
+    ``"auto"`` inspects the first document of each file. The layout is lines, unless the document continues after the
+    end of its first line. If an array spans the file, its elements are the documents.
 
-    Text is read ``batch_bytes`` at a time (more if a document is longer) and parsed by ``threads`` threads, 0
-    for one per processor: at most ``threads + 1`` chunks and their results are held at a time. The other
-    arguments are as for :func:`pqext.variant.parse_json`; a schema is inferred from the first
-    documents.
+    Text is read ``batch_bytes`` at a time (more if a document is longer) and parsed by ``threads`` threads, 0 for one
+    per processor. At most ``threads + 1`` chunks and their results are in memory at a time. The other arguments are as
+    for :func:`pqext.variant.parse_json`; a schema is inferred from the first documents.
 
     To write shredded Parquet::
 
         pqext.write_table(variant.read_json("events.ndjson", shredding="infer"), "events.parquet")
 
     While it is read, raises :class:`~pqext.core.base.errors.VariantError` with the file, the line, the byte in the line
-    and the reason if a document is not JSON, and its subclass ``VariantLimitError`` if it exceeds a
-    limit. With ``on_error="null"`` these are null rows, reported in :attr:`JsonReader.faults`; a line or document of
-    more than ``max_bytes`` that spans a chunk raises even then, and an unclosed quote may
-    consume following documents unless documents are lines. Raises
-    :class:`~pqext.core.base.errors.CorruptFileError` if a compressed file is corrupt or truncated, and
-    ``FileNotFoundError`` for a pattern or a folder without files.
+    and the reason if a document is not JSON, and its subclass ``VariantLimitError`` if it exceeds a limit. With
+    ``on_error="null"``, these documents are null rows, reported in :attr:`JsonReader.faults`. A line or document of
+    more than ``max_bytes`` that spans a chunk raises an error even then. An unclosed quote may consume the following
+    documents unless documents are lines. Raises :class:`~pqext.core.base.errors.CorruptFileError` if a compressed file
+    is corrupt or truncated, and ``FileNotFoundError`` for a pattern or a folder without files.
 
     >>> import io
     >>> from pqext import variant
@@ -268,7 +266,7 @@ def read_json(
 
 
 def _files(path: Path) -> list[Path]:
-    """The files of a path, a pattern or a folder, in the order of their names."""
+    """Return the files for a path, a pattern or a folder, sorted by name."""
     name = os.fspath(path)
     if os.path.isdir(name):
         results: list[Path] = []
@@ -293,7 +291,7 @@ def _is_json(file: str) -> bool:
 
 
 def _all_pieces(sources: list[Path | IO[bytes]], format: Form, size: int, max_bytes: int) -> Iterator[Piece]:
-    """Pieces of whole lines or documents of every source, in order."""
+    """Yield chunks of complete lines or documents of every source, in order."""
     for source in sources:
         if isinstance(source, str | os.PathLike):
             yield from pieces_at(os.fspath(source), format, size, max_bytes)
@@ -305,9 +303,10 @@ def _all_pieces(sources: list[Path | IO[bytes]], format: Form, size: int, max_by
 def pieces_at(
     location: str | Location, format: Form, size: int, max_bytes: int, start: int = 0, stop: int | None = None
 ) -> Iterator[Piece]:
-    """Pieces of whole lines or documents of a file; of lines, those that begin from byte ``start`` on, before ``stop``.
+    """Yield chunks of complete lines or documents of a file.
 
-    Raises ``CorruptFileError`` for a compressed file that is damaged or cut short.
+    Of lines, those that begin at or after byte ``start`` and before ``stop`` are read. Raises ``CorruptFileError`` if a
+    compressed file is corrupt or truncated.
     """
     path = str(location)
     with codec_errors(path), open_stream(location, is_range=bool(start) or stop is not None) as file:
@@ -329,7 +328,7 @@ def _pieces_of(
 
 
 class _SniffedFile:
-    """A file whose first bytes have been read to detect its layout, without its byte order mark."""
+    """File whose first bytes have been read to detect its layout, without its byte order mark."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self.file = file
@@ -343,7 +342,7 @@ class _SniffedFile:
         self._left = memoryview(self.head)
 
     def read(self, size: int) -> bytes:
-        """At most ``size`` bytes, none at the end."""
+        """Read at most ``size`` bytes; return no bytes at the end."""
         if not self._left:
             return self.file.read(size)
         part, self._left = bytes(self._left[:size]), self._left[size:]

@@ -8,14 +8,17 @@ from typing import IO
 from pqext.core.base.errors import VariantLimitError
 
 READ_BYTES = 8 << 20
-"""Text read and parsed at a time, unless a line is longer."""
+"""Bytes of text that are read and parsed at a time, unless a line is longer."""
 SAMPLE_BYTES = 4 << 20
 """Bytes of text from which a shredding schema is inferred."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def split_lines(text: memoryview, parts: int, min_bytes: int) -> list[memoryview]:
-    """``text`` in at most ``parts`` parts of whole lines, about equal and not much below ``min_bytes`` bytes."""
+    """Split ``text`` into at most ``parts`` chunks of complete lines.
+
+    They have similar sizes, not much below ``min_bytes`` bytes.
+    """
     parts = max(1, min(parts, len(text) // min_bytes))
     pieces = []
     start = 0
@@ -28,12 +31,12 @@ def split_lines(text: memoryview, parts: int, min_bytes: int) -> list[memoryview
 
 
 def first_lines(text: memoryview, size: int) -> memoryview:
-    """The lines that begin within the first ``size`` bytes."""
+    """Return the lines that begin within the first ``size`` bytes."""
     return text[: _newline(text, size - 1)]
 
 
 def _newline(text: memoryview, offset: int) -> int:
-    """The offset after the first newline at or after ``offset``, or the end of the text."""
+    """Return the offset after the first newline at or after ``offset``, or the end of the text."""
     while offset < len(text):
         result = bytes(text[offset : offset + 4096]).find(b"\n")
         if result >= 0:
@@ -51,17 +54,17 @@ def read_lines(
     max_line_bytes: int,
     path: str | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the complete lines that begin at or after byte ``start`` of a file and before ``stop``, or its end.
+    """Yield the complete lines of a file that begin at or after byte ``start``, and before ``stop`` if it is not None.
 
-    They come in chunks of about ``piece_bytes``, each with its offset in the file. A line belongs to the range
-    in which it begins, so adjacent ranges yield every line once; a range without a line start is read to its end
-    and no further. A byte order mark at the start of the file is ignored. The file is read from its present position
-    if ``start`` is 0, and only forward.
+    Lines are yielded in chunks of about ``piece_bytes``, each with its offset in the file. A line belongs to the range
+    in which it begins, so adjacent ranges yield every line once. A range in which no line begins is not read beyond its
+    end. A byte order mark at the start of the file is ignored. The file is read from its current position if ``start``
+    is 0, and only forward.
 
     Raises ``VariantLimitError`` if a line is longer than ``max_line_bytes``, without reading much more.
     """
     at, text = start, b""
-    held: list[bytes] = []  # what was read of the line that begins at `at`, and its length
+    held: list[bytes] = []  # text of the line that begins at `at`, and its length
     length = 0
     if start > 0:
         result = _first_line(file, start, stop, piece_bytes)
@@ -70,7 +73,7 @@ def read_lines(
         at, text = result
     first = start == 0
     while stop is None or at < stop:
-        # Up to the end of the range, then in steps until the line that reaches over it has ended.
+        # Read to the end of the range, then in steps to the end of the line that crosses it.
         left = piece_bytes if stop is None else stop - at - length
         text = text or file.read(max(min(piece_bytes, left), min(piece_bytes, 64 << 10)))
         if first:
@@ -99,8 +102,8 @@ def read_lines(
 
 
 def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int) -> tuple[int, bytes] | None:
-    """Return the offset of the first line that begins in ``start`` to ``stop``, and the text read from it."""
-    at = start - 1  # the line at `start` counts when the byte before it ends another
+    """Return the offset of the first line that begins between ``start`` and ``stop``, and the text read from it."""
+    at = start - 1  # a line begins at `start` if the preceding byte ends a line
     file.seek(at)
     while stop is None or at < stop - 1:
         text = file.read(piece_bytes if stop is None else min(piece_bytes, stop - 1 - at))
@@ -114,7 +117,10 @@ def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int)
 
 
 def _end_of_lines(text: bytes, offset: int, stop: int | None) -> int:
-    """Return the end in ``text``, at offset ``offset``, of the last complete line that begins before ``stop``."""
+    """Return the end of the last complete line in ``text`` that begins before ``stop``.
+
+    ``text`` is at ``offset`` in the file.
+    """
     if stop is None or offset + len(text) < stop:
         return text.rfind(b"\n") + 1
     # The last line begins at or before stop - 1: it ends with the first newline from there on.
@@ -129,7 +135,7 @@ def _check(size: int, limit: int, offset: int, path: str | None) -> None:
 
 
 def count_newlines(file: IO[bytes], size: int) -> int:
-    """The newlines in the next ``size`` bytes of a file."""
+    """Count the newlines in the next ``size`` bytes of a file."""
     count = 0
     while size > 0 and (text := file.read(min(READ_BYTES, size))):
         count += text.count(b"\n")

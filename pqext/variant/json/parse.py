@@ -1,4 +1,4 @@
-"""JSON text to variants, a column at a time."""
+"""Parse columns of JSON text into variants."""
 
 from __future__ import annotations
 
@@ -41,25 +41,24 @@ def parse_json(
     """Parse a column of JSON texts (strings or binary, of any layout) into a variant array, row by row.
 
     ``array`` is an Arrow array, a list of str or bytes, a pandas or polars Series, or anything that has
-    ``__arrow_c_array__`` or ``__arrow_c_stream__``; a stream gives a chunked array.
-    Null stays null; ``"null"`` becomes the variant null. A chunked array gives a chunked array. The text is
-    JSON as in RFC 8259, in UTF-8, with only space around a document.
+    ``__arrow_c_array__`` or ``__arrow_c_stream__``; a stream becomes a chunked array. Null remains null, and ``"null"``
+    becomes the variant null. The result is chunked if ``array`` is. The text is JSON as in RFC 8259, in UTF-8, with
+    only whitespace around a document.
 
-    ``numbers="decimal"``: integers and decimals of up to 38 digits stay exact, in the narrowest type that
-    holds them; other numbers become doubles, including -0.0. With ``"double"`` so does every number with a point
-    (``specs/variant-encoding.md``). ``duplicate_keys`` rejects texts in which an object
-    repeats a key, or uses the first or the last of its values. ``max_depth`` limits nesting,
-    ``max_bytes`` the length of a text. ``on_error="null"`` turns texts that are not JSON, or exceed a limit,
-    into nulls.
+    With ``numbers="decimal"``, integers and decimals of up to 38 digits remain exact, in the narrowest possible type,
+    and other numbers, including -0.0, become doubles. With ``"double"``, every number with a decimal point becomes a
+    double (``specs/variant-encoding.md``). ``duplicate_keys`` rejects texts in which an object repeats a key, or uses
+    the first or the last of its values. ``max_depth`` limits nesting, ``max_bytes`` the length of a text.
+    ``on_error="null"`` turns texts that are not JSON, or exceed a limit, into nulls.
 
     With ``shredding``, which accepts the values of the writer's option, the result is shredded as by
-    :func:`pqext.variant.shred`, without building the variants first, by default with
-    ``coerce="json"``; a schema is inferred from rows spread over the column. ``threads``: parts of the
-    column parsed in parallel, 0 for one per processor.
+    :func:`pqext.variant.shred`, by default with ``coerce="json"``, without building unshredded variants first. A schema
+    is inferred from rows spread over the column. ``threads`` is the number of chunks of the column that are parsed in
+    parallel, 0 for one per processor.
 
-    Raises :class:`~pqext.core.base.errors.VariantError` with the row, the byte offset and the reason for a text
-    that is not JSON, ``VariantLimitError``, which is one, for a text that exceeds a limit, and
-    ``LimitError`` when the result of an array does not fit into 32-bit offsets.
+    Raises :class:`~pqext.core.base.errors.VariantError` with the row, the byte offset and the reason for a text that is
+    not JSON, its subclass ``VariantLimitError`` for a text that exceeds a limit, and ``LimitError`` if the result of an
+    array does not fit into 32-bit offsets.
     """
     options = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     array = as_texts(array)
@@ -92,16 +91,16 @@ def parse_json_lines(
     threads: int = 1,
     base_line: int = 1,
 ) -> tuple[pa.StructArray, list[LineFault]]:
-    """Parse newline-delimited JSON, one document a line, into a variant array and the faults found.
+    """Parse newline-delimited JSON, one document per line, into a variant array and the list of faults.
 
-    ``text`` is bytes or anything with a contiguous buffer. Lines end with LF or CRLF, the last one may
-    lack it; lines of spaces are skipped. Line numbers count all lines, from ``base_line``. With
-    ``on_error="null"`` a line that is not JSON gives a null row and a :class:`LineFault`. The other
-    arguments are as for :func:`parse_json`.
+    ``text`` is bytes or anything with a contiguous buffer. Lines end with LF or CRLF, which is optional for the last
+    line. Lines of spaces are skipped. Line numbers count all lines, from ``base_line``. With ``on_error="null"``, a
+    line that is not JSON becomes a null row and a :class:`LineFault`. The other arguments are as for
+    :func:`parse_json`.
 
-    Raises :class:`~pqext.core.base.errors.VariantError` with the line's number, the byte in the line and the
-    reason, ``VariantLimitError``, which is one, for a line that exceeds a limit, and ``LimitError`` when the
-    result does not fit into 32-bit offsets.
+    Raises :class:`~pqext.core.base.errors.VariantError` with the line's number, the byte in the line and the reason,
+    its subclass ``VariantLimitError`` for a line that exceeds a limit, and ``LimitError`` if the result does not fit
+    into 32-bit offsets.
     """
     options = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     try:
@@ -128,7 +127,7 @@ def parse_json_lines(
 
 
 def _sample(array: VariantLike, options: Parsing) -> pa.ChunkedArray:
-    """Rows spread over the column, as many as inference wants, parsed."""
+    """Parse a sample of rows spread over the column, of the size that inference uses."""
     assert options.undecided is not None
     rows = min(len(array), options.undecided.inference.sample_rows)
     sample = take(array, sampled_rows(len(array), rows))

@@ -1,4 +1,4 @@
-"""Parsing JSON as its options say: documents into variant arrays, or straight into shredded ones."""
+"""Parse JSON into variant arrays, or directly into shredded arrays, according to options."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ OnError = Literal["raise", "null"]
 DuplicateKeys = Literal["error", "first", "last"]
 
 DEFAULT_MAX_DEPTH = 1000
-"""Nesting of objects and arrays in a JSON document, as in Spark."""
+"""Maximum nesting of objects and arrays in a JSON document, as in Spark."""
 DEFAULT_MAX_BYTES = 128 << 20
-"""Length of a JSON document; Spark holds no larger VARIANT."""
+"""Maximum length of a JSON document; Spark does not support larger VARIANT values."""
 LARGEST_BYTES = (1 << 31) - (1 << 16)
-"""The most that ``max_bytes`` may be."""
+"""Maximum value of ``max_bytes``."""
 
 _DUPLICATES = {
     "error": Duplicates.DUPLICATES_ERROR,
@@ -59,25 +59,27 @@ class Parsing:
     """Shredding whose schema must be chosen before parsing."""
 
     def with_inferred_schema(self, sample: VariantLike) -> Parsing:
-        """This parsing with its schema chosen from ``sample``; unchanged if no choice was left."""
+        """Return options with a schema chosen from ``sample``, or unchanged if the schema is known."""
         if self.undecided is None:
             return self
         return _with_schema(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
 
     def for_samples(self) -> Parsing:
-        """A parsing of samples: without shredding, and with null for faulty documents."""
+        """Return options for parsing samples: without shredding, and with null for faulty documents."""
         return Parsing(self.options.tolerant(), False, self.max_bytes)
 
     @property
     def type(self) -> pa.StructType:
-        """The Arrow type of what is made."""
+        """Arrow type of the result."""
         return variant_type() if self.schema is None else storage_struct(self.schema.nodes[0].schema)
 
     def rows(self, column: BinaryInput, start: int, stop: int, first_row: int = 0) -> list[pa.StructArray]:
-        """Rows ``start`` to ``stop`` of a column of texts; ``first_row`` is the number of its first for messages.
+        """Parse rows ``start`` to ``stop`` of a column of texts.
 
-        Several arrays where 32-bit offsets do not suffice for one. Raises ``VariantError`` for a faulty row
-        unless these are to be null.
+        ``first_row`` is the number of its first row in messages.
+
+        Returns several arrays if 32-bit offsets do not suffice for one. Raises ``VariantError`` for a faulty row unless
+        ``on_error`` is ``"null"``.
         """
         arrays = []
         result: Any
@@ -101,7 +103,7 @@ class Parsing:
             start = after
 
     def documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[Found]]:
-        """Parse a column of texts. Return the variants and the faults."""
+        """Parse a column of texts; return the variants and the faults."""
         column = BinaryInput(texts)
         arrays, faults = [], []
         result: Any
@@ -126,7 +128,7 @@ class Parsing:
         return arrays, faults
 
     def lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
-        """Parse ``text``, one document per line. Return the variants, the faults, and the number of lines parsed."""
+        """Parse ``text``, one document per line; return the variants, the faults, and the number of lines parsed."""
         if self.schema is not None:
             result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
             if len(result) == 3:
@@ -148,7 +150,10 @@ class Parsing:
 def parsing(
     numbers: str, on_error: str, duplicate_keys: str, max_depth: int, max_bytes: int, shredding: Any = None
 ) -> Parsing:
-    """Validate the arguments shared by all JSON parsers; raise ``ValueError`` or ``TypeError`` if one is invalid."""
+    """Validate the arguments shared by all JSON parsers.
+
+    Raises ``ValueError`` or ``TypeError`` if an argument is invalid.
+    """
     if numbers not in ("decimal", "double"):
         raise ValueError(f"numbers must be 'decimal' or 'double', not {numbers!r}")
     if on_error not in ("raise", "null"):
@@ -178,7 +183,7 @@ def _with_schema(base: Parsing, schema: ShreddingSchema, coerce: Coerce) -> Pars
 
 
 def _seed() -> int:
-    """Return a secret seed for hashing keys, which prevents chosen collisions."""
+    """Return a secret seed for hashing keys, which prevents deliberate collisions."""
     return secrets.randbits(64)
 
 
@@ -201,7 +206,7 @@ def _check_shredding(result: Any, schema: CompiledSchema) -> tuple[pa.StructArra
 
 
 def join_arrays(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
-    """One array of all rows; ``LimitError`` when 32-bit offsets do not suffice."""
+    """Concatenate all rows into one array. Raises ``LimitError`` if 32-bit offsets do not suffice."""
     if len(arrays) == 1:
         return arrays[0]
     if not arrays:

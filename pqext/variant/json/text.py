@@ -1,4 +1,4 @@
-"""Variants to JSON text, a column at a time."""
+"""Write columns of variants as JSON text."""
 
 from __future__ import annotations
 
@@ -32,27 +32,26 @@ _ALLOWANCE = 1 << 20
 def to_json(
     array: VariantLike, *, indent: int | None = None, threads: int = 1, timezone: str = DEFAULT
 ) -> pa.StringArray | pa.ChunkedArray:
-    """Convert each variant of an array, shredded or not, to JSON text; null stays null.
+    """Convert each variant of an array, shredded or not, to JSON text; null remains null.
 
-    Objects keep the order of their field ids, which is the order of names. Exact numbers are written with
-    all their digits and without trailing zeros, so equal numbers have the same text (2.50 is ``2.5``, as
-    in Spark); doubles and floats with the fewest digits that read back as the same number. Binary is base64,
-    and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02 03:04:05.6+00:00"`` (an instant, in
-    ``timezone``: an IANA name or an offset such as ``"+02:00"``) or without the offset, ``"03:04:05.6"``. NaN and
-    the infinities, which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked
-    array gives a chunked array.
+    Fields are in the order of their names. Exact numbers are written with all their digits and without trailing zeros,
+    so equal numbers have the same text (2.50 is ``2.5``, as in Spark). Doubles and floats have the fewest digits that
+    parse to the same number. Binary is base64, and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02
+    03:04:05.6+00:00"`` (an instant, in ``timezone``: an IANA name or an offset such as ``"+02:00"``) or without the
+    offset, ``"03:04:05.6"``. NaN and infinities, which JSON does not support, are the strings ``"NaN"``, ``"Infinity"``
+    and ``"-Infinity"``. The result is chunked if ``array`` is.
 
-    A shredded array gives the text of ``unshred(array)``, straight from its columns.
+    The text of a shredded array equals that of ``unshred(array)``, but is written directly from its columns.
 
-    ``indent=None`` is compact; a number puts each field and element on a line of its own, with as many
-    spaces a level (0 to 16), as ``json.dumps`` does. ``threads``: parts of the array worked on at once, 0
-    for one a processor.
+    ``indent=None`` is compact. With a number, each field and element is on its own line, indented by this number of
+    spaces (0 to 16) per level, as in ``json.dumps``. ``threads`` is the number of chunks that are converted in
+    parallel, 0 for one per processor.
 
-    Raises :class:`~pqext.core.base.errors.VariantError` with row and offset for bytes that break a rule of the
-    encoding or of shredding, ``UnsupportedError`` for a primitive type added to the format later,
-    ``LimitError`` when the text of an array does not fit into 32-bit offsets, and ``VariantLimitError`` with the row
-    when indented text takes more than a mebibyte and more than 256 times the bytes of the compact text
-    (``Limits.memory_expansion``), as values do that are nested hundreds of levels deep.
+    Raises :class:`~pqext.core.base.errors.VariantError` with row and offset for bytes that violate the encoding or
+    shredding, ``UnsupportedError`` for a primitive type added to the format later, ``LimitError`` if the text of an
+    array does not fit into 32-bit offsets, and ``VariantLimitError`` with the row if indented text needs more than a
+    mebibyte and more than 256 times the bytes of the compact text (``Limits.memory_expansion``), as happens for values
+    that are nested hundreds of levels deep.
     """
     if indent is not None and (isinstance(indent, bool) or not isinstance(indent, int)):
         raise TypeError(f"indent must be None or a number of spaces, not {type(indent).__name__}")
@@ -62,10 +61,10 @@ def to_json(
 
 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
-    """Return the texts of :func:`to_json`, formatted like columns of the values' types: ``+00`` for UTC.
+    """Return JSON text like :func:`to_json`, formatted like columns of the values' types, with ``+00`` for UTC.
 
-    Decimals still have no trailing zeros, because shredding changes their scale. A row that is NaN or an
-    infinity is ``nan``, ``inf`` or ``-inf``, which JSON lacks.
+    Decimals have no trailing zeros, because shredding changes their scale. A row that is NaN or infinite becomes
+    ``nan``, ``inf`` or ``-inf``, which are not JSON.
     """
     return _texts(array, None, 1, DEFAULT, display=True)
 
@@ -100,7 +99,7 @@ _Written = tuple[int, Any, Any, Any, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of a chunk. ``write`` formats a range of them; ``first`` is the number of the first row."""
+    """Rows of a chunk. ``write`` formats a range of rows; ``first`` is the number of the first row."""
 
     write: Callable[[int, int], _Written]
     first: int

@@ -1,1 +1,1 @@
-"""Variants as typed columns: the schema, chosen or inferred; into the columns, and back."""
+"""Shredding of variants into typed columns: choosing or inferring the schema, shredding and reconstruction."""

@@ -1,4 +1,4 @@
-"""Choice of the shredding of a column, in the notation of the writer's option, Spark and the command line."""
+"""Parse the shredding of a column, as in the writer's option, Spark options and the command line."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ class Shredding:
     """A schema, or options to infer one, and the coercion of values."""
 
     schema: ShreddingSchema | None
-    """None: it is inferred."""
+    """Schema; None if it must be inferred."""
     inference: Inference
     coerce: Coerce
 
     def schema_for(self, sample: VariantLike | None) -> ShreddingSchema:
-        """Return the schema, inferred from ``sample`` if there is none; untyped without a sample."""
+        """Return the schema, inferred from ``sample`` if it is unknown; untyped if there is no sample."""
         if self.schema is not None:
             return self.schema
         return infer_with_options(sample, self.inference) if sample is not None else Untyped()
 
     def options(self) -> dict[str, Any]:
-        """The mapping, of JSON's types alone, that :func:`shredding` reads as this."""
+        """Return the JSON-compatible mapping that :func:`shredding` parses as an equal object."""
         if self.schema is not None:
             return {"schema": str(self.schema), "coerce": self.coerce}
         return {"schema": "infer", **asdict(self.inference)}
 
 
 def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
-    """Parse a shredding choice.
+    """Parse the shredding of a column.
 
-    ``spec`` is a value that :func:`pqext.variant.shredding_schema` accepts; or ``"infer"``; or a mapping of ``schema``
-    (one of these, by default ``"infer"``), ``coerce`` as in :func:`pqext.variant.shred`, and, if the
-    schema is inferred, arguments of :func:`pqext.variant.infer_schema`; or this mapping as JSON text, which starts
-    with a brace; or the result of this function. ``default`` is the default coercion. Raises
-    ``ValueError`` or ``TypeError`` for other values.
+    ``spec`` is a schema or options. A schema is a value that :func:`pqext.variant.shredding_schema` accepts, or
+    ``"infer"``. Options are a mapping, or JSON text that starts with a brace, with the keys ``schema`` (by default
+    ``"infer"``), ``coerce`` as in :func:`pqext.variant.shred`, and, if the schema is inferred, arguments of
+    :func:`pqext.variant.infer_schema`. A result of this function is also accepted. ``default`` is the default coercion.
+    Raises ``ValueError`` or ``TypeError`` for other values.
     """
     if isinstance(spec, Shredding):
         return spec
@@ -81,5 +81,5 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
 
 
 def is_inferred(schema: Any) -> bool:
-    """Whether ``schema`` is the word ``"infer"``."""
+    """Return whether ``schema`` is the string ``"infer"``."""
     return isinstance(schema, str) and schema.strip().lower() == "infer"

@@ -10,10 +10,10 @@ from pqext.core.base.suggestions import excerpt
 
 MAX_DEPTH = 100
 MAX_ARGUMENTS = 2
-"""Numbers after the name of a type: DECIMAL takes two."""
+"""Maximum number of arguments after a type name: DECIMAL has two."""
 
 _SPACE = re.compile(r"(?:\s++|--[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
-"""Space and SQL's comments."""
+"""Whitespace and SQL comments."""
 _TOKEN = re.compile(
     r"(?:(?P<word>[^\W\d]\w*|[0-9]+)|`(?P<quoted>(?:[^`]++|``)*+)`|'(?P<text>[^']*)'|(?P<mark>[<>(),:]))"
 )
@@ -21,9 +21,9 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DdlType:
-    """A parsed type: ``name`` in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of one.
+    """Parsed type: ``name`` in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of a MAP.
 
-    ``word`` is a word argument, as in GEOMETRY(ANY); ``required`` is a field that is NOT NULL.
+    ``word`` is a word argument, as in GEOMETRY(ANY). ``required`` means that the field is NOT NULL.
     """
 
     name: str
@@ -46,11 +46,10 @@ class _Token:
 def parse_ddl(
     text: str, subject: str = "shredding schema", *, maps: bool = False, words: Collection[str] = ()
 ) -> DdlType:
-    """Parse one type, or a list of fields, which is a STRUCT; ``subject`` is its name in errors.
+    """Parse one type, or a list of fields as a STRUCT. ``subject`` is the name of the text in errors.
 
-    ``NOT NULL`` after a field is recorded, but ignored for variants, whose fields may all be missing;
-    ``COMMENT 'text'`` is ignored. ``words`` lists types with a word argument. Raises
-    ``ValueError`` with the position.
+    ``NOT NULL`` after a field is recorded, but ignored for variants, because any of their fields may be missing.
+    ``COMMENT 'text'`` is ignored. ``words`` lists types with a word argument. Raises ``ValueError`` with the position.
     """
     parser = _Parser(text, subject, maps, words)
     if parser.at_field_list():
@@ -96,7 +95,7 @@ class _Parser:
         return token
 
     def skip(self, text: str) -> bool:
-        """Take the next token if it is this mark or this unquoted word, in any case."""
+        """Consume the next token if it is this mark or this unquoted word, in any case; return whether it is."""
         token = self.next
         if token.kind in ("mark", "word") and token.text.upper() == text:
             self.advance()
@@ -113,7 +112,7 @@ class _Parser:
             raise self.error(self.next.position, f"unexpected {_describe_token(self.next)}")
 
     def at_field_list(self) -> bool:
-        """A type is followed by the end, ``<`` or ``(``; the name of a first field by its type or a colon."""
+        """Return whether a list of fields follows, and not a type."""
         if self.next.kind == "quoted":
             return True
         return self.following.kind != "end" and self.following.text not in ("<", "(")

@@ -36,7 +36,7 @@ MEANINGS: dict[int, Meaning] = {
 
 
 def error(status: int, *, row: int | None = None, offset: int | None = None) -> ParquetError | MemoryError:
-    """The error that a kernel's ``status`` stands for, at ``offset`` in the value of ``row``."""
+    """Return the error for a kernel's ``status``, at ``offset`` in the value of ``row``."""
     if status == ShreddingFault.FAULT_TOO_LARGE:
         return LimitError(f"row {row}: a column exceeds 2^31 - 1 bytes or elements; pass fewer rows at a time")
     if status not in MEANINGS:
@@ -46,7 +46,7 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
 
 
 def shift_row(error: VariantError, rows: int) -> VariantError:
-    """Return ``error`` with its row number shifted by ``rows``, from a slice to the full array."""
+    """Return ``error`` with its row number shifted by ``rows``, from a slice to the complete array."""
     if error.row is None or not rows:
         return error
     reason = error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")

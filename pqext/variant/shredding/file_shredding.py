@@ -19,16 +19,16 @@ from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
 def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
     """Return the shredding schema of the VARIANT ``column`` of a Parquet file; untyped if it is not shredded.
 
-    ``source`` is a source for :func:`pqext.open`, or an open file; ``column`` is a dotted path of the file, like
-    ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT. Raises ``ValueError`` if the column does
-    not exist, or is required because there are several, ``TypeError`` if it is not a VARIANT, and ``VariantError`` if
-    it violates the layout of Variant Shredding.
+    ``source`` is a source for :func:`pqext.open`, or an open file. ``column`` is a dotted path in the file, like
+    ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT column. Raises ``ValueError`` if the column
+    does not exist, or is omitted although there are several, ``TypeError`` if it is not a VARIANT, and ``VariantError``
+    if it violates the layout of Variant Shredding.
     """
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         variants = [node.dotted_path for node in _iter_nodes(file.schema.root) if node.logical_name == "VARIANT"]
         if column is None:
             if len(variants) != 1:
-                there = f"VARIANT columns {join_names(variants)}: name one of them" if variants else "no VARIANT column"
+                there = f"several VARIANT columns; pass {join_names(variants)}" if variants else "no VARIANT column"
                 raise ValueError(f"the file has {there}")
             column = variants[0]
         node = file.schema.find(column)
@@ -41,7 +41,7 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
 
 
 def _iter_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
-    """Yield the nodes below ``node``, except those within a VARIANT."""
+    """Yield the nodes below ``node``, but not those within a VARIANT."""
     for child in node.children:
         yield child
         if child.logical_name != "VARIANT":
@@ -50,14 +50,14 @@ def _iter_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
 
 _JSON_NULL = b"\0"
 Counts = Mapping[str, Sequence[int]]
-"""By path, ``event: $.user.id``: the values that stay in the residual, and all values that the path has."""
+"""Number of values in the residual and number of all values, by path, such as ``event: $.user.id``."""
 
 
 def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """The :data:`Counts` of the typed leaves of VARIANT ``columns``, which are dotted paths in the file.
+    """Return the :data:`Counts` of the typed leaves of VARIANT ``columns``, which are dotted paths in the file.
 
-    A leaf without null counts, as in encrypted columns, is not counted, and neither are the JSON nulls of chunks whose
-    residual holds nothing else: no type fits them.
+    Leaves without null counts, as in encrypted columns, are not counted. The JSON nulls of chunks whose residual
+    contains nothing else are not counted, because they do not fit any type.
     """
     names = set(columns)
     totals: dict[str, tuple[int, int]] = {}
@@ -76,7 +76,7 @@ def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> d
 
 
 def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
-    """The share of the values of each path that stay in the residual, of all ``counts`` together; without zeros."""
+    """Return the share of each path's values that are in the residual, over all ``counts``; zeros are omitted."""
     totals: dict[str, tuple[int, int]] = {}
     for part in counts:
         for path, (left, values) in part.items():
@@ -86,26 +86,26 @@ def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
 
 
 def _are_json_nulls(chunk: ColumnMetaData) -> bool:
-    """Whether the bounds of a residual prove that all its values are JSON nulls."""
+    """Return whether the bounds of a residual prove that all its values are JSON nulls."""
     bounds = chunk.statistics
     return bounds is not None and bounds.min_value == bounds.max_value == _JSON_NULL
 
 
 def _present(chunk: ColumnMetaData) -> int | None:
-    """The values of a chunk that are not null."""
+    """Return the number of non-null values of a chunk, or None if it is unknown."""
     statistics = chunk.statistics
     nulls = None if statistics is None else statistics.null_count
     return None if nulls is None else chunk.num_values - nulls
 
 
 def _name(path: tuple[str, ...], columns: set[str]) -> str | None:
-    """Format the path of a leaf ``typed_value`` below one of the ``columns``; None for other leaves."""
+    """Format the path of a leaf ``typed_value`` below one of the ``columns``; return None for other leaves."""
     for length in range(1, len(path)):
         column = ".".join(path[:length])
         if column not in columns or path[length] != "typed_value":
             continue
         steps: list[str | int | Wildcard] = []
-        at = length + 1  # after a typed_value, which holds fields, a list or nothing
+        at = length + 1  # after a typed_value, which contains fields or a list, or is a leaf
         while at < len(path):
             is_element = path[at : at + 3] == ("list", "element", "typed_value")
             steps.append(Wildcard.ELEMENTS if is_element else path[at])

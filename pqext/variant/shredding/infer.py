@@ -1,4 +1,4 @@
-"""Inference of a shredding schema from a sample of a variant column."""
+"""Infer a shredding schema from a sample of a variant column."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MAX_PLACES = 100_000
 
 
 def infer_with_options(array: VariantLike, options: Inference) -> ShreddingSchema:
-    """The schema for the values in ``array``; raises as :func:`infer_schema`."""
+    """Infer the schema for the values in ``array``. Raises the errors of :func:`infer_schema`."""
     survey = Survey(_MAX_PLACES, options.max_depth)
     samples = _count(survey, array, options.sample_rows)
     root = samples[0]
     if not root.total:
         return Untyped("no values")
     candidates = [sample for sample in samples[1:] if sample.share >= options.min_frequency]
-    candidates.sort(key=lambda sample: -sample.weight)  # stable: parents stay before their children
+    candidates.sort(key=lambda sample: -sample.weight)  # stable sort: parents remain before their children
     for sample in [root, *candidates[: min(options.max_fields, MAX_NODES - 1)]]:
         sample.kept = True
     if survey.full:
@@ -49,43 +49,44 @@ def infer_schema(
 ) -> ShreddingSchema:
     """Choose a shredding schema for the values in ``array``.
 
-    Up to ``sample_rows`` rows, spread over the column, are counted. A path gets a column of its own when it
-    occurs in at least ``min_frequency`` of the rows (of the elements, inside arrays); of more than
-    ``max_fields`` such paths the most frequent ones do; what lies deeper than ``max_depth`` stays in the
-    residual. JSON nulls have no say in types.
+    Up to ``sample_rows`` rows, spread over the column, are sampled. A path gets its own column if it occurs in at least
+    ``min_frequency`` of the rows (of the elements, inside arrays). If there are more than ``max_fields`` such paths,
+    only the most frequent paths get columns. Values nested deeper than ``max_depth`` stay in the residual. JSON nulls
+    do not affect types.
 
-    Where values of several equivalence classes meet, ``mixed="majority"`` takes the class of more than half of
-    them; ``"uniform"`` takes none; ``"widen"`` takes a type that stores all of them, if there is one, and none
-    otherwise. Exact numbers, integers and decimals together, are one class, as are timestamps in microseconds
-    and nanoseconds; between classes only decimals and doubles have a type in common, DOUBLE, and only under
-    ``coerce="json"``. Within the class of exact numbers ``"widen"`` takes a DECIMAL where integers leave 64 bits.
+    If a path has values of several equivalence classes, ``mixed="majority"`` selects the class of more than half of
+    them, ``"uniform"`` selects none, and ``"widen"`` selects a type that stores all of them, if there is one. Integers
+    and decimals form one class, exact numbers, as do timestamps in microseconds and nanoseconds. Of different classes,
+    only decimals and doubles have a common type, DOUBLE, and only with ``coerce="json"``. For exact numbers,
+    ``"widen"`` selects a DECIMAL if integers exceed 64 bits.
 
-    ``integers`` is ``"bigint"``, or ``"narrowest"`` for the narrowest integer type that holds the sample.
-    ``decimals`` is ``"wide"`` for 18 digits, or 38 where these do not do, ``"narrowest"`` for 9, 18 or 38, or a
-    number: the digits of the sample and as many more before the point. ``coerce`` is how the array will be shredded:
-    under ``"exact"`` a leaf takes the very type that most of the values have, and ``integers`` and ``decimals``
-    do not count.
+    ``integers`` is ``"bigint"``, or ``"narrowest"`` for the narrowest integer type that fits the sample. ``decimals``
+    is ``"wide"`` for 18 digits, or 38 if 18 do not suffice, ``"narrowest"`` for 9, 18 or 38, or a number of digits to
+    add before the decimal point to the digits of the sample. ``coerce`` is the coercion with which the array will be
+    shredded. With ``"exact"``, a leaf has exactly the type of most of the values, and ``integers`` and ``decimals`` are
+    ignored.
 
-    ``coerce="json"`` is for JSON text, and the default where text is parsed and shredded together. Exact numbers of
-    more than 15 digits become DOUBLE if at least 80 % of the path's numbers go there; so do shorter ones with varying
-    digits after the point (fewer than half of the fractions have the most), if all go there. Others stay DECIMAL.
+    ``coerce="json"`` is for JSON text, and is the default if text is parsed and shredded together. Exact numbers with
+    more than 15 digits become DOUBLE if this can store at least 80 % of the path's numbers. Shorter numbers become
+    DOUBLE if it can store all of them and the number of digits after the decimal point varies, so that fewer than half
+    of the fractions have the maximum. Other numbers become DECIMAL.
 
-    The result's ``explain()`` says why each choice was made and what stays in the residual, with the share of the
-    values of the path. Raises ``ValueError``
-    or ``TypeError`` for arguments outside these, and ``VariantError`` for broken values in the sample.
+    The result's ``explain()`` describes the reason for each choice, and the share of each path's values that stay in
+    the residual. Raises ``ValueError`` or ``TypeError`` for invalid arguments, and ``VariantError`` for invalid values
+    in the sample.
     """
     how = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
     return infer_with_options(array, how)
 
 
 def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:
-    """Count the values of the sample by path, parents first."""
+    """Count the values of the sample by path, and return the paths with parents first."""
     array = as_variants(array)
     chunks = struct_chunks(array)
     rows = sum(map(len, chunks))
     before = 0
     for chunk in chunks:
-        # Each chunk gives its part of the sample, so that what it holds is heard.
+        # Sample each chunk in proportion, so that all chunks are represented.
         first, last = (sample_rows * edge // max(rows, sample_rows) for edge in (before, before + len(chunk)))
         sampled = chunk if sample_rows >= rows or last - first == len(chunk) else _thin(chunk, last - first)
         status, row = survey.add(VariantInput(unshred(sampled)), len(sampled))
@@ -101,7 +102,7 @@ def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSam
             if place.name is None:
                 place.share, place.weight = 1.0, above.weight
             else:
-                # Of the rows, or of the elements around: the share of the path, not of the parent alone.
+                # Relative to rows, or to elements of enclosing arrays, not only to the parent.
                 part = place.total / max(above.total, 1)
                 place.share, place.weight = above.share * part, above.weight * part
         else:

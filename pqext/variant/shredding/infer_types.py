@@ -1,4 +1,4 @@
-"""Inference of a shredding schema: its options, and the type of each path with the reason."""
+"""Options of schema inference, and the choice of the type of each path with its reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Mixed = Literal["majority", "uniform", "widen"]
 Integers = Literal["bigint", "narrowest"]
 Decimals = Literal["wide", "narrowest"] | int
 _GOLDEN = 0.6180339887498949
-"""The fractions of its multiples are spread evenly and never repeat."""
+"""Golden ratio: the fractional parts of its multiples are spread evenly and never repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _check_integer(name: str, value: Any, minimum: int, maximum: int | None) -> 
         raise TypeError(f"{name} must be an integer, not a {type(value).__name__}")
     if value < minimum or (maximum is not None and value > maximum):
         limits = f"at least {minimum}" if maximum is None else f"between {minimum} and {maximum}"
-        raise ValueError(f"{name} is {limits}, which {value} is not")
+        raise ValueError(f"{name} must be {limits}, not {value}")
 
 
 def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
@@ -61,10 +61,12 @@ def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
 
 
 def sampled_rows(rows: int, count: int) -> pa.Int64Array:
-    """``count`` of ``rows`` row numbers, ascending: one from each of as many ranges, not at the same offset in each.
+    """Return ``count`` of ``rows`` row numbers in ascending order.
 
-    Rows at equal distances would be a bad sample of values that repeat with a period: every tenth row of
-    ``i * 0.1`` is an integer.
+    Each is from one of ``count`` equal ranges, at varying offsets.
+
+    Rows at equal distances would be a bad sample of periodic values. For example, every tenth row of ``i * 0.1`` is an
+    integer.
     """
     numbers = np.arange(count + 1, dtype=np.int64)
     edges = numbers * rows // max(count, 1)
@@ -104,16 +106,16 @@ _INTEGERS = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}
 _PHYSICAL_INTEGERS = {3: pa.int8(), 4: pa.int16(), 5: pa.int32(), 6: pa.int64()}
 _PHYSICAL_DECIMALS = {8: 9, 9: 18, 10: 38}
 _SHOWN = 5
-"""Fields left in the residual that a reason names."""
+"""Number of residual fields that a reason names."""
 SHORT_DIGITS = 15
-"""Decimal digits that every double preserves; JSON numbers of more come from doubles."""
+"""Decimal digits that every double preserves. JSON numbers with more digits come from doubles."""
 MOST_RESIDUAL = 0.2
-"""Share of the numbers of a path that inference leaves in the residual to make the column a DOUBLE."""
+"""Maximum share of a path's numbers that inference leaves in the residual in order to use a DOUBLE column."""
 
 
 @dataclass(slots=True)
 class PathSample:
-    """Values of the sample at one path; the numbers are those of the kernel's ``Place``."""
+    """Statistics of the sampled values at one path; the counts are those of the kernel's ``Place``."""
 
     name: str | None
     counts: dict[str, int]
@@ -137,7 +139,7 @@ class PathSample:
 
     @classmethod
     def from_counts(cls, record: dict[str, Any]) -> PathSample:
-        """Return the statistics of a path from the kernel's counts."""
+        """Create the statistics of a path from the kernel's counts."""
         numbers = {key: value for key, value in record.items() if key not in ("parent", "name", "counts")}
         text = record["name"].decode("utf-8", "replace") if record["name"] is not None else None
         counts = {kind: count for kind, count in zip(_CLASSES, record["counts"], strict=True) if count}
@@ -145,12 +147,12 @@ class PathSample:
 
     @property
     def total(self) -> int:
-        """Values, nulls included."""
+        """Number of values, including nulls."""
         return sum(self.counts.values())
 
 
 def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchema:
-    """Choose the schema of ``place``, nested ``depth`` objects and arrays deep."""
+    """Choose the schema of the path ``sample``, nested ``depth`` objects and arrays deep."""
     counts = {group: count for group, count in sample.counts.items() if group != "null"}
     summary = f"in {sample.share:.0%} of the {'elements' if sample.name is None and depth else 'rows'}"
     summary += f"; {sample.remark}" if sample.remark else ""
@@ -177,7 +179,7 @@ def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchem
 
 
 def _double_type(sample: PathSample, counts: dict[str, int], options: Inference, summary: str) -> Primitive | None:
-    """Return DOUBLE for JSON numbers that are long, or vary in digits after the point; None for other values."""
+    """Return DOUBLE for JSON numbers that are long or whose number of decimals varies, and None for other values."""
     exact, doubles, values = counts.get("exact number", 0), counts.get("double", 0), sum(counts.values())
     numbers, held = exact + doubles, sample.doubles + doubles
     if not exact or (options.mixed == "uniform" and len(counts) > 1):
@@ -187,7 +189,7 @@ def _double_type(sample: PathSample, counts: dict[str, int], options: Inference,
     if not sample.fractions or not (long or varied or doubles):
         return None
     if held < values and (options.mixed == "widen" or not (long or doubles)):
-        return None  # a decimal holds them all
+        return None  # a decimal represents all of them
     if numbers * 2 <= values or held < (1 - MOST_RESIDUAL) * numbers:
         return None
     digits = f"{sample.integer_digits + sample.scale} digits" if long else "varying digits after the decimal point"
@@ -203,7 +205,7 @@ def _residual(residual: int, values: int) -> str:
 def _mixed_schema(
     sample: PathSample, counts: dict[str, int], group: str, options: Inference, summary: str
 ) -> tuple[ShreddingSchema | None, str]:
-    """Return the schema of values of several types, or None for the schema of ``kind``, with the reason so far."""
+    """Return the schema for values of several types, or None to use that of ``group``, and the reason so far."""
     values = sum(counts.values())
     others = ", ".join(f"{k} {counts[k] / values:.1%}" for k in sorted(counts, key=lambda k: -counts[k]))
     if options.mixed == "uniform":
@@ -220,7 +222,7 @@ def _mixed_schema(
 def _object(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:
     fields: list[tuple[str, ShreddingSchema]] = []
     others: list[str] = []
-    named = [(child.name, child) for child in sample.children if child.name is not None]  # None: elements
+    named = [(child.name, child) for child in sample.children if child.name is not None]  # None for elements
     for name, child in sorted(named, key=lambda pair: (-pair[1].share, pair[0])):
         if not child.kept:
             reason = "rare" if child.share < options.min_frequency else "beyond max_fields"
@@ -301,7 +303,10 @@ def _precision(digits: int, options: Inference) -> int:
 
 
 def _physical(sample: PathSample, summary: str) -> ShreddingSchema:
-    """Return the most frequent type of exact numbers; with ``coerce="exact"`` its column holds no other type."""
+    """Return the most frequent type of exact numbers.
+
+    With ``coerce="exact"``, its column contains only values of this type.
+    """
     type_id, scale = sample.physical
     if type_id in _PHYSICAL_INTEGERS:
         return Primitive(_PHYSICAL_INTEGERS[type_id], f"{summary}, the type that most values have")

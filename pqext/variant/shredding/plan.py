@@ -31,13 +31,13 @@ _LEAVES: dict[pa.DataType, int] = {
 
 
 def leaf_code(type: pa.DataType) -> int:
-    """The kernels' number for a leaf type, as ``schema.leaf_type`` gives it."""
+    """Return the kernels' number for a leaf type, as returned by ``schema.leaf_type``."""
     return Leaf.LEAF_DECIMAL if pa.types.is_decimal(type) else _LEAVES[type]
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledNode:
-    """A node of the schema and the numbers of its children, in the schema's own order."""
+    """Node of the schema, and the numbers of its children in the order of the schema."""
 
     schema: ShreddingSchema
     children: tuple[int, ...]
@@ -45,7 +45,7 @@ class CompiledNode:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSchema:
-    """The kernels' plan and, by the plan's node numbers, the schema's nodes; children follow their parents."""
+    """Plan for the kernels, and the schema nodes by their number in the plan. Children follow their parents."""
 
     plan: ShreddingPlan
     nodes: tuple[CompiledNode, ...]
@@ -53,7 +53,7 @@ class CompiledSchema:
 
 @lru_cache(maxsize=64)
 def compile_schema(schema: ShreddingSchema) -> CompiledSchema:
-    """Number the nodes in breadth-first order, an object's fields in the byte order of their names."""
+    """Number the nodes in breadth-first order, with the fields of an object in the byte order of their names."""
     queue: list[tuple[ShreddingSchema, bytes | None]] = [(schema, None)]
     nodes: list[CompiledNode] = []
     spans: list[tuple[int, int]] = []
@@ -83,7 +83,7 @@ def compile_schema(schema: ShreddingSchema) -> CompiledSchema:
 
 
 def _describe(node: ShreddingSchema) -> tuple[int, int, int, int]:
-    """Kind, leaf, precision and scale."""
+    """Return the kind, leaf code, precision and scale of a node."""
     if isinstance(node, Object):
         return Kind.KIND_OBJECT, 0, 0, 0
     if isinstance(node, Array):

@@ -1,4 +1,4 @@
-"""Reconstruction: shredded columns back into whole variants."""
+"""Reconstruct unshredded variants from shredded columns."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from pqext.variant.types import (
 def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.ChunkedArray:
     """Reconstruct a shredded variant array as ``struct<metadata, value>``, row by row.
 
-    Accepts any legal storage struct: columns are looked up by name in any order, ``value`` or
-    ``typed_value`` may be absent, strings, binaries, lists and decimals may have any Arrow layout. A
-    required value that is missing becomes a variant null. ``metadata`` is shared with the input, except
-    that a row whose dictionary lacks the name of a shredded field gets a dictionary with it.
+    Any valid storage struct is accepted: columns are looked up by name in any order, ``value`` or ``typed_value`` may
+    be absent, and strings, binary values, lists and decimals may have any Arrow layout. A required value that is
+    missing becomes a variant null. ``metadata`` is shared with the input, except that rows whose dictionary lacks the
+    name of a shredded field get a new dictionary.
 
-    If ``value`` contradicts ``typed_value``, the latter wins, as Variant Shredding requires of readers.
-    With ``strict`` these raise ``VariantError``, as do optional field groups,
-    missing array elements, and objects or arrays in ``value`` whose sibling ``typed_value`` is null.
-    Columns of types that shredded values may not have, values that are not objects with a shredded object as sibling,
-    and invalid bytes always raise it, with the row.
+    If ``value`` contradicts ``typed_value``, ``typed_value`` takes precedence, as Variant Shredding requires of
+    readers. With ``strict``, contradictions raise ``VariantError``, as do optional field groups, missing array
+    elements, and objects or arrays in ``value`` whose sibling ``typed_value`` is null. Columns of types that shredded
+    values cannot have, values other than objects next to a shredded object, and invalid bytes always raise
+    ``VariantError``, with the row.
 
     Implements Variant Shredding, "Reconstructing a Shredded Variant".
     """
@@ -66,9 +66,9 @@ def build(
     missing_is_null: bool = False,
     first_row: int = 0,
 ) -> pa.StructArray:
-    """Variants from any ``group`` of ``value`` and ``typed_value`` and the row's ``metadata``.
+    """Build variants from a ``group`` of ``value`` and ``typed_value`` and the metadata of its rows.
 
-    Rows where the group is null are null, and with ``missing_is_null`` rows where it holds nothing.
+    Rows are null if the group is null and, with ``missing_is_null``, if both of its columns are null.
     """
     metadata = plain_binary(metadata)
     status, row, validity, nulls, offsets, data, *extended = kernel.reconstruct(
@@ -86,7 +86,7 @@ def build(
 
 
 def open_columns(group: pa.StructArray, compiled_schema: CompiledSchema) -> Sources:
-    """The columns of each node of the plan below ``group``, for the kernels that walk them."""
+    """Return the columns of each node of the plan below ``group``, for the kernels that traverse them."""
     walked = zip(compiled_schema.nodes, _walk(group, compiled_schema), strict=True)
     return Sources([_columns(node, columns) for node, columns in walked])
 
@@ -124,7 +124,7 @@ _Columns = tuple[pa.StructArray | None, pa.Array | None, pa.Array | None]
 
 
 def _walk(group: pa.StructArray, compiled_schema: CompiledSchema) -> list[_Columns]:
-    """For each node of the plan its group, its ``value`` and its ``typed_value``."""
+    """Return the group, the ``value`` and the ``typed_value`` of each node of the plan."""
     result: list[_Columns] = [(None, None, None)] * len(compiled_schema.nodes)
     groups: dict[int, pa.StructArray] = {0: group}
     for index, node in enumerate(compiled_schema.nodes):  # parents come before their children
@@ -142,7 +142,7 @@ def _walk(group: pa.StructArray, compiled_schema: CompiledSchema) -> list[_Colum
 
 
 def _to_kernel_layout(node: CompiledNode, typed_value: pa.Array | None) -> pa.Array | None:
-    """``typed_value`` in the one layout that the kernel reads."""
+    """Return ``typed_value`` in the layout that the kernel reads."""
     if typed_value is None:
         return None
     if isinstance(node.schema, Array):
@@ -172,7 +172,7 @@ def _columns(node: CompiledNode, columns: _Columns) -> tuple[object, object, obj
 
 
 def _check_required(type: pa.DataType) -> None:
-    """Raise when a shredded field or an element is an optional group."""
+    """Raise ``VariantError`` if a shredded field or an element is an optional group."""
     pending = [(type, "$")]
     while pending:
         type, path = pending.pop()

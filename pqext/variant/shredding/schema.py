@@ -1,4 +1,4 @@
-"""Shredding schemas: the parts of a variant that are stored as typed columns.
+"""Shredding schemas, which define the parts of a variant that are stored as typed columns.
 
 A schema is a small immutable tree of :class:`Object`, :class:`Array`, :class:`Primitive` and
 :class:`Untyped`, equivalent to an Arrow storage struct ``metadata, value, typed_value``
@@ -22,9 +22,9 @@ from pqext.variant.shredding.ddl import DdlType, ddl_error, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
 
 MAX_DEPTH = 100
-"""Nesting of objects and arrays in a schema; deeper values stay in the residual."""
+"""Maximum nesting of objects and arrays in a schema. Deeper values stay in the residual."""
 MAX_NODES = 20_000
-"""Objects, arrays, primitives and untyped fields in one schema."""
+"""Maximum number of objects, arrays, primitives and untyped fields in a schema."""
 
 
 _SHOWN = 2_000
@@ -37,7 +37,7 @@ class _Node:
         return f"<shredding schema {excerpt(escape_text(str(self)), 0, _SHOWN)}>"
 
     def explain(self: ShreddingSchema) -> str:  # type: ignore[misc]
-        """Format the schema as an indented tree, one node per line, with the reason for each choice if it has one."""
+        """Format the schema as an indented tree with one node per line, and the reasons for choices."""
         lines = []
         for depth, name, node in walk(self):
             kind = {Object: "STRUCT", Array: "ARRAY"}.get(type(node)) or str(node)
@@ -48,7 +48,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Untyped(_Node):
-    """No typed column: every value stays in ``value``."""
+    """Node without a typed column: every value stays in ``value``."""
 
     note: str = field(default="", compare=False)
 
@@ -58,7 +58,7 @@ class Untyped(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Primitive(_Node):
-    """Values of the Arrow ``type``'s equivalence class that fit it exactly have a typed column."""
+    """Node with a typed column for values in the equivalence class of the Arrow ``type`` that it represents exactly."""
 
     type: pa.DataType
     note: str = field(default="", compare=False)
@@ -72,7 +72,7 @@ class Primitive(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Array(_Node):
-    """Arrays have a typed list, whose elements are shredded by ``element``."""
+    """Node whose arrays are stored in a typed list, with elements shredded by ``element``."""
 
     element: ShreddingSchema
     note: str = field(default="", compare=False)
@@ -83,7 +83,10 @@ class Array(_Node):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Object(_Node):
-    """Objects have a typed group with one member for each of ``fields``; other fields stay in ``value``."""
+    """Node whose objects are stored in a typed group with a member for each field. Other fields stay in ``value``.
+
+    Other fields stay in ``value``.
+    """
 
     fields: tuple[tuple[str, ShreddingSchema], ...]
     note: str = field(default="", compare=False)
@@ -117,15 +120,13 @@ def _check_name(name: str) -> None:
 def shredding_schema(spec: Any) -> ShreddingSchema:
     """Parse a shredding schema.
 
-    ``spec`` is one of
-      - DDL: a list of fields, ``"mag DECIMAL(9,2), place STRING"``, or one type, ``"ARRAY<BIGINT>"``;
-      - an Arrow type: structs are objects, lists arrays, ``pa.null()`` an untyped value;
-      - an Arrow storage struct of ``metadata``, ``value`` and ``typed_value``;
-      - a Spark ``StructType`` (or any Spark type with ``jsonValue``);
-      - a shredding schema.
+    ``spec`` is one of - DDL: a list of fields, ``"mag DECIMAL(9,2), place STRING"``, or one type, ``"ARRAY<BIGINT>"``;
+    - an Arrow type: structs are objects, lists are arrays, and ``pa.null()`` is an untyped value; - an Arrow storage
+    struct of ``metadata``, ``value`` and ``typed_value``; - a Spark ``StructType`` (or any Spark type with
+    ``jsonValue``); - a shredding schema.
 
-    Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` if it is invalid, or names a type that
-    variant leaves may not have (Variant Shredding, "Shredded Value Types").
+    Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` if it is invalid, or contains a type that is not
+    listed in Variant Shredding, "Shredded Value Types".
 
     >>> print(shredding_schema("mag DECIMAL(9,2), tags ARRAY<STRING>"))
     STRUCT<mag: DECIMAL(9,2), tags: ARRAY<STRING>>
@@ -146,7 +147,7 @@ def shredding_schema(spec: Any) -> ShreddingSchema:
 
 
 def check_size(schema: ShreddingSchema) -> None:
-    """Raise ``ValueError`` when a schema exceeds ``MAX_DEPTH`` or ``MAX_NODES``."""
+    """Raise ``ValueError`` if a schema exceeds ``MAX_DEPTH`` or ``MAX_NODES``."""
     for nodes, (depth, _, _) in enumerate(walk(schema), 1):
         if depth > MAX_DEPTH:
             raise ValueError(f"the shredding schema is nested more than {MAX_DEPTH} levels deep")
@@ -155,7 +156,7 @@ def check_size(schema: ShreddingSchema) -> None:
 
 
 def walk(schema: ShreddingSchema) -> Iterator[tuple[int, str, ShreddingSchema]]:
-    """Every node with its depth and its own name (``element`` in an array, empty at the top), in order."""
+    """Yield every node with its depth and its name (``element`` in an array, empty at the top), in order."""
     stack: list[tuple[int, str, ShreddingSchema]] = [(0, "", schema)]
     while stack:
         depth, name, node = stack.pop()
@@ -170,14 +171,14 @@ def walk(schema: ShreddingSchema) -> Iterator[tuple[int, str, ShreddingSchema]]:
 
 
 def storage_struct(schema: ShreddingSchema) -> pa.StructType:
-    """The Arrow storage struct: ``metadata`` (marked), ``value`` and, unless untyped, ``typed_value``."""
+    """Return the Arrow storage struct: ``metadata`` with a marker, ``value`` and, unless untyped, ``typed_value``."""
     if isinstance(schema, Untyped):
         return variant_type()
     return pa.struct([metadata_field(), *_value_fields(schema)])
 
 
 def typed_type(schema: ShreddingSchema) -> pa.DataType:
-    """The Arrow type of the ``typed_value`` of a node that has one."""
+    """Return the Arrow type of ``typed_value``. Raises ``ValueError`` for an untyped node."""
     if isinstance(schema, Object):
         return pa.struct(
             [pa.field(name, pa.struct(_value_fields(child)), nullable=False) for name, child in schema.fields]
@@ -210,7 +211,10 @@ def schema_of_storage(type: pa.DataType) -> ShreddingSchema:
 
 
 def schema_of_group(type: pa.DataType) -> ShreddingSchema:
-    """The schema of an inner group of ``value`` and ``typed_value``; raises as :func:`schema_of_storage`."""
+    """Return the schema of an inner group of ``value`` and ``typed_value``; raises like :func:`schema_of_storage`.
+
+    Raises the errors of :func:`schema_of_storage`.
+    """
     return _of_member(type, "$", 0)
 
 
@@ -254,7 +258,7 @@ def _of_member(type: pa.DataType, path: str, depth: int) -> ShreddingSchema:
 # --- Leaf types ----------------------------------------------------------------------------------
 
 UUID = pa.binary(16)
-"""The Arrow type of UUIDs; in a storage struct its field is marked ``arrow.uuid``, as all UUIDs of core are."""
+"""Arrow type of UUIDs. In a storage struct, the field has the extension name ``arrow.uuid``, like all UUIDs in core."""
 
 _LEAF_NAMES: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
@@ -291,7 +295,7 @@ _ALIASES = {
 
 
 def leaf_type(type: pa.DataType) -> pa.DataType:
-    """The one Arrow type that stands for a typed leaf, from any Arrow type of the same Parquet type.
+    """Return the Arrow type that represents a typed leaf, from any Arrow type with the same Parquet type.
 
     Raises ``ValueError`` for a type that Variant Shredding, "Shredded Value Types", does not list.
     """
@@ -304,7 +308,7 @@ def leaf_type(type: pa.DataType) -> pa.DataType:
     if type in _LEAF_NAMES:
         return type
     if pa.types.is_timestamp(type) and type.unit in ("us", "ns") and type.tz is not None:
-        return pa.timestamp(type.unit, "UTC")  # the zone is for display; the instants are the same
+        return pa.timestamp(type.unit, "UTC")  # the zone affects display only; the instants are the same
     if pa.types.is_decimal(type) and type.precision <= 38 and 0 <= type.scale <= type.precision:
         return pa.decimal128(type.precision, type.scale)
     if _is_binary(type):
@@ -331,19 +335,22 @@ def _advice(type: pa.DataType) -> str:
 
 
 def ddl_name(type: pa.DataType) -> str:
-    """The DDL name of a leaf type."""
+    """Return the DDL name of a leaf type."""
     if pa.types.is_decimal(type):
         return f"DECIMAL({type.precision},{type.scale})"
     return _LEAF_NAMES[type]
 
 
 def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
-    """The leaf type with a DDL name, such as ``BIGINT`` or ``DECIMAL`` with ``(9, 2)``; ``ValueError`` if none."""
+    """Return the leaf type with a DDL name, such as ``DECIMAL`` with ``(9, 2)``. Raises ``ValueError`` if unknown.
+
+    Raises ``ValueError`` if there is none.
+    """
     upper = name.upper()
     upper = _ALIASES.get(upper, upper)
     if upper == "DECIMAL":
         if len(arguments) > 2:
-            raise ValueError("DECIMAL requires a precision and a scale")
+            raise ValueError("DECIMAL accepts only a precision and a scale")
         precision, scale = (*(arguments or (10,)), 0)[:2]
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
             raise ValueError(f"DECIMAL({precision},{scale}): up to 38 digits, scale from 0 to the precision")
@@ -360,17 +367,17 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
 
 
 def type_names() -> list[str]:
-    """The names of types of the variant encoding in DDL, in capitals."""
+    """Return the DDL names of the types of the variant encoding, in upper case."""
     return [*_LEAF_TYPES, *_ALIASES, "DECIMAL"]
 
 
 def supported_types() -> str:
-    """The names of types of the variant encoding, as errors list them."""
+    """Return the names of the types of the variant encoding, formatted for errors."""
     return ", ".join(sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"]))
 
 
 def quote_name(name: str) -> str:
-    """A field name as DDL writes it: in backticks unless it is a plain word."""
+    """Quote a field name for DDL, with backticks unless it is a plain word."""
     if name.isascii() and name.isidentifier():
         return name
     return "`" + name.replace("`", "``") + "`"

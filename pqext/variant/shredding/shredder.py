@@ -1,6 +1,6 @@
-"""Shredding: unshredded variants into the storage struct of a shredding schema, whose columns the kernels fill.
+"""Shred variants into the storage struct of a shredding schema. The kernels fill its columns.
 
-The storage struct has one layout in files, which arrays of other layouts are brought into.
+The storage struct has one layout in files. Arrays with other layouts are converted to it.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from pqext.variant.types import (
 
 Coerce = Literal["equivalent", "exact", "json"]
 COERCE: dict[Coerce, int] = {"equivalent": 0, "exact": 1, "json": 2}
-"""The kernels' number for each way to coerce."""
-Buffer: TypeAlias = Any  # whatever lends its bytes through the buffer protocol
+"""The kernels' number for each coercion."""
+Buffer: TypeAlias = Any  # any object with the buffer protocol
 
 
 def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> pa.Array | pa.ChunkedArray:
     """Shred a variant array into ``struct<metadata, value, typed_value>`` of the schema, row by row.
 
     ``schema`` is a value that :func:`pqext.variant.shredding_schema` accepts, or ``"infer"``, which infers one with
-    :func:`pqext.variant.infer_schema`'s defaults for ``coerce``. A shredded array is
-    reconstructed first. Null rows stay null; ``metadata`` is shared with the input.
+    :func:`pqext.variant.infer_schema`'s defaults for ``coerce``. A shredded array is reconstructed first. Null rows
+    remain null. ``metadata`` is shared with the input.
 
-    With ``coerce="equivalent"`` a value goes to a typed column of its own equivalence class that can hold
-    it exactly (2 to a ``DECIMAL(9,2)``, 2.00 to a ``BIGINT``), and is reconstructed as an equal value of the column's
-    type; with ``"exact"`` only values of exactly the column's variant type and representation do, so canonical values
-    are reconstructed with the same bytes (see specs/variant-shredding.md); with ``"json"`` equivalent values do, and
-    decimals go to a ``DOUBLE`` that is written as the same JSON number (2.5 and 2.0, but not 2). Everything else stays
-    in ``value``. Raises ``VariantError`` with the row for invalid bytes that must be inspected: values that stay in the
-    residual are copied without validation.
+    With ``coerce="equivalent"``, a value is stored in a typed column of its equivalence class that can represent it
+    exactly (2 in a ``DECIMAL(9,2)``, 2.00 in a ``BIGINT``), and is reconstructed as an equal value of the column's
+    type. With ``"exact"``, only values with exactly the column's variant type and representation are stored in it, so
+    canonical values are reconstructed with the same bytes (see specs/variant-shredding.md). With ``"json"``, equivalent
+    values are stored in typed columns, and decimals in a ``DOUBLE`` that is written as the same JSON number (2.5 and
+    2.0, but not 2). All other values stay in ``value``. Raises ``VariantError`` with the row for invalid bytes in
+    values that are inspected. Values that stay in the residual are copied without validation.
 
     Implements Variant Shredding, "Value Shredding".
     """
@@ -81,7 +81,7 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
 
 
 def check_coerce(coerce: Any) -> Coerce:
-    """``coerce``, when it is a way to coerce; ``ValueError`` otherwise."""
+    """Return ``coerce`` if it is a valid coercion; raise ``ValueError`` otherwise."""
     if not isinstance(coerce, str) or coerce not in COERCE:
         raise ValueError(f"coerce must be one of {', '.join(map(repr, COERCE))}, not {coerce!r}")
     return coerce
@@ -101,7 +101,7 @@ def storage_of(
         Sequence[Any]
     ], validity: Buffer | None, nulls: int
 ) -> pa.StructArray:
-    """Return the storage struct of ``columns``, one entry per node of the plan, from the kernels' ``take_columns``.
+    """Build the storage struct from ``columns``, the result of the kernels' ``take_columns`` for each node of the plan.
 
     ``validity`` has one bit per row and is used only if there are ``nulls``.
     """
@@ -135,7 +135,7 @@ def storage_of(
 
 
 def binary_of(type: pa.DataType, rows: int, offsets: Buffer, data: Buffer) -> pa.Array:
-    """A binary or string array without nulls."""
+    """Build a binary or string array without nulls from buffers."""
     return pa.Array.from_buffers(type, rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
 
 
@@ -156,10 +156,10 @@ def _leaf(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: B
 
 
 def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Convert ``array``, which is shredded by ``schema``, to the layout of ``storage_struct(schema)``.
+    """Convert ``array``, which is shredded with ``schema``, to the layout of ``storage_struct(schema)``.
 
-    Fields are put in order, omitted ``value`` columns are added, optional groups become required
-    ones, and types become the one Arrow type of their leaf. The values are unchanged.
+    Fields are reordered, missing ``value`` columns are added, optional groups become required, and each leaf gets its
+    standard Arrow type. The values are unchanged.
     """
     type = storage_struct(schema)
     metadata = child(array, "metadata")
@@ -170,7 +170,7 @@ def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
 
 
 def masked_child(group: pa.StructArray, name: str) -> pa.Array | None:
-    """Return the child called ``name`` with the nulls of its group; None if it does not exist."""
+    """Return the child ``name`` with the nulls of its group, or None if it does not exist."""
     index = group.type.get_field_index(name)
     if index < 0 or not group.null_count:
         return child(group, name)
@@ -179,7 +179,7 @@ def masked_child(group: pa.StructArray, name: str) -> pa.Array | None:
 
 
 def _parts(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) -> list[pa.Array]:
-    """``value`` and ``typed_value`` of a group, whose storage struct is ``type``."""
+    """Return ``value`` and ``typed_value`` of a group for the storage struct ``type``."""
     value = masked_child(group, "value")
     parts = [value.cast(pa.binary()) if value is not None else pa.nulls(len(group), pa.binary())]
     if isinstance(schema, Untyped):
@@ -211,7 +211,7 @@ def _member(group: pa.Array | None, schema: ShreddingSchema, type: pa.StructType
 
 
 def _list(lists: pa.ListArray, elements: pa.StructArray, type: pa.ListType) -> pa.ListArray:
-    """``lists`` with other elements. The bitmap keeps its offset, because the list offsets are a slice as well."""
+    """Return ``lists`` with other elements. The bitmap keeps its offset, because the list offsets are also a slice."""
     validity, offsets = lists.buffers()[:2]
     return pa.Array.from_buffers(
         type, len(lists), [validity, offsets], lists.null_count, lists.offset, children=[elements]
