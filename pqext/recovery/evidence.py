@@ -1,4 +1,4 @@
-"""Collect candidate row groups: from the best remaining footer, and from pages that no footer covers."""
+"""Collect candidate row groups from the best remaining footer, and from pages that no footer covers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, Unp
 from pqext.verification.annotations import implausible, without_implausible
 
 _FIRST = 8
-"""Column chunks of a row group that are checked to see whether a footer belongs to the file."""
+"""Number of column chunks in a row group that are checked to determine whether a footer belongs to the file."""
 _REPEATS = 1_000
 """Maximum number of row groups that repeat the bytes of others and are recovered."""
 
@@ -85,16 +85,16 @@ class Hints:
     leaf_codecs: Sequence[int | None] = ()
     row_group_rows: int | None = None
     is_logical: bool = False
-    """Whether physical types are pqext's own guess, as for DDL and Arrow schemas."""
+    """Whether physical types are guessed by pqext, as for DDL and Arrow schemas."""
     codec: str | None = None
-    """The name of the only codec in ``codecs``, if one was passed."""
+    """Name of the only codec in ``codecs``, if one was passed."""
 
 
 def footer_evidence(source: Source, footer: FooterCandidate, limits: Limits) -> Evidence:
     """Collect the row groups of a footer, at its offsets or shifted by the bytes that are missing before it.
 
-    Bytes before the footer that it does not cover may be abandoned row groups, or not pages at all. If they are other
-    pages, or chunks are not at their offsets, the bytes may have been added elsewhere.
+    Bytes before the footer that it does not cover may be abandoned row groups, or not be pages. If they are other
+    pages, or if chunks are not at their offsets, bytes may have been inserted before them.
     """
     corrected = correct_schema(footer.metadata, limits)
     evidence = _best_of_distances(source, footer, limits)
@@ -165,7 +165,7 @@ def _with_distances(source: Source, footer: FooterCandidate, distances: Sequence
         for name in correct_values(source, candidate, leaves, limits):
             note = "the footer's value count contradicts rows and pages"
             notes.append(f"column {name} in row group {candidate.number}: {note}")
-    measure(source, candidates.groups, limits)  # no byte is in two chunks now
+    measure(source, candidates.groups, limits)  # chunks no longer overlap
     for candidate in candidates.groups:
         candidate.assigned = "footer" if is_in_place else "moved"
     flag_contradictions(source, metadata, candidates.groups, limits)
@@ -231,10 +231,10 @@ def located_rows(evidence: Evidence) -> int:
 
 
 def page_evidence(source: Source, start: int, stop: int, schema: Candidates, hints: Hints, limits: Limits) -> Evidence:
-    """Collect row groups from the pages in a byte range, assigned to columns by a schema."""
+    """Collect row groups from the pages in a byte range, which a schema assigns to columns."""
     tree = from_elements(schema.elements, limits)
     leaves = list(tree.leaves)
-    # The hints are for the schema that was passed; a footer in the file may have another.
+    # The hints apply to the schema argument; a footer in the file may have a different schema.
     codecs = hints.leaf_codecs if len(hints.leaf_codecs) == len(leaves) else [None] * len(leaves)
     chunks = Chunks(source, tree, hints.codecs, codecs, limits)
     segments = find_segments(source, start, stop, limits)
@@ -269,7 +269,7 @@ def _reason(reason: str, hints: Hints) -> str:
 
 
 def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
-    """Report row groups whose sizes contradict ``row_group_rows``."""
+    """Describe row groups whose sizes contradict ``row_group_rows``."""
     expected = hints.row_group_rows
     if expected is None:
         return []
@@ -282,7 +282,7 @@ def _size_notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
 
 
 def _schema_warnings(groups: Sequence[PageGroup], unplaced_pages: Sequence[UnplacedPages], chunks: Chunks) -> list[str]:
-    """Warn if the schema may belong to other columns although pages fit it."""
+    """Return warnings if the schema may belong to other columns although pages match it."""
     if len(groups) < 2:
         return []
     if len({*chunks.types}) == 1:
@@ -295,7 +295,7 @@ def _schema_warnings(groups: Sequence[PageGroup], unplaced_pages: Sequence[Unpla
 def _candidate(
     group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks, mismatched_leaves: Collection[int]
 ) -> CandidateGroup:
-    """Convert a row group of pages, without chunks of ``mismatched_leaves`` leaves."""
+    """Convert a row group of pages to a candidate, without the chunks of ``mismatched_leaves``."""
     columns: list[ColumnMetaData | None] = []
     for number, (leaf, pages) in enumerate(zip(leaves, group.chunks, strict=True)):
         codec = None if number in mismatched_leaves else chunks.codec(leaf.leaf_start, pages)
@@ -319,7 +319,7 @@ def end_of_candidates(evidence: Evidence) -> int:
 
 
 def _locate(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
-    """Return the chunk at the first distance with a page header at its start; None if there is none."""
+    """Return the chunk at the first distance with a page header at its start, or None if there is none."""
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or chunk.crypto_metadata is not None:
         return None
@@ -372,7 +372,7 @@ def _is_compressed(page: Page) -> bool:
 
 
 def _truncate_chunk(source: Source, chunk: ColumnMetaData, limits: Limits) -> None:
-    """End the chunk after the page with its last value, since readers ignore what follows.
+    """End the chunk after the page with its last value, because readers ignore the following bytes.
 
     If pages follow, a page header has a wrong count, and the chunk is left unchanged.
     """
@@ -390,8 +390,8 @@ def _truncate_chunk(source: Source, chunk: ColumnMetaData, limits: Limits) -> No
 def _without_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list[CandidateGroup], list[Loss]]:
     """Remove row groups that repeat the bytes of others if there are very many, and return the loss.
 
-    Repeated row groups are written again with their bytes: legitimate files have few, so their copies and values
-    are bounded by ``max_bytes`` in total.
+    Each repetition is written with its own copy of the bytes. Legitimate files have few, so the copies and their values
+    are limited to ``max_bytes`` in total.
     """
     firsts = first_equal_groups(groups)
     numbers = [number for number, first in enumerate(firsts) if number != first and any(groups[number].chunks)]
@@ -408,9 +408,9 @@ def _without_repeats(groups: list[CandidateGroup], max_bytes: int) -> tuple[list
 
 
 def _drop_overlaps(groups: Sequence[CandidateGroup], end: int) -> None:
-    """Drop chunks that the next chunk, or the footer, overlaps: bytes are missing from them.
+    """Drop chunks that the next chunk or the footer overlaps, because bytes are missing from them.
 
-    A row group that a footer lists several times does not overlap itself.
+    A row group that a footer lists several times is not treated as overlapping itself.
     """
     named: dict[int, list[CandidateGroup]] = {}
     for group, first in zip(groups, first_equal_groups(groups), strict=True):

@@ -1,6 +1,6 @@
 """Output of a recovery: its destination, temporary files, the new file, and nulls in place of lost chunks.
 
-Chunks are copied to the new file byte for byte, under a footer that states only what their pages confirm.
+Chunks are copied to the new file byte for byte. Its footer states only facts that their pages confirm.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pqext.recovery.candidates.candidates import CandidateGroup, Candidates, end
 def check_distinct(
     source: Any, dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> None:
-    """Raise ``ValueError`` if ``dest`` is the damaged file itself, also through a URL, a link or an open file."""
+    """Raise ``ValueError`` if ``dest`` is the damaged file itself, even through a URL, a link or an open file."""
     read = source.path if isinstance(source, Source) else locate(source, filesystem, storage_options)
     written = dest if hasattr(dest, "write") else locate(dest)
     if written is source or may_be_same_file(read, written):
@@ -50,7 +50,7 @@ def check_distinct(
 
 
 class TemporaryFiles:
-    """A temporary folder, created on first use and removed on exit."""
+    """Temporary folder that is created on first use and removed on exit."""
 
     def __init__(self) -> None:
         self._folder: TemporaryDirectory[str] | None = None
@@ -64,9 +64,9 @@ class TemporaryFiles:
         return os.path.join(self._folder.name, f"{self._count}.parquet")
 
     def download(self, source: Source) -> Source:
-        """Copy a remote file, so that several passes fetch it once; the copy reports the name of the original.
+        """Copy a remote file, so that several passes fetch it only once. The copy reports the name of the original.
 
-        Raises ``SourceError`` if the bytes cannot be fetched, which is not damage.
+        Raises ``SourceError`` if the bytes cannot be fetched, which does not count as damage.
         """
         path = self.create_path()
         with open(path, "xb") as file:
@@ -108,7 +108,7 @@ _PAGE_ROWS = 1 << 20
 
 
 class NullPageSource(Source):
-    """The bytes of a damaged file, followed by pages of nulls in memory."""
+    """Source with the bytes of a damaged file, followed by pages of nulls in memory."""
 
     def __init__(self, source: Source, pages: bytes) -> None:
         super().__init__(source.path, source.size + len(pages))
@@ -124,7 +124,7 @@ class NullPageSource(Source):
         return view(head + self._null_pages[max(offset - end, 0) : offset + length - end])
 
     def close(self) -> None:
-        """Do nothing: the damaged file belongs to the caller."""
+        """Do nothing, because the damaged file belongs to the caller."""
 
 
 class NullFiller:
@@ -138,13 +138,14 @@ class NullFiller:
 
     @property
     def source(self) -> Source:
-        """The damaged file followed by all generated chunks of nulls."""
+        """Source with the damaged file, followed by all generated chunks of nulls."""
         return NullPageSource(self._source, bytes(self._null_pages))
 
     def fill(self, assessment: Assessment) -> CandidateGroup | None:
         """Return the row group with nulls in place of lost columns.
 
-        ``None`` if nothing is lost, every column is lost, or a lost column is required, which is then recorded.
+        Returns None if nothing is lost, every column is lost, or a lost column is required. A required column is
+        recorded.
         """
         group = assessment.group
         missing = [name for name, node in self._columns.items() if None in group.chunks[_leaves(node)]]
@@ -190,7 +191,7 @@ def _leaves(node: SchemaNode) -> slice:
 
 
 def _page(leaf: SchemaNode, rows: int) -> bytes:
-    """Encode a data page of ``rows`` nulls: levels of 0, each type in one run, and no values."""
+    """Encode a data page of ``rows`` nulls: a single run of levels 0 of each type, and no values."""
     levels = [highest for highest in (leaf.max_repetition_level, leaf.max_definition_level) if highest]
     body = b"".join(_zeros(rows, highest) for highest in levels)
     header = DataPageHeader(
@@ -227,7 +228,7 @@ def _zeros(count: int, highest: int) -> bytes:
 def rewritten_groups(
     path: str, candidates: Candidates, assessments: Sequence[Assessment], limits: Limits
 ) -> list[tuple[Source, CandidateGroup]]:
-    """Return the row group of each assessment in a rewritten file; none if schema or row groups differ."""
+    """Return the row group of each assessment in a rewritten file, or an empty list if schema or row groups differ."""
     source = PathSource(path)
     footer = read_footer(source, limits).metadata
     groups = footer.row_groups

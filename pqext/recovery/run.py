@@ -1,4 +1,4 @@
-"""Recover a file: collect candidate row groups, check them, and write those that can be read."""
+"""Recover a file: collect candidate row groups, check them, and write the readable row groups."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from pqext.variant.rewriting import repair
 from pqext.verification import verify
 
 _FOOTERS = 64
-"""Maximum number of footers to compare, the last ones of the file."""
+"""Maximum number of footers to compare, starting from the end of the file."""
 _TRIED = 3
 """Maximum number of footers whose chunks are all checked until one matches."""
 
@@ -79,23 +79,23 @@ def recover(
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Recovery:
-    """Write the rows of a file whose footer is missing or corrupt to ``dest``, a new file, and report what was lost.
+    """Write the rows of a file whose footer is missing or corrupt to ``dest``, a new file, and report the losses.
 
-    For a file that opens, :func:`pqext.repair` keeps the layout and is certain of columns and types.
+    If the file can be opened, use :func:`pqext.repair` instead, which preserves the layout, columns and types.
 
-    The best remaining footer is used: at the end, inside the file, without length and magic number, or truncated.
-    Pages that no footer covers are located by their headers, which needs a schema: from a truncated footer, or
-    ``schema``. Every recovered page has been read, and its checksum compared if it has one. Corruption in pages without
-    checksums cannot always be detected; the report states which row groups this concerns. Columns and types are certain
-    only with a footer; the report states where a schema assigned the pages to columns.
+    The best remaining footer is used: at the end, inside the file, without length and magic number, or truncated. Pages
+    that no footer covers are located by their headers, which requires a schema: from a truncated footer, or ``schema``.
+    Every recovered page has been read, and its checksum compared if it has one. Corruption in pages without checksums
+    cannot always be detected; the report states which row groups this concerns. Columns and types are certain only with
+    a footer; the report states where a schema assigned the pages to columns.
 
     Args:
         source: Any source that :func:`pqext.open` accepts. It is never modified.
         dest: A path, URL or binary file object other than ``source``. It is written atomically.
         schema: A sibling with the same columns (any source that :func:`pqext.open` accepts), an Arrow schema, or DDL
             like ``"id BIGINT, name STRING"``.
-        codec: The codec of the pages, like ``"zstd"``; all are tried by default.
-        drop_columns: Omit top-level columns that lost a chunk, instead of the row groups that lost it.
+        codec: The codec of the pages, like ``"zstd"``. By default, all codecs are tried.
+        drop_columns: Omit top-level columns that lost a chunk, instead of the row groups of these chunks.
         null_columns: Replace a lost chunk with nulls, which preserves its row group and its column. Only optional
             top-level columns can be filled; the report lists each. Cannot be combined with ``drop_columns``.
         row_group_rows: Maximum rows of a row group, used if pages alone can be split in several ways. Ignored if the
@@ -191,7 +191,7 @@ class _Recovery:
         candidates, losses = evidence.candidates, evidence.losses
         assessments = self._assess(candidates)
         if self._schema is not None and evidence.origin != "pages" and not _any_recoverable(assessments):
-            # If nothing matches the footer, the schema that was passed may match.
+            # If nothing matches the footer, the schema argument may match.
             pages = self._all_pages(replace(self._schema, groups=[]))
             by_pages = self._assess(pages.candidates)
             if _any_recoverable(by_pages):
@@ -237,7 +237,7 @@ class _Recovery:
             evidence.notes.append(f"{self._schema.schema_from} was not needed: {origin} states the columns")
         if self._hints.codec is not None and evidence.metadata is not None:
             evidence.notes.append(f"codec {self._hints.codec} was not needed: {origin} states the codecs")
-        # Raise if the file was changed meanwhile: unreadable data would be mistaken for damage.
+        # Raise an error if the file has changed, because unreadable data would be mistaken for damage.
         self._source.read(0, min(1, self._source.size))
         written = self._write(candidates, [item for item in assessments if item.recoverable_rows], dest, losses)
         evidence.notes += describe_misstated(written)
@@ -278,7 +278,7 @@ class _Recovery:
             item.group.extent for item in assessments if item.recoverable_rows and item.group.extent is not None
         ]
         every = sum(segment.stop - segment.start for segment in evidence.segments)
-        is_intact = len(evidence.segments) == 1 and evidence.segments[0].at_start  # then damage does not explain losses
+        is_intact = len(evidence.segments) == 1 and evidence.segments[0].at_start  # damage does not explain the losses
         if not rows or (is_intact and 2 * sum(stop - start for start, stop in extents) < every):
             return self._with_explanation(evidence, assessments)
         return evidence, assessments
@@ -335,7 +335,7 @@ class _Recovery:
             for at, assessment in zip(filled, again, strict=True):
                 group = assessment.group
                 located = [chunk for chunk in group.chunks if chunk is not None]
-                # Chunks next to lost ones may belong to other columns by chance: readers ignore bytes after the values.
+                # Chunks next to lost chunks may match other columns by chance: readers ignore bytes after the values.
                 for chunk in located if assessment.is_complete else ():
                     if pages_of(source, chunk, limits) is None:
                         assessment.lost_columns["".join(chunk.path_in_schema[:1])] = "its pages do not fill its chunk"
@@ -348,7 +348,7 @@ class _Recovery:
             pending = list(filled)
 
     def _gather(self) -> Evidence | None:
-        """Collect the evidence of the best footer or, without one, of the pages; None without a footer and a schema."""
+        """Collect the evidence of the best footer, or of the pages; None if there is neither a footer nor a schema."""
         self._footers = footers.find(self._source, self._limits)
         source, limits = self._source, self._limits
         own = [footer for footer in self._footers if footer.is_own]
@@ -415,7 +415,7 @@ class _Recovery:
         return written
 
     def _rewrite(self, candidates: Candidates, assessments: list[Assessment]) -> str | None:
-        """Write the rows of row groups outside damaged pages to a temporary file; None if it fails verification."""
+        """Write rows outside damaged pages to a temporary file. Returns None if the file fails verification."""
         path = self._temporary.create_path()
         metadata = file_metadata(candidates, [item.group for item in assessments])
         try:

@@ -1,6 +1,7 @@
-"""Summarise one leaf over a whole file: counts, min and max value, stored bytes.
+"""Summarise one leaf over a complete file: counts, minimum and maximum, and stored bytes.
 
-Summaries come from the footer, as far as its statistics prove them, or from the values, read one run of rows at a time.
+Summaries come from the footer, if its statistics prove them, or from the values, which are read one run of rows at a
+time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pqext.core.schema.shape import LeafShape
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """One leaf over some rows; ``None`` is unknown.
+    """Summary of one leaf over some rows. Unknown facts are None.
 
     ``num_values`` counts entries, including nulls and empty lists. ``minimum`` and ``maximum`` bound every value except
     nulls and NaN, in the representation used for comparisons (:data:`pqext.core.format.predicate.Value`); a float bound
@@ -56,7 +57,7 @@ UNKNOWN = ColumnSummary(None, None, None, tight=False)
 
 
 def merge(parts: Iterable[ColumnSummary]) -> ColumnSummary:
-    """Merge the summaries of several runs of rows; facts that are unknown for one run are unknown for all."""
+    """Merge the summaries of several runs of rows. Facts that are unknown for one run are unknown for the result."""
     parts = list(parts)
     filled = [part for part in parts if not part.is_void]
     low, high = _extreme([part.minimum for part in filled], min), _extreme([part.maximum for part in filled], max)
@@ -82,7 +83,8 @@ def _extreme(bounds: Sequence[Value | None], choose: Any) -> Value | None:
 def summarize_footer(file: ParquetFile, leaf: SchemaNode) -> ColumnSummary:
     """Summarise a leaf from the footer.
 
-    A column whose key is missing is unknown. Raises ``UnsupportedError`` if its chunks are in other files.
+    The summary of a column whose key is missing is unknown. Raises ``UnsupportedError`` if its chunks are in other
+    files.
     """
     return merge(_summarize_chunk(file, group, leaf) for group in file.row_groups)
 
@@ -103,7 +105,7 @@ def _summarize_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> Co
 
 
 def summarize_data(file: ParquetFile, leaf: LeafShape) -> ColumnSummary:
-    """Summarise the values of a leaf, read one run of rows at a time: counts are exact and bounds tight.
+    """Summarise the values of a leaf, read one run of rows at a time. Counts are exact and bounds are tight.
 
     Raises ``CorruptFileError`` with the column for corrupt pages, ``EncryptionError`` for a column whose key is
     missing and ``LimitError`` for pages that exceed the limits of the file.
@@ -147,7 +149,7 @@ def own_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChu
 
 
 def has_key(chunk: ColumnChunk) -> bool:
-    """Whether the pages of the chunk can be decrypted, or are not encrypted."""
+    """Return whether the pages of the chunk can be decrypted, or are not encrypted."""
     try:
         _ = chunk.is_encrypted and chunk.decryptor
     except MissingKeyError:
@@ -156,7 +158,7 @@ def has_key(chunk: ColumnChunk) -> bool:
 
 
 def stored_bytes(file: ParquetFile, leaf: SchemaNode) -> int | None:
-    """Return the stored bytes of all pages of a leaf; ``None`` if a key is missing or a size is invalid."""
+    """Return the stored size of all pages of a leaf in bytes, or None if a key is missing or a size is invalid."""
     sizes = []
     for group in file.row_groups:
         chunk = own_chunk(file, group, leaf)
@@ -180,7 +182,7 @@ def summarize(
     Raises:
         UnsupportedError: If a column is in another file.
         CorruptFileError: If pages are corrupt.
-        EncryptionError: If the data of a column whose key is missing is to be read.
+        EncryptionError: If ``exact`` is true and the key of a column is missing.
 
     Example:
         >>> import io, pyarrow as pa, pqext

@@ -38,11 +38,11 @@ Nested = dict[str, Any]
 
 
 def json_value(leaf: LeafType, value: Value, *, upper: bool) -> Any:
-    """Convert a bound to JSON, with decimals as ``Decimal``; ``None`` if Delta has no bound for it.
+    """Convert a bound to JSON, with decimals as ``Decimal``. Returns None if Delta has no bound for it.
 
     ``value`` is in the representation used for comparisons. Strings are truncated to 32 code points, times to
-    milliseconds, both outward. There are no bounds for binary, for types that Delta lacks (times of day, UUIDs), for
-    infinite values, and for times outside the years 1 to 9999.
+    milliseconds, both outward. There are no bounds for binary, for types that Delta does not support (times of day,
+    UUIDs), for infinite values, and for times outside the years 1 to 9999.
     """
     member = leaf.member
     if leaf.logical is not None and not member:
@@ -83,7 +83,7 @@ def _timestamp(nanoseconds: int, utc: bool, upper: bool) -> str | None:
 
 
 def dumps(value: Any) -> str:
-    """Serialise dictionaries, strings, numbers and decimals to JSON; decimals keep all their digits.
+    """Serialise dictionaries, strings, numbers and decimals to JSON. Decimals retain all their digits.
 
     >>> dumps({"price": Decimal("12345678901234567.10")})
     '{"price":12345678901234567.10}'
@@ -97,13 +97,10 @@ def dumps(value: Any) -> str:
 class DeltaStatistics:
     """Statistics of one data file. Columns are nested like structs and omitted if they have no statistics.
 
-    num_records: Number of rows.
-    min_values: Lower bounds; decimals as ``Decimal``, dates and timestamps as text, variants as Z85.
-    max_values: Upper bounds likewise.
-    null_count: Nulls of each column except structs, lists and maps; rows with a null parent struct are null.
-    tight_bounds: Whether every bound is the min or max value, except for truncated strings and timestamps; otherwise
-        some are wider.
-    size: Size of the file in bytes.
+    num_records: Number of rows. min_values: Lower bounds; decimals as ``Decimal``, dates and timestamps as text,
+    variants as Z85. max_values: Upper bounds, with the same types. null_count: Nulls of each column except structs,
+    lists and maps; rows with a null parent struct are null. tight_bounds: Whether every bound is the min or max value,
+    except for truncated strings and timestamps; otherwise some are wider. size: Size of the file in bytes.
     """
 
     num_records: int
@@ -121,7 +118,7 @@ class DeltaStatistics:
         }  # fmt: skip
 
     def to_json(self) -> str:
-        """Return the JSON for ``stats`` of an ``add`` action; decimals keep all their digits."""
+        """Return the JSON for ``stats`` of an ``add`` action. Decimals retain all their digits."""
         return dumps(self.to_dict())
 
     def add_action(
@@ -157,12 +154,13 @@ def delta(
 ) -> DeltaStatistics:
     """Compute the statistics of a Parquet file for the log of a Delta table.
 
-    By default the statistics come from the footer and contain only what it proves. With ``exact`` all values are read,
-    one run of rows at a time: bounds are then tight, and columns without statistics in the footer have bounds too.
+    By default, the statistics come from the footer and contain only facts that it proves. With ``exact``, all values
+    are read, one run of rows at a time. Bounds are then tight, and columns without statistics in the footer also have
+    bounds.
 
-    A floating-point column has bounds only if it is known to have no NaN, since readers disagree on its order. A
-    variant has bounds of its paths. Binary columns and geometries have null counts only, and columns within lists and
-    maps have no statistics.
+    A floating-point column has bounds only if it is known to have no NaN, because readers disagree on the order of NaN.
+    A variant has bounds for its paths. Binary columns and geometries have only null counts, and columns within lists
+    and maps have no statistics.
 
     Everyone who can read the table's log can read the statistics: exclude encrypted columns with sensitive bounds from
     ``columns``. A column whose key is missing has no bounds.
@@ -170,7 +168,7 @@ def delta(
     Args:
         file: Path, URL, bytes or binary file, as for :func:`pqext.open`.
         exact: Whether to read all values.
-        columns: Names of top-level columns, all by default. With column mapping these are the physical names.
+        columns: Names of top-level columns, by default all. With column mapping, these are the physical names.
         limits: Limits of the reader.
         decryption: Keys of an encrypted file.
         filesystem: File system of the file, as for :func:`pqext.open`.
@@ -211,7 +209,7 @@ def delta(
 
 @dataclass(slots=True)
 class _Statistics:
-    """The nested statistics, filled a top-level column at a time."""
+    """Nested statistics, filled one top-level column at a time."""
 
     columns: FileColumns
     minimum: Nested = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Open a data file and summarise its columns, from the footer or from the data, for every table format.
 
-The file is opened with its Parquet schema alone, without metadata of Arrow, Spark or GeoParquet.
+The file is opened with its Parquet schema only, without metadata of Arrow, Spark or GeoParquet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def open_file(
     source: Any, limits: Limits | None, decryption: FileDecryption | None, filesystem: Any,
     storage_options: Mapping[str, Any] | None,
 ) -> ParquetFile:
-    """Open the file; columns that only GeoParquet metadata describes as geometries are binary.
+    """Open the file. Columns that only GeoParquet metadata describes as geometries are binary.
 
     Raises ``CorruptFileError`` if rows are missing, and the errors of :func:`pqext.open`.
     """
@@ -53,7 +53,7 @@ class FileColumns:
     _shapes: dict[int, LeafShape] = field(default_factory=dict)
 
     def summary(self, leaf: SchemaNode) -> ColumnSummary:
-        """Return counts, min and max value of a leaf."""
+        """Return the counts, minimum and maximum of a leaf."""
         if self._reads([leaf]):
             return summarize_data(self.file, self._shape(leaf))
         return summarize_footer(self.file, leaf)
@@ -67,7 +67,7 @@ class FileColumns:
     def paths(self, group: SchemaNode) -> list[PathBounds]:
         """Return the bounds of the paths of a VARIANT group.
 
-        The data adds paths that are unshredded, or shredded with another type.
+        The data adds paths that are unshredded, or shredded with a different type.
         """
         bounds = variant_bounds.path_bounds(variant_bounds.typed_paths(group), self.summary)
         if self._reads(list(group.leaves())):

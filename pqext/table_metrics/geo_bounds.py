@@ -1,7 +1,7 @@
 """Compute the bounding box of all geometries of a file, from the footer or the values, and its corners for Iceberg.
 
-Spec: Apache Iceberg, "Bounds for Geometry and Geography" and Appendix G. The box of a geometry never wraps; a
-geography's may, with xmin > xmax, and is within the valid longitudes and latitudes.
+Spec: Apache Iceberg, "Bounds for Geometry and Geography" and Appendix G. The box of a geometry column never wraps. The
+box of a geography column may wrap, with xmin > xmax, and is within the valid longitudes and latitudes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pqext.geo.wkb import summaries
 from pqext.table_metrics.columns import own_chunk
 
 _DIMENSIONS = {"z": (1, 3), "m": (2, 3)}
-"""Thousands of the type codes of geometries with the dimension."""
+"""Thousands digits of the type codes of geometries with this dimension."""
 
 
 def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | None:
-    """Return the geospatial type of a column; ``None`` if its edge algorithm is unknown."""
+    """Return the geospatial type of a column, or None if its edge algorithm is unknown."""
     assert leaf.logical_type is not None
     try:
         return GeospatialType.from_logical_type(leaf.logical_type, file.options.properties)
@@ -38,9 +38,9 @@ def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | Non
 
 
 def box_of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
-    """Return the union of the boxes of all column chunks; ``None`` if a chunk has no reliable box.
+    """Return the union of the boxes of all column chunks, or None if a chunk has no reliable box.
 
-    Z or M is omitted if a chunk may have such geometries but no range of them.
+    Z or M is omitted if a chunk may have geometries with this dimension but its box has no range for it.
     """
     type = geospatial_type(file, leaf)
     parts: list[GeospatialStatistics] = []
@@ -76,7 +76,7 @@ def _drop_dimension(box: BoundingBox, name: str) -> BoundingBox:
 
 
 def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
-    """Return the range of the box in Z or M, if it is valid."""
+    """Return the range of the box in Z or M, or None if it is invalid."""
     low, high = getattr(box, f"{name}min"), getattr(box, f"{name}max")
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low <= high):
         return None
@@ -120,7 +120,7 @@ def box_of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
 
 
 _Ranges = tuple[float | None, ...]
-"""Min and max X, Y, Z and M of some geometries, None for missing values."""
+"""Minimum and maximum of X, Y, Z and M of some geometries; None for missing values."""
 
 
 def _merge_ranges(parts: Sequence[_Ranges]) -> _Ranges:
@@ -132,7 +132,7 @@ def _merge_ranges(parts: Sequence[_Ranges]) -> _Ranges:
 
 
 def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
-    """Return the planar box; None without X or Y, or if either is infinite."""
+    """Return the planar box, or None if there is no X or Y, or if either is infinite."""
     xmin, xmax, ymin, ymax, *others = _merge_ranges(parts)
     if xmin is None or xmax is None or ymin is None or ymax is None:
         return None
@@ -144,7 +144,7 @@ def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
 
 
 def _valid(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
-    """Return the box as allowed in a table; ``None`` for an invalid box."""
+    """Return the box if it is allowed in a table, or None if it is invalid."""
     if not box.usable:
         return None
     return box if type.planar else box_within_range(box)

@@ -2,9 +2,9 @@
 
 Spec: Apache Iceberg, "Data File Fields", "Bounds for Variant, Geometry, and Geography", Appendix D.
 
-Ids of columns come from the file if it has any; else from the table's schema, by name; else they are assigned as in a
-new table with the file's columns: all fields of a struct before the fields within them (Apache Iceberg, "Schemas" and
-"Column Projection").
+Ids of columns come from the file if it has any, otherwise from the table's schema, by name. If there is no schema, they
+are assigned as in a new table with the file's columns: all fields of a struct before the fields within them (Apache
+Iceberg, "Schemas" and "Column Projection").
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class TableField:
-    """A primitive or variant column.
+    """Primitive or variant column.
 
-    ``name`` is Iceberg's (``points.element.x``), ``stored`` the type in the file, ``type`` the type in the table;
-    either is ``None`` for types that Iceberg lacks.
+    ``name`` is its name in Iceberg (``points.element.x``), ``stored`` its type in the file and ``type`` its type in the
+    table. Either type is None if Iceberg does not support it.
     """
 
     id: int
@@ -49,13 +49,13 @@ class TableField:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether it is within a list or a map."""
+        """Whether the column is within a list or a map."""
         return self.node.max_repetition_level > 0
 
 
 @dataclass(slots=True)
 class _Field:
-    """A field of the file in Iceberg's terms, with its id once assigned."""
+    """Field of the file in Iceberg's terms, with its id once it is assigned."""
 
     name: str
     shape: Shape
@@ -64,7 +64,7 @@ class _Field:
 
 
 def table_fields(file: ParquetFile, schema: Any = None) -> list[TableField]:
-    """Return the primitive and variant columns of ``file`` that belong to a table with ``schema``; all without one.
+    """Return the primitive and variant columns of ``file`` that belong to a table with ``schema``; all if it is None.
 
     ``schema`` is a pyiceberg ``Schema`` or its JSON. Raises ``TypeError`` and ``ValueError`` for other values, and
     ``CorruptFileError`` if two columns of the file have the same id.
@@ -193,25 +193,21 @@ def _table(schema: Any) -> Mapping[str, Any]:
 
 
 MODE = "truncate(16)"
-"""Default metrics mode of columns, like Iceberg's."""
+"""Default metrics mode of columns, as in Iceberg."""
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergMetrics:
     """Metrics of one data file. Maps have field ids as keys and omit unknown metrics.
 
-    record_count: Number of rows.
-    file_size_in_bytes: Size of the file in bytes.
-    column_sizes: Stored bytes of all pages of a column; for a variant, of all columns that store it.
-    value_counts: Number of values of a column, including nulls and NaN; within lists and maps the number of Parquet
-        entries, where an empty or null list has one.
-    null_value_counts: Number of nulls. A variant null is not null.
-    nan_value_counts: Number of NaN in ``float`` and ``double`` columns.
-    lower_bounds: Serialised lower bounds of the values except nulls and NaN.
-    upper_bounds: Serialised upper bounds of the values except nulls and NaN.
-    split_offsets: Offsets of the row groups in bytes, ascending.
-    names: Column names in Iceberg's notation, such as ``points.element.x``.
-    types: Column types used to serialise bounds; ``None`` for types that Iceberg lacks.
+    record_count: Number of rows. file_size_in_bytes: Size of the file in bytes. column_sizes: Stored bytes of all pages
+    of a column; for a variant, of all columns that store it. value_counts: Number of values of a column, including
+    nulls and NaN; within lists and maps the number of Parquet entries, where an empty or null list has one.
+    null_value_counts: Number of nulls. A variant null is not null. nan_value_counts: Number of NaN in ``float`` and
+    ``double`` columns. lower_bounds: Serialised lower bounds of the values except nulls and NaN. upper_bounds:
+    Serialised upper bounds of the values except nulls and NaN. split_offsets: Offsets of the row groups in bytes,
+    ascending. names: Column names in Iceberg's notation, such as ``points.element.x``. types: Column types used to
+    serialise bounds; ``None`` for types that Iceberg does not support.
     """
 
     record_count: int
@@ -284,13 +280,13 @@ def iceberg(
 ) -> IcebergMetrics:
     """Compute the metrics of a Parquet file for the manifest of an Iceberg table, format version 1 to 3.
 
-    By default the metrics come from the footer and contain only what it proves: a floating-point column has bounds only
-    if the footer counts its NaN values, a variant only for paths that are fully shredded. With ``exact`` all values are
-    read, one run of rows at a time. Counts and bounds are then exact, and a variant has bounds for every path with
-    values of one type, however they are stored.
+    By default, the metrics come from the footer and contain only facts that it proves. A floating-point column has
+    bounds only if the footer counts its NaN values, and a variant has bounds only for paths that are fully shredded.
+    With ``exact``, all values are read, one run of rows at a time. Counts and bounds are then exact, and a variant has
+    bounds for every path with values of one type, however they are stored.
 
-    Field ids are read from the file. If the file has none, columns are matched with ``schema`` by name; without
-    ``schema`` they are numbered as pyiceberg numbers the columns of a new table. Columns within lists and maps have no
+    Field ids are read from the file. If the file has none, columns are matched with ``schema`` by name. Without
+    ``schema``, they are numbered as pyiceberg numbers the columns of a new table. Columns within lists and maps have no
     bounds.
 
     Everyone who can read the table's metadata can read the metrics: use the mode ``none`` for encrypted columns with
@@ -299,8 +295,8 @@ def iceberg(
     Args:
         file: Path, URL, bytes or binary file, as for :func:`pqext.open`.
         exact: Whether to read all values.
-        schema: The table's schema, a pyiceberg ``Schema`` or its JSON. Only its columns have metrics, and its types
-            serialise their bounds. Without it all columns have metrics, with the types of the file.
+        schema: The table's schema, a pyiceberg ``Schema`` or its JSON. Only its columns have metrics, and their bounds
+            are serialised with its types. Without it, all columns have metrics, with the types of the file.
         mode: Iceberg's metrics mode: ``none``, ``counts``, ``truncate(N)`` (bounds of strings have at most ``N`` code
             points, bounds of binary ``N`` bytes) or ``full``.
         modes: Modes of single columns by name.
@@ -347,7 +343,7 @@ def iceberg(
 
 @dataclass(slots=True)
 class _Maps:
-    """The maps of metrics, filled a column at a time."""
+    """Maps of metrics, filled one column at a time."""
 
     columns: FileColumns
     sizes: dict[int, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Serialise bounds for Iceberg manifests, by the type of the table's column.
+"""Serialise bounds for Iceberg manifests, according to the type of the table's column.
 
 Spec: Apache Iceberg, Appendix D, "Binary single-value serialization"; metrics modes from the table properties.
 """
@@ -18,7 +18,7 @@ from pqext.core.schema.types.logical import LeafType
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """Metrics of a column: none, counts only, or bounds too, with strings and binary truncated to ``length``."""
+    """Metrics of a column: none, only counts, or also bounds, with strings and binary truncated to ``length``."""
 
     kind: Literal["none", "counts", "bounds"]
     length: int | None = None
@@ -28,7 +28,10 @@ _TRUNCATE = re.compile(r"truncate\(([1-9][0-9]{0,8})\)")
 
 
 def parse_mode(text: str) -> Mode:
-    """Parse the metrics mode ``none``, ``counts``, ``truncate(N)`` or ``full``; ``ValueError`` for other text."""
+    """Parse the metrics mode ``none``, ``counts``, ``truncate(N)`` or ``full``.
+
+    Raises ``ValueError`` for other text.
+    """
     lower = text.strip().lower() if isinstance(text, str) else ""
     if lower == "none" or lower == "counts":
         return Mode("none" if lower == "none" else "counts")
@@ -41,7 +44,7 @@ def parse_mode(text: str) -> Mode:
 
 
 def iceberg_type(leaf: LeafType) -> str | None:
-    """Return the Iceberg type of a stored column; ``None`` for types that Iceberg lacks, such as unsigned 64 bits.
+    """Return the Iceberg type of a stored column, or None if Iceberg does not support it, such as unsigned 64 bits.
 
     Geometries and variants are handled by the caller.
     """
@@ -80,7 +83,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def can_promote(stored_type: str, table: str) -> bool:
-    """Whether a column of the table type ``table`` can be read from values of type ``stored_type``."""
+    """Return whether a column with the table type ``table`` can be read from values of type ``stored_type``."""
     if stored_type == table or (stored_type, table) in _PROMOTIONS:
         return True
     narrow, wide = _DECIMAL.fullmatch(stored_type), _DECIMAL.fullmatch(table)
@@ -92,7 +95,9 @@ _MICROSECONDS = frozenset({"time", "timestamp", "timestamptz"})
 
 
 def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | None:
-    """Serialise a bound for the type ``table``; ``None`` if the type cannot store it, or it cannot be truncated.
+    """Serialise a bound for the type ``table``.
+
+    Returns None if the type cannot represent it, or it cannot be truncated.
 
     ``value`` is in the representation used for comparisons: times in nanoseconds, rounded outward to microseconds.
     """
@@ -115,10 +120,10 @@ def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | N
 
 
 def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
-    """Return UUID bounds that are valid in unsigned byte order and in the order of pairs of signed 64-bit integers.
+    """Return UUID bounds that are valid in unsigned byte order and if UUIDs are compared as two signed 64-bit integers.
 
-    Readers use one order or the other. The first eight bytes are moved outward by one, so the last eight do not count.
-    ``None`` if the orders differ: if the first bit is set in some UUIDs but not in all.
+    Readers use one order or the other. The first eight bytes are moved outward by one, so the last eight are
+    irrelevant. Returns None if the orders differ, because the first bit is set in some UUIDs but not in all.
     """
     first, last = (int.from_bytes(bound[:8], "big") for bound in (low, high))
     if first >> 63 != last >> 63 or first in _HALVES or last + 1 in _HALVES:
@@ -131,7 +136,7 @@ _HALVES = (0, 1 << 63, 1 << 64)
 
 def _bytes(value: Value) -> bytes:
     if not isinstance(value, bytes):
-        raise TypeError(f"a bound of strings or binary must be bytes, not {type(value).__name__}")
+        raise TypeError(f"bounds of strings and binary must be bytes, not {type(value).__name__}")
     return value
 
 
@@ -152,7 +157,7 @@ def _decimal(value: Value, scale: int) -> bytes | None:
 
 
 def unscaled_value(value: Value, scale: int) -> int | None:
-    """Return the unscaled integer of a decimal with ``scale`` digits after the point; ``None`` if it needs more."""
+    """Return the unscaled integer of a decimal with ``scale`` fractional digits, or None if it needs more."""
     if not isinstance(value, (Decimal, int)):
         return None
     sign, digits, exponent = Decimal(value).as_tuple()
@@ -163,11 +168,11 @@ def unscaled_value(value: Value, scale: int) -> int | None:
 
 
 LAST = "\U0010ffff"
-"""The greatest code point."""
+"""Greatest code point."""
 
 
 def lower_text(raw: bytes, length: int | None) -> str | None:
-    """Truncate a lower bound to ``length`` code points; ``raw`` is UTF-8 that may end within a character."""
+    """Truncate a lower bound to ``length`` code points. ``raw`` is UTF-8 that may end within a character."""
     text = raw.decode("utf-8", "ignore") if _is_cut_text(raw) else _text(raw)
     return text if text is None or length is None else text[:length]
 
@@ -180,7 +185,7 @@ def _text(raw: bytes) -> str | None:
 
 
 def _is_cut_text(raw: bytes) -> bool:
-    """Whether ``raw`` is UTF-8 except for an incomplete last character."""
+    """Return whether ``raw`` is UTF-8 except for an incomplete last character."""
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -191,7 +196,7 @@ def _is_cut_text(raw: bytes) -> bool:
 def upper_text(raw: bytes, length: int | None) -> str | None:
     """Truncate an upper bound to ``length`` code points, rounded up.
 
-    The last code point that is not the maximum is incremented; strings of maximum code points have no such bound.
+    The last code point that is not the maximum is incremented. Returns None for strings of maximum code points.
     """
     text = _text(raw)
     if text is None or length is None or len(text) <= length:
@@ -223,7 +228,7 @@ def lower_bytes(raw: bytes, length: int | None) -> bytes:
 
 
 def upper_bytes(raw: bytes, length: int | None) -> bytes | None:
-    """Truncate an upper bound to ``length`` bytes, rounded up; ``None`` if all of them are 0xff."""
+    """Truncate an upper bound to ``length`` bytes, rounded up. Returns None if all of them are 0xff."""
     if length is None or len(raw) <= length:
         return raw
     head = raw[:length].rstrip(b"\xff")

@@ -1,11 +1,12 @@
 """Bounds of the fields of a variant column by normalised path, as stored by Iceberg and Delta.
 
-The bounds of a side are a variant: an object whose keys are normalised JSON paths (RFC 9535: ``$``, ``$['a']['b']``)
-and whose values are primitives. Paths select object members only, so elements of arrays have no bounds.
+The lower or upper bounds are stored as a variant: an object whose keys are normalised JSON paths (RFC 9535: ``$``,
+``$['a']['b']``) and whose values are primitives. Paths select object members only, so elements of arrays have no
+bounds.
 
-A path has bounds if a shredded column contains all its values except nulls: its ``value`` column is empty, or has
-variant nulls only. :mod:`pqext.variant.pruning` explains why this suffices, whatever the residuals above contain. NaN,
-which is unordered, removes the bounds of its path.
+A path has bounds if a shredded column contains all its values except nulls, which means that its ``value`` column is
+empty, or contains only variant nulls. :mod:`pqext.variant.pruning` explains why this suffices, whatever the residuals
+above contain. NaN, which is unordered, removes the bounds of its path.
 
 Spec: Apache Iceberg, "Bounds for Variant"; Delta Transaction Log Protocol, "Statistics for Variant Columns".
 """
@@ -38,17 +39,17 @@ from pqext.variant.types import variant_field
 from pqext.variant.value import Variant
 
 LENGTH = 16
-"""Maximum code points of strings and bytes of binary in a bound."""
+"""Maximum number of code points of strings, or bytes of binary values, in a bound."""
 
 _T = PrimitiveType
 BATCH_ROWS = 65_536
 UNTRUNCATED = 1 << 30
-"""Maximum bytes of bounds in memory, which truncates none."""
+"""Maximum length of bounds in memory, large enough that none is truncated."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedPath:
-    """A shredded path: the leaf of its typed values, and the leaf of values of other types."""
+    """Shredded path: the leaf of its typed values, and the leaf of values of other types."""
 
     path: tuple[str, ...]
     typed: SchemaNode
@@ -56,7 +57,7 @@ class TypedPath:
 
 
 def typed_paths(node: SchemaNode) -> list[TypedPath]:
-    """Return the paths of primitives that a shredded variant column has columns for, except within arrays.
+    """Return the paths of primitives for which a shredded variant column has columns, except within arrays.
 
     Raises ``VariantError`` with the column for an invalid variant group.
     """
@@ -88,11 +89,14 @@ class PathBounds:
 
     @property
     def key(self) -> str:
-        """The normalised path of the bounds."""
+        """Normalised path of the bounds."""
         return normalized_path(self.path)
 
     def encode(self, length: int | None, *, upper: bool) -> bytes | None:
-        """Encode one side as a variant value; ``None`` if a string or binary cannot be truncated to ``length``."""
+        """Encode one side as a variant value.
+
+        Returns None if a string or binary value cannot be truncated to ``length``.
+        """
         value = self.maximum if upper else self.minimum
         type, data = self.type, _data(self.type, value, self.scale)
         if type in (_T.TRUE, _T.FALSE):
@@ -120,7 +124,7 @@ def _data(type: PrimitiveType, value: Value, scale: int) -> object:
 def path_bounds(
     paths: Sequence[TypedPath], get_summary: Callable[[SchemaNode], ColumnSummary]
 ) -> list[PathBounds]:
-    """Return the bounds of ``paths`` that have any, from the summaries of their columns."""
+    """Return the bounds of those ``paths`` that have bounds, from the summaries of their columns."""
     bounds = []
     for path in paths:
         type = _primitive_type(path.typed)
@@ -133,12 +137,12 @@ def path_bounds(
 
 
 def has_only_nulls(residual: ColumnSummary) -> bool:
-    """Whether a ``value`` column contains only nulls and variant nulls."""
+    """Return whether a ``value`` column contains only nulls and variant nulls."""
     return residual.all_null or residual.maximum == VARIANT_NULL
 
 
 def _primitive_type(leaf: SchemaNode) -> PrimitiveType | None:
-    """Return the primitive type of a typed column; ``None`` if it is not a variant type."""
+    """Return the primitive type of a typed column, or None if it is not a variant type."""
     try:
         type = leaf_type(leaf.leaf_type.arrow_type())
     except (ParquetError, ValueError):
@@ -163,7 +167,7 @@ def _scale(leaf: SchemaNode) -> int:
 
 
 def encode(bounds: Sequence[PathBounds], *, upper: bool, length: int | None = LENGTH) -> bytes | None:
-    """Encode one side of all paths: the metadata of a variant and its object; ``None`` if no path has a bound."""
+    """Encode one side of all paths as the metadata of a variant and its object. Returns None if no path has a bound."""
     encoded = ((path.key.encode(), path.encode(length, upper=upper)) for path in bounds)
     fields = {key: value for key, value in encoded if value is not None}
     if not fields:
@@ -174,7 +178,7 @@ def encode(bounds: Sequence[PathBounds], *, upper: bool, length: int | None = LE
 
 
 def normalized_path(path: Sequence[str]) -> str:
-    """Return the normalised path of RFC 9535 to a field: names in single quotes, ``$`` alone for the root.
+    """Return the normalised path of RFC 9535 to a field, with names in single quotes; ``$`` is the root.
 
     >>> normalized_path(["a", "it's"])
     "$['a']['it\\\\'s']"

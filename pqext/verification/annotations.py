@@ -1,4 +1,4 @@
-"""Detect annotations of schema elements that no writer produces, such as after a bit flip in a footer."""
+"""Detect annotations of schema elements that no writer produces, for example after a bit flip in a footer."""
 
 from __future__ import annotations
 

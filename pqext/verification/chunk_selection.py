@@ -12,15 +12,16 @@ from pqext.core.schema.shape import Shape
 from pqext.verification.report import Fault, Findings
 
 _DENSE = 64
-"""Values per stored byte of a chunk; only chunks with more values per byte count in the budget."""
+"""Minimum ratio of values to stored bytes for which a chunk is charged to the budget."""
 
 
 class ChunkSelection:
     """Chunks of ``file`` that checks decode.
 
-    Chunks that start at the same byte as another chunk are not decoded again: the overlap is a fault already. Chunks
-    with very many values in few bytes are decoded as long as all of them, over all row groups, state no more values
-    than the limits allow bytes. The others are reported as unchecked. ``steps`` counts the chunks that checks reach.
+    Chunks that start at the same byte as another chunk are not decoded again, because the overlap is already a fault.
+    Chunks with very many values in few bytes are decoded as long as their total number of values, over all row groups,
+    does not exceed the number of bytes that the limits allow. Other chunks of this type are reported as unchecked.
+    ``steps`` counts the chunks that checks reach.
     """
 
     def __init__(self, file: ParquetFile, findings: Findings, steps: Steps) -> None:
@@ -33,7 +34,7 @@ class ChunkSelection:
         self._dense: dict[tuple[int, int], bool] = {}
 
     def includes(self, group: RowGroup, shape: Shape) -> bool:
-        """Whether the chunks of ``group`` at or below ``shape`` are decoded."""
+        """Return whether the chunks of ``group`` at or below ``shape`` are decoded."""
         leaves = list(shape.leaves())
         self._steps.advance(len(leaves))
         return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted_path) for leaf in leaves)
@@ -64,7 +65,7 @@ class ChunkSelection:
 
 
 def _report_overlaps(file: ParquetFile, offsets: ChunkRanges, findings: Findings) -> None:
-    """Report column chunks that share bytes, and once in total the row groups that share all their bytes."""
+    """Report column chunks that share bytes. Row groups that share all their bytes are reported only once in total."""
     names = [leaf.dotted_path for leaf in file.schema.leaves]
     for (group, leaf), (other_group, other) in offsets.iter_overlaps():
         if max(leaf, other) < len(names):

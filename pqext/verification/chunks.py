@@ -1,4 +1,4 @@
-"""Check column chunks: their pages, and statistics, page index and Bloom filter against the values."""
+"""Check column chunks: their pages, and their statistics, page index and Bloom filter against the values."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _ChunkCheck:
             self._findings.add_damage(fault)
 
     def _pages(self, chunk: ColumnChunk) -> list[PageExtent] | None:
-        """Verify checksums and return the data pages; None if the values cannot be told from damage."""
+        """Verify checksums and return the data pages; None if damage makes the values unreliable."""
         span, sound = span_of(self._file, chunk), True
         starts: list[int] = []
         tally = metadata_checks.EncodingTally()
@@ -125,7 +125,7 @@ class _ChunkCheck:
         return [PageExtent(starts[i], ends[i] - starts[i], *counts) for i, counts in data] if sound else None
 
     def _check_plain_size(self, chunk: ColumnChunk, raw: pages.RawPage) -> None:
-        """Check that PLAIN values fill their page, if no levels precede them (a bit flip may add or drop levels)."""
+        """Check that PLAIN values fill their page if no levels precede them (a bit flip may add or drop levels)."""
         node, type = chunk.node, chunk.node.leaf_type
         if node.max_definition_level or raw.layout[1] != Encoding.PLAIN:
             return
@@ -205,7 +205,7 @@ class _ChunkCheck:
     def _runs(
         self, chunk: ColumnChunk, order: BoundOrder, indexed_pages: IndexedPages | None, counts: PageCounts | None
     ) -> Iterator[tuple[Contents, metadata_checks.Sizes]]:
-        """Summarise the rows of each page if an index lists the pages, else of runs of rows."""
+        """Summarise the rows of each page if an index lists the pages, or of runs of rows otherwise."""
         row = self._first_row
         row_counts = None if indexed_pages is None else indexed_pages.row_counts
         for column in runs(self._file, self._group, self._leaf, chunk, row_counts):
@@ -217,7 +217,7 @@ class _ChunkCheck:
             yield contents(column, order), metadata_checks.measure_sizes(column, self._leaf)
 
     def _check_json(self, column: LeafColumn, row: int) -> None:
-        """Report the values of a JSON column that are not JSON; without a row for values in lists."""
+        """Report the values of a JSON column that are not JSON. Values in lists are reported without a row."""
         invalid, message = not_json(column.array), "a value is not a JSON document"
         listed = invalid[: max(self._findings.room, 0)].tolist()
         for index in listed:
@@ -287,7 +287,7 @@ def _has_bounds(columns: ColumnIndex, page: int) -> bool:
 
 
 def _outside(run: Contents, bounds: Bounds) -> bool:
-    """Whether a value is outside the bounds; NaN is not."""
+    """Return whether a value is outside the bounds. NaN is never outside."""
     low, high = run.minimum, run.maximum
     if low is None or high is None or low != low or high != high:
         return False
@@ -299,9 +299,9 @@ def _outside(run: Contents, bounds: Bounds) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PageExtent:
-    """A data page by its header: offset in the file, stored size with the header, entries.
+    """Data page according to its header: offset in the file, stored size including the header, and entries.
 
-    V2 headers also state rows and nulls; nulls are -1 if parquet-java wrote no statistics.
+    V2 headers also state rows and nulls. ``nulls`` is -1 if parquet-java wrote no statistics.
     """
 
     offset: int
@@ -312,7 +312,7 @@ class PageExtent:
 
 
 class PageCounts:
-    """Rows and nulls of each page of a chunk, counted from consecutive runs of rows.
+    """Rows and nulls of each page in a chunk, counted from consecutive runs of rows.
 
     ``highest`` is the definition level of entries that have a value.
     """
@@ -354,7 +354,7 @@ class PageCounts:
 
 
 _LONG = 1 << 20
-"""Longer texts are checked once only, by the parser for variants."""
+"""Length above which a text is checked only once, by the variant parser."""
 
 _MOST = 2_147_418_112
 """Maximum bytes of one text for the parser."""
@@ -363,8 +363,8 @@ _MOST = 2_147_418_112
 def not_json(texts: pa.Array) -> NDArray[np.int64]:
     """Return the positions of texts that are not JSON (RFC 8259).
 
-    Nulls and texts that nest too deeply for the parser do not count. Each distinct text is checked once: a few bytes
-    of a file can repeat one text millions of times.
+    Nulls and texts that are nested too deeply for the parser are not included. Each distinct text is checked once: a
+    few bytes of a file can repeat one text millions of times.
     """
     encoded = texts.dictionary_encode()
     faults = pa.array(list(_faults(encoded.dictionary)), encoded.indices.type)
@@ -381,7 +381,7 @@ def _faults(texts: pa.Array) -> Iterator[int]:
 
 
 def _is_json(text: str | bytes) -> bool:
-    """Whether a text is JSON; unlike in variants, numbers may have any size."""
+    """Return whether a text is JSON. Unlike in variants, numbers may have any size."""
     try:
         json.loads(text, parse_constant=_reject, parse_float=str, parse_int=str)
     except RecursionError:

@@ -34,11 +34,11 @@ EDGE_SLACK = 1e-6
 """Tolerance in degrees between pqext's box around an edge, which is rounded outward, and another writer's box."""
 
 _FARTHEST = 20 * 150.0
-"""Maximum distance in degrees between an edge and its geodesic, per radian of the turn of its algorithm."""
+"""Maximum distance in degrees between an edge and its geodesic, per radian of the azimuth error of its algorithm."""
 
 _CODES = frozenset(1000 * dims + base for dims in range(4) for base in range(1, 8))
 _StatedBox = tuple[str, str, BoundingBox]
-"""A rule, a description of a box that must contain all geometries, and that box."""
+"""Rule, description of a box that must contain all geometries, and the box."""
 
 _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 
@@ -100,8 +100,8 @@ class _ChunkCheck:
     ) -> None:  # fmt: skip
         """Prepare the check of one chunk.
 
-        ``is_adopted``: the schema has a plain column, whose bytes have an order; only GeoParquet makes it a geometry.
-        ``column_box`` is the bounding box of the column in the GeoParquet metadata.
+        ``is_adopted`` means that the schema has a plain column, whose bytes have an order, and only GeoParquet metadata
+        declares it as a geometry. ``column_box`` is the bounding box of the column in the GeoParquet metadata.
         """
         self._file = file
         self._group = group
@@ -115,7 +115,7 @@ class _ChunkCheck:
         self._codes: set[int] = set()
 
     def run(self) -> set[int] | None:
-        """Report the chunk's faults; return the type codes of its values, None if some cannot be read."""
+        """Report the chunk's faults, and return the type codes of its values, or None if some values cannot be read."""
         column, index = self._leaf.node.dotted_path, self._group.index
         try:
             chunk = self._group.chunk(self._leaf.node)
@@ -161,7 +161,7 @@ class _ChunkCheck:
             self._fault(rule, "the column index has minima and maxima, but geometries have no order")
 
     def _box(self, declared_box: GeospatialStatistics | None) -> BoundingBox | None:
-        """Return the bounding box of the chunk if it is valid."""
+        """Return the bounding box of the chunk if it is valid, or None."""
         if declared_box is None or declared_box.bbox is None:
             return None
         box = BoundingBox.from_metadata(declared_box.bbox)
@@ -174,14 +174,14 @@ class _ChunkCheck:
         return None
 
     def _geoparquet(self) -> list[_StatedBox]:
-        """Return the bounding box of the column in the GeoParquet metadata, if it is valid."""
+        """Return the box of the column in the GeoParquet metadata, as a list that is empty if it is invalid."""
         box = self._column_box
         if box is None or not box.usable or (box.wraps and not self._type.geographic):
             return []
         return [("geoparquet.bbox", "the box in the GeoParquet metadata", box)]
 
     def _pages(self, chunk: ColumnChunk) -> IndexedPages | None:
-        """Return the pages of a valid page index; the check of chunks reports an invalid one."""
+        """Return the pages of a valid page index. The check of chunks reports an invalid index."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -194,7 +194,7 @@ class _ChunkCheck:
             payload = entry(chunk.metadata, PAGE_BOXES) if pages is not None else None
             return None if payload is None or pages is None else page_boxes.decode(payload, len(pages))
         except UnsupportedError:
-            return None  # of a later version
+            return None  # page boxes of a later version
         except CorruptFileError as error:
             self._fault("geo.page_boxes.damaged", error.message)
             return None
@@ -227,7 +227,7 @@ class _ChunkCheck:
                 self._page(boxes, number, values, rows)
 
     def _without_faults(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
-        encoded = values.dictionary_encode()  # few bytes of a file can repeat one value millions of times
+        encoded = values.dictionary_encode()  # a few bytes of a file can repeat one value millions of times
         faults: dict[int, GeometryError] = {}
         start = 0
         while start < len(encoded.dictionary):
@@ -330,10 +330,10 @@ def _find_extended(values: pa.Array) -> int:
 
 
 def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
-    """Return the first value that the box does not contain, or None; edges count in full unless they are planar.
+    """Return the first value that the box does not contain, or None. Edges are included unless they are planar.
 
     Edges on an ellipsoid rise at least as far as edges on a sphere (``geo.edges.rise``), unless it is prolate. pqext's
-    boxes contain the farthest point that an edge may reach; boxes of other writers need not.
+    boxes contain the farthest point that an edge may reach; boxes of other writers may not.
     """
     total = bounding_box(summaries(values)) if type.planar and not box.wraps else None
     if total is not None and box.contains(total) and _contains_zm(box, total):
@@ -344,7 +344,7 @@ def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | 
         least = GeospatialType(edges="spherical") if globe.e2 > 0 else type
         lines = row_values(column, least)[0] if globe.e2 >= 0 else row_values(column)[0]
         slack = 0.0 if type.planar or globe.e2 < 0 else EDGE_SLACK + _FARTHEST * globe.turn
-    except (GeometryError, UnsupportedError):  # no ellipsoid: the corners alone
+    except (GeometryError, UnsupportedError):  # no ellipsoid: compare only the corners
         lines, slack = row_values(column)[0], 0.0
     xmin, xmax, ymin, ymax = lines[:4]
     west, east = xmin < box.xmin - slack, xmax > box.xmax + slack
@@ -355,7 +355,7 @@ def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | 
         outside_x = ~crossing & (west | east)
     else:
         outside_x = west | east | crossing
-    if not type.planar:  # a pole has every longitude, but a point there has only the stored one
+    if not type.planar:  # a pole has every longitude, but a point at a pole has only its stored longitude
         for slot in np.flatnonzero(outside_x & (xmin <= -180) & (xmax >= 180)).tolist():
             outside_x[slot] = not only_points(summaries(values[slot : slot + 1])[0].types)
     outside = outside_x | (ymin < box.ymin - slack) | (ymax > box.ymax + slack)

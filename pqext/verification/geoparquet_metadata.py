@@ -39,7 +39,7 @@ def check(
 ) -> None:  # fmt: skip
     """Check the GeoParquet metadata ``text`` of the top-level columns ``tops``, by name.
 
-    ``codes`` has the type codes of the values of each WKB column, None if some could not be read.
+    ``codes`` contains the type codes of the values of each WKB column, or None if some values could not be read.
     """
     try:
         described = geoparquet.parse_metadata(text)
@@ -94,7 +94,7 @@ class _ColumnCheck:
         self._findings.add(Fault(rule, message, row_group, row, self._name))
 
     def _contradictions(self, type: GeospatialType) -> None:
-        """Report a CRS or edges that differ from the type's, and a CRS that type-only readers treat as OGC:CRS84."""
+        """Report a CRS or edges that differ from the type, and a CRS that some readers treat as OGC:CRS84."""
         node = self._node
         stated = node.declared_type if node.is_adopted else node.logical_type
         if stated is None or not node.is_leaf or self._about.get("encoding") != "WKB":
@@ -119,7 +119,7 @@ class _ColumnCheck:
             self._fault(_BBOX, "the metadata has a bbox that is inverted in x, which is only valid in a geographic CRS")
 
     def _types(self, codes: set[int] | None) -> None:
-        """Report types missing from the metadata and, for version 2, types that no geometry has."""
+        """Report types that are missing from the metadata and, for version 2, types that no geometry has."""
         listed = self._about.get("geometry_types")
         if not isinstance(listed, list) or not listed or codes is None:
             return
@@ -133,7 +133,7 @@ class _ColumnCheck:
             self._fault(_TYPES, f"the metadata lists {', '.join(sorted(absent))}, which no geometry is")
 
     def _covering(self) -> list[tuple[str, ...]]:
-        """Return the paths of the covering column; report a missing one."""
+        """Return the paths of the covering column, and report it if it is missing."""
         if "covering" not in self._about:
             return []
         paths = geoparquet.covering_of(self._about)
@@ -151,7 +151,10 @@ class _ColumnCheck:
         return paths
 
     def _rows(self, type: GeospatialType, paths: list[tuple[str, ...]]) -> set[int] | None:
-        """Compare each row with its covering box; return the types of all rows, None if some cannot be read."""
+        """Compare each row with its covering box.
+
+        Returns the types of all rows, or None if some rows cannot be read.
+        """
         codes: set[int] = set()
         names = list(dict.fromkeys([self._name, *(path[0] for path in paths)]))
         first_row, is_complete = 0, True
@@ -222,7 +225,10 @@ class _ColumnCheck:
 
 
 def _bounds(batch: pa.RecordBatch, path: tuple[str, ...], up: int) -> _Numbers:
-    """Return bounds of covering boxes, floats widened by one ulp because some writers round to the nearest."""
+    """Return bounds of covering boxes.
+
+    Floats are widened by one ulp because some writers round to the nearest float.
+    """
     array = batch.column(path[0])
     array = pc.struct_field(array, list(path[1:])) if len(path) > 1 else array
     values: _Numbers = pc.fill_null(array.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)

@@ -1,6 +1,6 @@
 """Compare metadata about pages, levels and sizes with the pages themselves.
 
-Each function yields faults as pairs of rule and message.
+Each function yields faults as pairs of a rule and a message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pqext.core.schema.shape import LeafShape
 Faults = Iterator[tuple[str, str]]
 
 _LISTED = {int(item) for item in (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.RLE_DICTIONARY)}
-"""Encodings that writers list for levels and dictionaries, regardless of their data pages."""
+"""Encodings that writers list for levels and dictionaries, whatever the encodings of their data pages."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class EncodingTally:
     data: Counter[int] = field(default_factory=Counter)
     dictionaries: int = 0
     gained: int = 0
-    """Uncompressed bytes of all pages minus their stored bytes."""
+    """Uncompressed size of all pages minus their stored size, in bytes."""
 
     def add(self, raw: RawPage) -> None:
         """Count a page."""
@@ -69,7 +69,7 @@ def check_size(chunk: ColumnMetaData, declared_size: int, tally: EncodingTally) 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Counts of each level from 0 up, and the bytes of BYTE_ARRAY values if known."""
+    """Number of values at each level, starting at 0, and the bytes of BYTE_ARRAY values if known."""
 
     repetition: tuple[int, ...]
     definition: tuple[int, ...]
@@ -128,7 +128,7 @@ def check_levels(chunk: ColumnMetaData, parts: Sequence[Sizes]) -> Faults:
 def check_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: Sequence[Sizes]) -> Iterator[
     tuple[int, str, str]
 ]:
-    """Compare the histograms and sizes in the page indexes; yield page number, rule and message."""
+    """Compare the histograms and sizes in the page indexes. Yields the page number, rule and message of each fault."""
     counts = offsets.unencoded_byte_array_data_bytes
     for number, part in enumerate(parts):
         for name, histograms, actual in (
@@ -146,7 +146,7 @@ def check_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: 
 def check_exactness(
     chunk: ColumnMetaData, order: BoundOrder, minimum: Value | None, maximum: Value | None
 ) -> Faults:
-    """Report exact bounds that no value equals; bounds not marked exact may be wider."""
+    """Report bounds marked as exact that no value equals. Other bounds may be wider."""
     stated = chunk.statistics
     if stated is None or not order.is_defined:
         return
@@ -162,7 +162,7 @@ def check_exactness(
 def describe_invalid_bounds(
     order: BoundOrder, minimum: bytes | None, maximum: bytes | None, *, allow_nan: bool = False
 ) -> str | None:
-    """Describe why a stored minimum and maximum cannot be bounds of any values; None if they can.
+    """Describe why a stored minimum and maximum cannot be bounds of any values; return None if they can.
 
     ``allow_nan`` is for chunks: readers must ignore the NaN that old writers stored in chunk statistics.
     """

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One violation of a rule.
+    """Violation of a rule.
 
-    ``rule`` is the id of a rule in the specs. ``row`` counts from the start of the file; ``offset`` is a byte of
-    ``part``: of the ``"file"``, or, in that row and column, of the encoded ``"value"`` or ``"metadata"``, the
-    ``"typed_value"``, or the ``"residual"`` object next to the shredded field.
+    ``rule`` is the id of a rule in the specs. ``row`` is counted from the start of the file. ``offset`` is a byte
+    offset in ``part``, which is the ``"file"``, or, in this row and column, the encoded ``"value"`` or ``"metadata"``,
+    the ``"typed_value"``, or the ``"residual"`` object next to the shredded field.
     """
 
     rule: str
@@ -33,7 +33,7 @@ class Fault:
 
     @property
     def location(self) -> str:
-        """Row group, row, column and byte of the fault in words."""
+        """Row group, row, column and byte of the fault as text."""
         labels = (("row group", self.row_group), ("row", self.row), ("column", self.column))
         parts = [f"{label} {value}" for label, value in labels if value is not None]
         if self.offset is not None:
@@ -56,7 +56,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class UncheckedColumn:
-    """A column that could not be checked, and the reason, such as a missing key or an unsupported encoding."""
+    """Column that could not be checked, and the reason, such as a missing key or an unsupported encoding."""
 
     column: str
     row_group: int | None
@@ -67,8 +67,8 @@ class UncheckedColumn:
 class Report:
     """Result of :func:`pqext.verify`. ``print`` it, or use :meth:`to_dict` for machine-readable output.
 
-    ``checks`` lists the checks that ran. ``counts`` covers every fault; ``faults`` lists the first faults in the order
-    of detection.
+    ``checks`` lists the checks that ran. ``counts`` includes every fault. ``faults`` lists the first faults in the
+    order of detection.
     """
 
     path: str | None
@@ -85,8 +85,8 @@ class Report:
     def ok(self) -> bool:
         """Whether every requested check completed without a fault.
 
-        A file without faults is not ``ok`` if a part of it could not be checked: see ``unchecked``, and ``total`` for
-        the number of faults alone.
+        A file without faults is not ``ok`` if a part of it could not be checked, which ``unchecked`` lists. The number
+        of faults is ``total``.
         """
         return not self.counts and self.complete
 
@@ -97,7 +97,7 @@ class Report:
 
     @property
     def total(self) -> int:
-        """The number of faults."""
+        """Number of faults."""
         return sum(count.count for count in self.counts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Findings:
         return self.limit - len(self.faults)
 
     def add(self, fault: Fault) -> None:
-        """Count a fault, and retain it while there is room."""
+        """Count a fault, and retain it unless ``limit`` faults are retained."""
         self.count(fault.rule, fault.message, 1)
         if self.room > 0:
             self.faults.append(fault)
@@ -140,7 +140,7 @@ class Findings:
         self._counts[rule, message] = self._counts.get((rule, message), 0) + number
 
     def add_damage(self, fault: Fault) -> None:
-        """Add the fault that prevents reading a column of a row group, once for all checks."""
+        """Add the fault that prevents reading a column of a row group, only once for all checks."""
         if (fault.row_group, fault.column) not in self._damage:
             self.mark_damaged(fault.row_group, fault.column)
             self.add(fault)
@@ -150,13 +150,13 @@ class Findings:
         self._damage.add((row_group, column))
 
     def skip(self, column: str, row_group: int | None, reason: str) -> None:
-        """Record an unchecked column, once for each reason."""
+        """Record an unchecked column, only once for each reason."""
         unchecked = UncheckedColumn(column, row_group, reason)
         if len(self.unchecked) < max(self.limit, 1) and unchecked not in self.unchecked:
             self.unchecked.append(unchecked)
 
     def counts(self, advice: Sequence[tuple[str, str]]) -> tuple[Count, ...]:
-        """Return the counts, the most frequent first; ``advice`` pairs rule prefixes with remedies."""
+        """Return the counts, starting with the most frequent. ``advice`` pairs rule prefixes with remedies."""
         ordered = sorted(self._counts.items(), key=lambda item: -item[1])
         return tuple(
             Count(rule, message, number, next((text for start, text in advice if rule.startswith(start)), ""))

@@ -108,9 +108,11 @@ CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], ChunkSelection, Findin
     "variants": variants.check,
     "geometries": geometries.check,
 }
-"""Checks by name. A check accepts the open file, the top-level columns and the selection of chunks to decode.
+"""Checks by name.
 
-Checks stream: they hold one batch at a time.
+A check is called with the open file, the top-level columns, the selection of chunks and the findings.
+
+Checks process one batch at a time.
 """
 
 
@@ -128,24 +130,24 @@ def verify(
 ) -> Report:
     """Read a Parquet file completely and report violations of the format.
 
-    The checks are, by default all of
+    The following checks run by default:
 
     - ``"chunks"``: the checksum, levels and values of every page; statistics, page index and Bloom filter of each
-      column chunk against its values; offset index, sizes, encodings and level histograms against its pages; JSON
-      columns;
-    - ``"sorting"``: the order of rows against the sort keys of their row group;
-    - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
-      and metadata in full, and the consistency of ``value`` and ``typed_value`` in every row;
-    - ``"geometries"``: for each GEOMETRY and GEOGRAPHY column every value, and whether the bounding boxes of chunks and
-      pages contain their data, the type lists are complete, and minima and maxima are absent. A box may be wider than
-      its data. GeoParquet metadata is compared with columns, types, boxes, CRS and the covering of each row.
+    column chunk against its values; offset index, sizes, encodings and level histograms against its pages; JSON
+    columns; - ``"sorting"``: the order of rows against the sort keys of their row group; - ``"variants"``: for each
+    VARIANT column, the layout of its groups and the types of its columns, every encoded value and metadata in full, and
+    the consistency of ``value`` and ``typed_value`` in every row; - ``"geometries"``: for each GEOMETRY and GEOGRAPHY
+    column, every value, and whether the bounding boxes of chunks and pages contain their data, the type lists are
+    complete, and minima and maxima are absent. A box may be wider than its data. GeoParquet metadata is compared with
+    columns, types, boxes, CRS and the covering of each row.
 
     A corrupt file or footer results in a report, not an error. Columns that cannot be checked, because a key is missing
     or an encoding is unsupported, are listed as ``unchecked``, and the report is not ``ok``. Column chunks that share
-    bytes are a fault; bytes that several row groups share are decoded for the first of them only.
+    bytes are a fault. Bytes that several row groups share are decoded only for the first row group.
 
-    Memory is bounded by one batch of one column. Data beyond ``limits`` is listed as unchecked, and so are column
-    chunks with very many values in few bytes once their values outnumber the bytes that ``limits`` allow.
+    Memory is bounded by one batch of one column. Data beyond ``limits`` is listed as unchecked. Column chunks with very
+    many values in few bytes are also listed as unchecked once their total number of values exceeds the number of bytes
+    that ``limits`` allow.
 
     Args:
         source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
@@ -156,8 +158,8 @@ def verify(
         decryption: Keys of encrypted columns and footers.
         filesystem: File system of the source, as for :func:`pqext.open`.
         storage_options: Options of the object store, as for :func:`pqext.open`.
-        progress: Called with the number of column chunks that the checks have reached and with the number of all, in
-            which each check counts every chunk.
+        progress: Called with the number of column chunks that the checks have reached, and with the total, which
+            includes every chunk once for each check.
 
     Returns:
         A report, which is ``ok`` if everything was checked and no fault was found.
@@ -195,7 +197,7 @@ def verify(
         opened = open_source(source, filesystem, storage_options)
         size = opened.size
         opened.close()
-        advice = () if "; it looks like " in error.message else ADVICE  # the message of another format has its remedy
+        advice = () if "; it looks like " in error.message else ADVICE  # these messages contain a remedy
         return Report(error.path, size, None, None, names, (), findings.counts(advice), tuple(findings.faults), ())
     with file:
         _check_jump_table(file, findings)
@@ -227,7 +229,7 @@ def verify(
 
 
 class _WholeFooter(ParquetFile):
-    """A file that is read without its jump table, which may be wrong."""
+    """File that is read without its jump table, which may be wrong."""
 
     _by_table = None  # type: ignore[assignment]
 
@@ -245,9 +247,9 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
 
 
 def _check_row_groups(file: ParquetFile, findings: Findings) -> bool:
-    """Report negative sizes, and ordinals in only some row groups, which some readers reject.
+    """Report negative sizes, and ordinals that only some row groups have, which some readers reject.
 
-    Returns False if a row group cannot be read, which is reported too.
+    Returns False if a row group cannot be read, which is also reported.
     """
     numbered: list[bool] = []
     for index, group in enumerate(file.row_groups):
@@ -297,7 +299,7 @@ _DIFFERENCES = 100
 
 
 def _check_extension_marks(file: ParquetFile, findings: Findings) -> None:
-    """Report an extension whose UUID is almost one of pqext's: readers skip it like any unknown extension."""
+    """Report an extension whose UUID is almost one of pqext's, because readers skip it like any unknown extension."""
     stored = extensions(file.metadata) or b""
     for name, mark, rule in _MARKS:
         differing = sum(byte != expected for byte, expected in zip(stored[-len(mark) :], mark, strict=False))
@@ -311,7 +313,7 @@ _MARKS = (
     ("jump table", JUMP_TABLE.bytes, "extension.jump-table.verified"),
 )
 _DAMAGED = 4
-"""Maximum number of differing bytes of a corrupt UUID; an unrelated UUID differs in nearly all."""
+"""Maximum number of bytes that differ in a corrupt UUID; nearly all bytes of an unrelated UUID differ."""
 
 
 def _check_annotations(file: ParquetFile, findings: Findings) -> None:

@@ -23,7 +23,7 @@ BATCH_ROWS = 65_536
 
 
 def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
-    """Check the sort keys of every row group, as far as their columns are among ``tops``."""
+    """Check the sort keys of every row group, if their columns are among ``tops``."""
     first_row = 0
     for group in file.row_groups:
         keys = list(_keys(file, tops, group, findings))
@@ -40,7 +40,7 @@ def _keys(
     seen: set[int] = set()
     for column in group.metadata.sorting_columns or ():
         if column.column_idx in seen:
-            continue  # rows that reach a repeated key are equal in it
+            continue  # a repeated key cannot distinguish rows
         seen.add(column.column_idx)
         if not 0 <= column.column_idx < len(leaves):
             message = f"a sort key is column {column.column_idx} of a file of {len(leaves)}"
@@ -79,7 +79,7 @@ def _check_rows(
 def _columns(
     file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]]
 ) -> Iterator[tuple[int, list[DenseColumn]]]:
-    """Yield first row and key leaves of each batch; a batch starts with the last row of the preceding batch."""
+    """Yield the first row and the key leaves of each batch. A batch starts with the last row of the preceding batch."""
     bare = [shapes.strip_annotations(top) for _, top in keys]
     last: list[pa.Array] = []
     start = 0

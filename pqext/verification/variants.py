@@ -23,14 +23,14 @@ from pqext.verification.chunk_selection import ChunkSelection
 from pqext.verification.report import Fault, Findings
 
 BATCH_ROWS = 65_536
-"""Rows of a column that are decoded at a time."""
+"""Number of rows of a column that are decoded at a time."""
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Readable:
-    """A VARIANT column whose groups can be read; ``paths`` has the path of the group of each node of the plan."""
+    """VARIANT column whose groups can be read. ``paths`` contains the path of the group of each node of the plan."""
 
     shape: GroupShape
     compiled: CompiledSchema
@@ -38,7 +38,7 @@ class Readable:
 
 
 def iter_groups(top: Shape) -> Iterator[GroupShape]:
-    """Yield the VARIANT groups at or below a shape, but no groups within a variant."""
+    """Yield the VARIANT groups at or below a shape, but not the groups within a variant."""
     if isinstance(top, GroupShape):
         if top.node.logical_name == "VARIANT":
             yield top
@@ -58,7 +58,7 @@ def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, f
 
 
 def _readable(group: GroupShape, findings: Findings) -> Readable | None:
-    """Report faults of a column's groups; return None if its rows cannot be read."""
+    """Report faults in a column's groups. Returns None if its rows cannot be read."""
     for fault in group_faults(group.node):
         findings.add(fault)
     try:
@@ -70,9 +70,9 @@ def _readable(group: GroupShape, findings: Findings) -> Readable | None:
 
 
 def _paths(group: GroupShape, compiled_schema: CompiledSchema) -> list[str]:
-    """Return the path in the file's schema of the group of each node of the plan."""
+    """Return the path in the file's schema of each node's group in the plan."""
     result: list[Shape] = [group] * len(compiled_schema.nodes)
-    for index, node in enumerate(compiled_schema.nodes):  # parents come before their children
+    for index, node in enumerate(compiled_schema.nodes):  # parents precede their children
         held = result[index]
         assert isinstance(held, GroupShape)
         typed = next((child for child in held.children if child.node.name == "typed_value"), None)
@@ -109,7 +109,7 @@ def _check_rows(
 def _variants_within(
     shape: Shape, readable: Sequence[Readable], array: pa.Array, rows: Rows | None
 ) -> Iterator[tuple[Readable, pa.StructArray, Rows | None]]:
-    """Yield each variant below ``shape`` with its array and the rows of its values; None for consecutive rows."""
+    """Yield each variant below ``shape`` with its array and the rows of its values, or None for consecutive rows."""
     if isinstance(shape, GroupShape):
         variant = next((candidate for candidate in readable if candidate.shape is shape), None)
         if variant is not None:
@@ -146,7 +146,7 @@ def _check_values(
         if part in ("value", "typed_value") or node == 0:
             path = f"{path}.{part}"
         fault = Fault(meaning.rule, meaning.message, row_group, row, path, None if offset < 0 else offset, part)
-        findings.faults.append(fault)  # counted above; `examine` was passed the room
+        findings.faults.append(fault)  # counted above; `examine` returned at most as many faults as can be retained
 
 
 REQUIRED, OPTIONAL, REPEATED = (
@@ -179,7 +179,7 @@ def group_faults(variant: SchemaNode) -> Iterator[Fault]:
 
 
 def _pair(group: SchemaNode) -> Iterator[Fault]:
-    """Check ``value`` and ``typed_value`` of a group, and the groups below."""
+    """Yield the faults in ``value`` and ``typed_value`` of a group, and in the groups below."""
     value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
         yield from _binary(value, "shredding.layout.value")
@@ -230,7 +230,7 @@ def _binary(node: SchemaNode, rule: str) -> Iterator[Fault]:
 
 
 def is_shredded_type(leaf: SchemaNode) -> bool:
-    """Whether the leaf's type is in the table "Shredded Value Types"."""
+    """Return whether the leaf's type is listed in the table "Shredded Value Types"."""
     physical, logical = leaf.physical_type, leaf.logical_type
     if logical is None:
         plain = (Type.BOOLEAN, Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.BYTE_ARRAY)

@@ -273,7 +273,7 @@ def test_explain_prints_path_filter_columns_files_and_row_groups(
     assert "Spark's reader reads 1 of 1 files" in native
     with pytest.raises(TypeError, match="accepts paths, or a data frame from read"):
         explain_read(df.select("id"))
-    with pytest.raises(TypeError, match=r"use pqext\.spark\.where first"):
+    with pytest.raises(TypeError, match=r"call pqext\.spark\.where"):
         explain_read(df, where=col("id") < 3)
 
 

@@ -1,1 +1,1 @@
-"""Claims about the row groups of a damaged file, their inconsistencies, and the verdicts of reading them."""
+"""Candidate row groups of a damaged file, their inconsistencies, and the results of checking them."""

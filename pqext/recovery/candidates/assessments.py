@@ -1,5 +1,7 @@
-"""Check candidate row groups: read every page of every chunk strictly, and verify variants, geometries and JSON as
-:func:`pqext.verify` does."""
+"""Check candidate row groups by reading all their pages.
+
+Every page of every chunk is read strictly. Variants, geometries and JSON are verified as by :func:`pqext.verify`.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +37,21 @@ _STRICT = ReadOptions(arrow_schema=False, geoparquet=False, trust_statistics=Fal
 _LENIENT = replace(_STRICT, on_corrupt="skip")
 _FAULTS = 1 << 20
 _MISSTATED = frozenset({"page.v2.counts", "logical.decimal.byte-array"})
-"""Rules violated by metadata around the values, or by their representation; rewriting fixes both."""
+"""Rules that concern the metadata around the values, or their representation. Rewriting the file fixes violations."""
 _OF_HEADERS = frozenset({"page.v2.levels", "layout.page-lost", "encoding.plain.whole"})
-"""Rules violated by a page header, so values may be wrong or in other rows."""
+"""Rules that concern a page header. If they are violated, values may be wrong or belong to other rows."""
 _OF_FOOTER = frozenset({"layout.chunks-apart", "layout.file-metadata"})
-"""Rules violated by a footer: it lists row groups several times, or its schema lacks required parts."""
+"""Rules that concern a footer: it lists row groups several times, or its schema lacks required parts."""
 _MOST_DAMAGES = 20_000
-"""Maximum damaged pages of a file; row groups beyond it are not recovered."""
+"""Maximum number of damaged pages in a file. Row groups beyond it are not recovered."""
 
 
 @dataclass(slots=True)
 class Assessment:
-    """Result of checking a row group: ``damaged`` maps invalid top-level columns to the reason.
+    """Result of checking a row group. ``damaged`` maps invalid top-level columns to the reason.
 
-    ``recoverable_rows`` are the rows outside damaged pages; ``lost_columns`` have no readable rows by themselves.
-    ``misstated`` lists columns with readable values whose pages have wrong headers.
+    ``recoverable_rows`` is the number of rows outside damaged pages. ``lost_columns`` are columns without any readable
+    rows. ``misstated`` lists columns with readable values whose pages have wrong headers.
     """
 
     group: CandidateGroup
@@ -72,7 +74,7 @@ class Assessment:
 def assess(
     source: Source, candidates: Candidates, limits: Limits, progress: Progress | None = None
 ) -> list[Assessment]:
-    """Check each candidate row group, and report the number of those that were read to ``progress``."""
+    """Check each candidate row group, and report the number of checked row groups to ``progress``."""
     schema = from_elements(candidates.elements, limits)
     assessments = [Assessment(group) for group in candidates.groups]
     damages = DamageReport(_MOST_DAMAGES)
@@ -95,7 +97,7 @@ def open_candidates(
     source: Source, candidates: Candidates, groups: Sequence[CandidateGroup], limits: Limits,
     options: ReadOptions = _STRICT,
 ) -> ParquetFile:
-    """Open the file with the metadata of ``candidates``."""
+    """Open the file with the metadata of ``candidates`` instead of its footer."""
     return ParquetFile(CandidateSource(source, file_metadata(candidates, groups), limits), options, limits=limits)
 
 
@@ -152,7 +154,7 @@ def _read_all(
                 for top in file.shapes:
                     if (reason := _fault(file, top, index)) is not None:
                         assessment.damaged[top.node.name] = reason
-                if not assessment.damaged:  # the columns exceed the limits only together
+                if not assessment.damaged:  # each column is within the limits, but not all together
                     for top in file.shapes:
                         assessment.damaged[top.node.name] = "its row group exceeds the limits"
             steps.advance(1)
@@ -170,10 +172,10 @@ def _fault(file: ParquetFile, top: Shape, group: int) -> str | None:
 def _verify(
     source: Source, candidates: Candidates, assessments: Sequence[Assessment], schema: Schema, limits: Limits
 ) -> None:
-    """Add the faults that verification reports in readable row groups.
+    """Add the faults that verification finds in readable row groups.
 
-    All faults count for columns whose values have a meaning that reading does not check. For other columns only faults
-    around the values count: no checksum covers the header of a V2 page, and empty decimals are invalid.
+    For columns whose logical type reading does not check, all faults are added. For other columns, only faults around
+    the values are added, because no checksum covers the header of a V2 page, and empty decimals are invalid.
     """
     has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _has_annotation(schema.root)
     is_checked = has_meaning or any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
@@ -221,7 +223,7 @@ def _count_recoverable(
             return
         assessment.recoverable_rows = _count(file, None)
         if assessment.recoverable_rows == group.rows:
-            # A value that is stored correctly but invalid: no row is marked as damaged.
+            # A value is stored correctly but invalid, so no row is marked as damaged.
             assessment.recoverable_rows = 0
             assessment.lost_columns.update(assessment.damaged)
         elif not assessment.recoverable_rows:

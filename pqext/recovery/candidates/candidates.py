@@ -17,19 +17,18 @@ from pqext.core.io.source import Source
 from pqext.core.schema.lazy_tree import from_elements
 
 Assigned = Literal["footer", "moved", "contradicted", "only", "regular", "row_group_rows"]
-"""Basis of the assignment of pages to columns: a footer, a footer at an unexpected offset, a footer that values
-contradict, or the reason why pages alone were split in this way."""
+"""Basis of the assignment of pages to columns."""
 
 
 @dataclass(slots=True)
 class CandidateGroup:
-    """A row group of ``rows`` rows with a chunk for each leaf; ``None`` if its location is unknown.
+    """Row group of ``rows`` rows with a chunk for each leaf, or None if the location of the chunk is unknown.
 
-    ``checksums``: every page has a checksum, so recovered pages are unmodified. ``intact``: all checksums match, if the
-    row group was located by its pages. ``may_count_rows``: a page is a V2 page, or unknown. ``assigned`` is the basis
-    of the assignment of pages to columns. ``extent`` is the byte range of its pages, if they located it. ``nulls`` maps
-    top-level columns whose lost chunks were replaced with nulls to the reason of the loss. ``rejected`` maps columns
-    with a located chunk that is not used to the reason.
+    ``checksums`` means that every page has a checksum, so recovered pages are unmodified. ``intact`` means that all
+    checksums match, if the row group was located by its pages. ``may_count_rows`` means that a page is a V2 page, or
+    unknown. ``assigned`` is the basis of the assignment of pages to columns. ``extent`` is the byte range of its pages,
+    if it was located by them. ``nulls`` maps top-level columns whose lost chunks were replaced with nulls to the reason
+    of the loss. ``rejected`` maps columns with a located chunk that is not used to the reason.
     """
 
     rows: int
@@ -52,7 +51,7 @@ class CandidateGroup:
 
 @dataclass(slots=True)
 class Candidates:
-    """The schema, and row groups in the order of their rows."""
+    """Schema, and row groups in the order of their rows."""
 
     elements: Sequence[SchemaElement]
     schema_from: str
@@ -67,7 +66,7 @@ def end_of(chunk: ColumnMetaData) -> int:
 
 
 def first_equal_groups(groups: Iterable[CandidateGroup]) -> list[int]:
-    """For each row group, return the position of the first row group with the same chunk extents."""
+    """Return, for each row group, the position of the first row group with the same chunk extents."""
     firsts: dict[tuple[tuple[int, int] | None, ...], int] = {}
     positions = []
     for number, group in enumerate(groups):
@@ -77,7 +76,7 @@ def first_equal_groups(groups: Iterable[CandidateGroup]) -> list[int]:
 
 
 class CandidateSource(FootedSource):
-    """A source that is read with candidate metadata instead of its own footer."""
+    """Source that is read with candidate metadata instead of its own footer."""
 
     def __init__(self, source: Source, metadata: FileMetaData, limits: Limits) -> None:
         super().__init__(source.path, source.size)
@@ -90,11 +89,11 @@ class CandidateSource(FootedSource):
         return self._inner.read(offset, length)
 
     def close(self) -> None:
-        """Do nothing: the damaged file belongs to the caller."""
+        """Do nothing, because the damaged file belongs to the caller."""
 
 
 def file_metadata(candidates: Candidates, groups: Iterable[CandidateGroup]) -> FileMetaData:
-    """Build a footer over ``groups``, whose chunks must all be located."""
+    """Build a footer for ``groups``. All their chunks must have a location."""
     row_groups = []
     for group in groups:
         chunks = [ColumnChunk(file_offset=0, meta_data=chunk) for chunk in group.chunks if chunk is not None]
@@ -117,7 +116,7 @@ def file_metadata(candidates: Candidates, groups: Iterable[CandidateGroup]) -> F
 
 
 def shift_chunk(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
-    """Return the metadata needed to read a chunk ``distance`` bytes further on, without statistics and indexes."""
+    """Return the metadata for reading a chunk ``distance`` bytes after its offset, without statistics and indexes."""
     dictionary = chunk.dictionary_page_offset  # some writers store 0 for a missing dictionary
     return ColumnMetaData(
         type=chunk.type,
@@ -133,7 +132,7 @@ def shift_chunk(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
 
 
 def without_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] | None:
-    """Remove boxes and types of geometries from key-value metadata, since recovered rows may contradict them."""
+    """Remove the boxes and types of geometries from key-value metadata, because recovered rows may contradict them."""
     if pairs is None:
         return None
     result = []
@@ -154,7 +153,7 @@ def without_value_metadata(pairs: Sequence[KeyValue] | None) -> list[KeyValue] |
 def without_columns(
     metadata: FileMetaData, elements: Sequence[SchemaElement], dropped_columns: Collection[str]
 ) -> FileMetaData:
-    """Return a footer without some top-level columns; ``elements`` are the schema without them."""
+    """Return a footer without some top-level columns. ``elements`` is the schema without these columns."""
     tops = from_elements(metadata.schema).root.children
     retained = [leaf.leaf_start for top in tops if top.name not in dropped_columns for leaf in top.leaves()]
     orders = metadata.column_orders

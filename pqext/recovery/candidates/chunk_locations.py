@@ -1,7 +1,7 @@
 """Locate chunks in a file that lost bytes before its footer: at their offsets, or shifted by a constant distance.
 
-Chunks of equal size and type are easily confused. Pages and statistics distinguish them, and so does the order of
-chunks: chunks before the gap have not moved, and chunks after it have.
+Chunks of equal size and type are easily confused. Pages, statistics and the order of chunks distinguish them: chunks
+before the gap have not moved, and chunks after it have.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from pqext.verification import verify
 
 @dataclass(slots=True)
 class MovedChunk:
-    """A chunk of leaf number ``leaf`` in a row group with ``rows`` rows.
+    """Chunk of leaf number ``leaf`` in a row group with ``rows`` rows.
 
-    ``schema`` is a schema of this leaf alone; ``by_distance`` has the chunk at each distance with a page header.
+    ``schema`` is a schema with only this leaf. ``by_distance`` contains the chunk for each distance at which there is a
+    page header.
     """
 
     stated: ColumnMetaData
@@ -37,7 +38,7 @@ class MovedChunk:
 def resolve(
     source: Source, metadata: FileMetaData, chunks: Sequence[MovedChunk], limits: Limits
 ) -> list[ColumnMetaData | None]:
-    """Return each chunk at its actual location; ``None`` if it cannot be determined.
+    """Return each chunk at its actual location, or None if the location cannot be determined.
 
     The gap is found by bisection, so few chunks are read if their statistics distinguish them.
     """
@@ -82,7 +83,10 @@ def resolve(
 def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, limits: Limits) -> tuple[
     list[int], list[int]
 ]:
-    """Return the distances at which pages and statistics fit the chunk, and those at which statistics contradict it."""
+    """Return the distances at which pages and statistics match the chunk.
+
+    Also returns those that statistics contradict.
+    """
     fitting, contradicted = [], []
     for distance, located in chunk.by_distance.items():
         pages = pages_of(source, located, limits)
@@ -108,7 +112,7 @@ def _find_distances(source: Source, metadata: FileMetaData, chunk: MovedChunk, l
 
 
 def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
-    """Return the pages of a chunk; ``None`` if they do not fill it or its value count differs."""
+    """Return the pages of a chunk, or None if they do not fill the chunk or its value count differs."""
     try:
         pages = chain(source, start_of(chunk), end_of(chunk), limits)
     except ParquetError:
@@ -119,7 +123,7 @@ def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page
 
 
 STATISTICS_RULES = frozenset({"statistics.bounds", "statistics.null-count", "statistics.nan-count"})
-"""Rules that values violate if statistics belong to other values."""
+"""Rules that values violate if the statistics belong to other values."""
 
 
 def _with_statistics(chunk: ColumnMetaData, metadata_chunk: ColumnMetaData, pages: Sequence[Page]) -> ColumnMetaData:
@@ -133,7 +137,7 @@ def _with_statistics(chunk: ColumnMetaData, metadata_chunk: ColumnMetaData, page
 
 
 def leaf_schemas(elements: Sequence[SchemaElement]) -> list[list[SchemaElement]]:
-    """For each leaf of a schema, return the elements of a schema with this leaf alone."""
+    """Return, for each leaf of a schema, the elements of a schema with only this leaf."""
     return [single_leaf([elements[at] for at in path]) for path in leaf_paths(elements)]
 
 
@@ -143,7 +147,7 @@ def single_leaf(path: Sequence[SchemaElement]) -> list[SchemaElement]:
 
 
 def leaf_paths(elements: Sequence[SchemaElement]) -> list[list[int]]:
-    """For each leaf of a schema, return the numbers of the elements from the root to the leaf."""
+    """Return, for each leaf of a schema, the numbers of the elements from the root to the leaf."""
     paths: list[list[int]] = []
     open_groups: list[list[int]] = []  # group numbers with the number of remaining children
     for number, element in enumerate(elements):

@@ -1,7 +1,7 @@
 """Detect inconsistencies between a footer and the data, and correct them if possible.
 
-Statistics that do not bound the values, wrong counts or extra bytes in pages mark a candidate as contradicted. A field
-that the rest of the footer contradicts, as after a bit flip, is corrected, and its rows are recovered.
+Candidates are marked as contradicted by statistics that do not bound the values, wrong counts, or extra bytes in pages.
+A field that the rest of the footer contradicts, for example after a bit flip, is corrected, and its rows are recovered.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pqext.verification import Fault, verify
 _FAULTS = 1 << 16
 _VALUE_RULES = chunk_locations.STATISTICS_RULES | {"statistics.sizes"}
 SAMPLE = 4
-"""Row groups, and pages of a chunk in each, that are sampled to see whether they have the values of a leaf."""
+"""Number of row groups, and of pages per chunk, that are sampled to check whether they have the values of a leaf."""
 
 
 def flag_contradictions(
@@ -54,8 +54,8 @@ def flag_contradictions(
 ) -> None:
     """Mark row groups whose values contradict the statistics, or leave extra bytes in all pages of a column.
 
-    Chunks may have been swapped, and a column may have another type. Chunks whose pages all have extra bytes, although
-    no levels precede their values, are rejected.
+    Chunks may have been swapped, or a column may have a different type. Chunks whose pages all have extra bytes,
+    although no levels precede their values, are rejected.
     """
     _reject_incomplete(source, metadata, groups, limits)
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
@@ -99,7 +99,7 @@ def _faults(
 
 
 def _is_generated(group: CandidateGroup, chunk: ColumnMetaData) -> bool:
-    """Whether the chunk contains nulls in place of a lost column."""
+    """Return whether the chunk contains nulls in place of a lost column."""
     return any(name in group.nulls for name in chunk.path_in_schema[:1])  # a damaged footer may state an empty path
 
 
@@ -115,7 +115,7 @@ def _with_bounds(
 
 
 def _has_odd_pages(group: CandidateGroup, chunk: ColumnMetaData | None, metadata_chunk: ColumnChunk) -> bool:
-    """Whether the encodings of measured pages differ from the footer; generated nulls do not count."""
+    """Return whether the encodings of measured pages differ from the footer; generated nulls do not count."""
     if chunk is None or metadata_chunk.meta_data is None or not chunk.encoding_stats or _is_generated(group, chunk):
         return False
     counts = Counter({int(stat.encoding): stat.count for stat in chunk.encoding_stats if stat.page_type in DATA_PAGES})
@@ -142,7 +142,7 @@ def _reject_incomplete(
 
 
 def _leaves_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
-    """Whether a page without levels has extra bytes; for values of one width the header shows it."""
+    """Return whether a page without levels has extra bytes; for fixed-size values, the header shows it."""
     width = None if leaf.physical_type == Type.BOOLEAN else leaf.leaf_type.width
     return page.uncompressed_bytes > page.count * width if width else (chunks.trailing_bytes(leaf, page) or 0) > 0
 
@@ -150,7 +150,7 @@ def _leaves_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
 def _with_extra_bytes(
     source: Source, metadata: FileMetaData, groups: Sequence[CandidateGroup], limits: Limits
 ) -> dict[int, list[str]]:
-    """Return the leaves whose pages all have extra bytes, by position of each row group in ``groups``."""
+    """Return the leaves whose pages all have extra bytes, by the position of each row group in ``groups``."""
     sample = groups[:SAMPLE]
     if not sample:
         return {}
@@ -166,7 +166,7 @@ def _with_extra_bytes(
 
 
 def have_other_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], chunks: Chunks) -> bool:
-    """Whether all sampled pages of a leaf have values of another type, which leave extra bytes."""
+    """Return whether all sampled pages of a leaf have values of another type, which leave extra bytes."""
     is_mismatch = False
     for pages in leaf_pages:
         for page in [page for page in pages if not is_type_unknown(page)][:SAMPLE]:
@@ -178,10 +178,10 @@ def have_other_type(leaf: SchemaNode, leaf_pages: Iterable[Sequence[Page]], chun
 
 
 def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> int:
-    """Return the rows of a row group: the common count of all columns without lists, if it differs from the stated one.
+    """Return the rows of a row group: the value count shared by all columns without lists, if the stated count differs.
 
-    The count of a single column is used only if the total of the file confirms it. The file states
-    ``extra_rows`` more rows than its row groups have in total.
+    The count of a single column is used only if the total of the file confirms it. ``extra_rows`` is the number of rows
+    of the file minus the total of its row groups.
     """
     counts = [
         chunk.meta_data.num_values
@@ -194,7 +194,7 @@ def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], extra_rows: int) -> i
 
 
 def correct_values(source: Source, group: CandidateGroup, leaves: Sequence[SchemaNode], limits: Limits) -> list[str]:
-    """Correct the value counts of chunks without lists if their pages confirm the row count; return these leaves."""
+    """Correct the value counts of chunks without lists if their pages confirm the row count. Returns these leaves."""
     corrected = []
     for leaf, chunk in zip(leaves, group.chunks, strict=True):
         if chunk is None or leaf.max_repetition_level or chunk.num_values == group.rows:
@@ -210,7 +210,7 @@ def correct_values(source: Source, group: CandidateGroup, leaves: Sequence[Schem
 def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
     """Correct names and physical types of schema elements that all chunks of at least two row groups contradict.
 
-    Returns descriptions of the corrections; changes nothing if the schema would become invalid.
+    Returns descriptions of the corrections. Nothing is changed if the schema would become invalid.
     """
     schema = list(metadata.schema)
     corrections = list(_corrections(metadata, schema))
@@ -244,9 +244,10 @@ def _corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterato
                 schema[number].name = name
 
 def correct_path(group: CandidateGroup, leaves: Sequence[SchemaNode]) -> str | None:
-    """Correct the path of the only chunk of a row group whose path differs from its column; return this leaf.
+    """Correct the path of the only chunk in a row group whose path differs from its column. Returns its leaf.
 
-    If all chunks of a column differ, the schema is wrong; a single row group cannot show which is wrong.
+    If all chunks of a column differ, the schema is wrong. With a single row group, it is unknown which of them is
+    wrong.
     """
     others = [
         (leaf, chunk)

@@ -1,4 +1,4 @@
-"""Report of :func:`pqext.recover` as plain data that prints itself: row groups, losses and notes."""
+"""Report of :func:`pqext.recover` as plain data: row groups, losses and notes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pqext.recovery.candidates.candidates import Assigned, CandidateGroup, Candi
 
 @dataclass(frozen=True, slots=True)
 class RecoveredRowGroup:
-    """A row group of the new file.
+    """Row group of the new file.
 
-    ``source_row_group`` is its number in the footer, ``None`` if its pages located it, and ``offset`` the offset of its
-    first page in the damaged file. ``evidence`` describes how it was located. ``checksums``: every page has one, so the
-    bytes of recovered pages are unmodified.
+    ``source_row_group`` is its number in the footer, or None if it was located by its pages. ``offset`` is the offset
+    of its first page in the damaged file. ``evidence`` describes how it was located. ``checksums`` means that every
+    page has a checksum, so the bytes of recovered pages are unmodified.
 
     ``assigned`` is the basis of the assignment of pages to columns: a ``"footer"``, a footer that is not at its stated
     end of the file (``"moved"``), or a footer that values ``"contradicted"``, through its statistics or by extra bytes
-    in pages. Otherwise the schema assigned the pages: in the ``"only"`` way that fits, in the only ``"regular"`` way,
-    with pages of equal size, or as ``"row_group_rows"`` decided.
-    ``null_columns`` names the top-level columns whose lost chunks were replaced with nulls. ``is_certified``: every
-    recovered page has a matching checksum, a footer assigned the pages, and no lost values were replaced with nulls.
+    in pages. Otherwise, the pages were assigned by the schema: by the ``"only"`` split that fits, by the only
+    ``"regular"`` split, with pages of equal size, or by the argument ``"row_group_rows"``. ``null_columns`` lists the
+    top-level columns whose lost chunks were replaced with nulls. ``is_certified`` means that every recovered page has a
+    matching checksum, a footer assigned the pages, and no lost values were replaced with nulls.
     """
 
     rows: int
@@ -42,7 +42,7 @@ class RecoveredRowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Bytes ``start`` to ``stop`` of the damaged file that were not recovered, and the reason.
+    """Byte range from ``start`` to ``stop`` of the damaged file that was not recovered, and the reason.
 
     ``rows`` is ``None`` if the number of lost rows is unknown. ``column`` is a dotted path.
     """
@@ -71,9 +71,9 @@ class Loss:
 class Recovery:
     """Result of :func:`pqext.recover`. ``print`` it, or use :meth:`to_dict` for machine-readable output.
 
-    ``written`` is false if nothing could be recovered: no file was written then. ``evidence`` describes how the layout
-    was determined, ``schema_from`` the origin of the schema. ``dropped_columns`` lists omitted top-level columns.
-    ``notes`` lists hints that do not match the file, and corrections.
+    ``written`` is false if nothing could be recovered and no file was written. ``evidence`` describes how the layout
+    was determined, and ``schema_from`` describes the origin of the schema. ``dropped_columns`` lists omitted top-level
+    columns. ``notes`` lists hints that do not match the file, and corrections.
     """
 
     path: str | None
@@ -89,7 +89,7 @@ class Recovery:
 
     @property
     def rows(self) -> int:
-        """Rows of the new file."""
+        """Number of rows in the new file."""
         return sum(group.rows for group in self.row_groups)
 
     @property
@@ -107,7 +107,7 @@ class Recovery:
         return {"rows": self.rows, "certified": self.is_certified, "checksums": self.checksums, **asdict(self)}
 
     def _assignment_lines(self) -> list[str]:
-        """Describe how pages were assigned to columns, a line for each basis."""
+        """Describe how pages were assigned to columns, with one line for each basis."""
         is_type_list = self.schema_from.startswith(("the DDL ", "the Arrow schema "))
         by = self.schema_from if is_type_list else f"the schema of {self.schema_from}"
         if is_type_list or self.schema_from.startswith("the file "):
@@ -131,7 +131,7 @@ class Recovery:
         return lines
 
     def _nulls(self) -> list[str]:
-        """List the columns with nulls in place of lost values, a line for each row group."""
+        """Describe the columns with nulls in place of lost values, with one line for each row group."""
         first, lines = 0, []
         for number, group in enumerate(self.row_groups):
             if group.null_columns:
@@ -165,7 +165,7 @@ class Recovery:
 
 
 def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
-    """List the losses of row groups."""
+    """Return the losses of row groups."""
     losses = []
     for item in assessments:
         lost = [(name, reason, item.group.rows - item.recoverable_rows) for name, reason in item.damaged.items()]
@@ -178,7 +178,7 @@ def losses_of(assessments: Sequence[Assessment]) -> list[Loss]:
 
 
 def describe_misstated(assessments: Sequence[Assessment]) -> list[str]:
-    """Describe columns whose rows are rewritten although none is lost."""
+    """Describe columns whose rows are rewritten although no row is lost."""
     by_column: dict[str, list[str]] = {}
     for item in assessments:
         for name, reason in item.misstated.items() if item.recoverable_rows else ():

@@ -1,4 +1,4 @@
-"""Determine the codec of pages by trial, since page headers do not state it."""
+"""Determine the codec of pages by trial, because page headers do not state it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pqext.recovery.detection.pages import Page
 CODECS = tuple(
     int(CompressionCodec[name]) for name in ("ZSTD", "GZIP", "SNAPPY", "LZ4_RAW", "BROTLI", "LZ4", "UNCOMPRESSED")
 )
-"""Codecs in the order of trial: self-identifying ones first; any bytes decode as uncompressed."""
+"""Codecs in the order of trial. Self-identifying codecs are first; any bytes decode as uncompressed."""
 _SAMPLE = 3
 
 
 class Codecs:
-    """Determine the codec of pages by trying each of ``tried``, the last successful one first.
+    """Detector of the codec of pages that tries each of ``codec_numbers``, the last successful codec first.
 
     Results are cached by the first pages of a chunk.
     """
@@ -31,7 +31,7 @@ class Codecs:
         self._cache: dict[tuple[int, ...], int | None] = {}
 
     def detect(self, pages: Sequence[Page], likely_codec: int | None = None) -> int | None:
-        """Return the codec of a chunk from its first pages; ``None`` if no codec opens them."""
+        """Return the codec of a chunk from its first pages, or None if no codec can decompress them."""
         tried = self._tried if likely_codec is None else [
             likely_codec, *(codec for codec in self._tried if codec != likely_codec)
         ]
@@ -54,7 +54,7 @@ class Codecs:
             opens = [_opens(codec, body, size) for body, size in bodies]
             if all(opens):
                 return codec
-            if (sum(opens), opens) > most:  # some pages may be damaged: in a tie, earlier pages decide
+            if (sum(opens), opens) > most:  # some pages may be damaged; earlier pages break a tie
                 most, best = (sum(opens), opens), codec
         return best if most[0] else None
 

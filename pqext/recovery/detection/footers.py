@@ -42,35 +42,37 @@ _NAMES: dict[FooterType, str] = {
 }
 WINDOW = 16 << 20
 _MAX_FOOTERS = 256
-"""Maximum number of footers of a type, the last ones: only hostile files have more distinct ones."""
+"""Maximum number of footers of a type. The last ones are used; only hostile files have more distinct footers."""
 _CHECKPOINTS = 4
-"""Maximum number of checkpoints, the last ones, which cover all before them."""
+"""Maximum number of checkpoints. The last ones are used, because they cover all preceding ones."""
 _EFFORT = 4
-"""Maximum bytes to parse in vain, as a multiple of the file's size; bounds the time for false footers."""
+"""Maximum number of bytes to parse without result, as a multiple of the file's size, which bounds the time for false
+footers.
+"""
 _LEAST_EFFORT = 64 << 20
 _READ_COST = 16
-"""Bytes read in the time needed to parse one byte."""
+"""Number of bytes that can be read in the time needed to parse one byte."""
 _MATCH_COST = 256
-"""Cost, in parsed bytes, of a pattern match."""
+"""Cost of a pattern match, in parsed bytes."""
 _SIZES = (1 << 14, 1 << 18, 1 << 22, 1 << 26, 1 << 30)
-"""Bytes in which a footer is searched, in increasing order while it is truncated."""
-# version, then a list of structures of which the first is a group: repetition or name come first in it.
+"""Numbers of bytes in which a footer is parsed, in increasing order while it is truncated."""
+# version, then a list of structures; the first is a group, which starts with its repetition or name.
 _BEGINNING = re.compile(rb"\x15[\x02\x04\x06]\x19(?:[\x1c-\xec]|\xfc[\x80-\xff]{0,4}[\x01-\x7f])[\x48\x35]", re.DOTALL)
 _BEGINNING_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class FooterCandidate:
-    """A footer at ``offset`` of the file, of ``length`` readable bytes."""
+    """Footer at ``offset`` of the file with ``length`` readable bytes."""
 
     type: FooterType
     offset: int
     length: int
     metadata: FileMetaData
     begin: int | None = None
-    """Start of the enclosing Thrift footer, or of this one, if it is known to follow the data."""
+    """Start of this footer, or of the Thrift footer that encloses it, if it is known to follow the data."""
     is_own: bool = True
-    """Whether it belongs to this file, not to a file embedded as a value."""
+    """Whether the footer belongs to this file, and not to a file embedded as a value."""
 
     def __str__(self) -> str:
         groups_of = self.metadata.row_groups
@@ -80,24 +82,24 @@ class FooterCandidate:
 
     @property
     def name(self) -> str:
-        """Description of the type."""
+        """Description of the type of the footer."""
         return _NAMES[self.type]
 
 
 class Effort:
-    """Budget of bytes that may still be parsed in vain."""
+    """Budget of bytes that can still be parsed without result."""
 
     def __init__(self, size: int) -> None:
         self.remaining = max(_EFFORT * size, _LEAST_EFFORT)
 
     def spend(self, size: int) -> bool:
-        """Spend ``size`` bytes; False if the budget is exhausted."""
+        """Spend ``size`` bytes. Returns False if the budget is exhausted."""
         self.remaining -= size
         return self.remaining >= 0
 
 
 def find(source: Source, limits: Limits) -> list[FooterCandidate]:
-    """Return all readable footers, the last first."""
+    """Return all readable footers, starting with the last."""
     effort = Effort(source.size)
     framed = {footer.offset: footer for footer in islice(_iter_framed_footers(source, limits, effort), _MAX_FOOTERS)}
     framed |= {footer.offset: footer for footer in islice(_checkpoints(source, limits), _CHECKPOINTS)}
@@ -109,7 +111,7 @@ def find(source: Source, limits: Limits) -> list[FooterCandidate]:
 
 
 def is_encrypted(source: Source) -> bool:
-    """Whether the file ends with an encrypted footer."""
+    """Return whether the file ends with an encrypted footer."""
     tail = source.read(max(source.size - 4, 0), min(4, source.size)).tobytes()
     head = source.read(0, min(4, source.size)).tobytes()
     return ENCRYPTED_MAGIC in (head, tail)
@@ -177,7 +179,7 @@ def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FooterCand
             if mark != FLAT_MAGIC:
                 framed = parse(stored)
                 tables = framed.tables(limits)
-                header = 4 + len(uleb(length + FRAME_BYTES))  # of the extension, after the fields
+                header = 4 + len(uleb(length + FRAME_BYTES))  # bytes of the extension, after the fields
                 begin -= framed.thrift_bytes + header
             if not effort.spend(len(tables)):
                 return
@@ -199,7 +201,7 @@ def _decode_complete(source: Source, offset: int, length: int, limits: Limits, e
 
 
 def _validate(metadata: FileMetaData, limits: Limits) -> FileMetaData:
-    """Return ``metadata`` if its schema is valid and all its structures can be read; raise ``ParquetError`` if not."""
+    """Return ``metadata``. Raises ``ParquetError`` unless its schema is valid and all its structures can be read."""
     ask_schema(from_elements(metadata.schema, limits))
     for group in map(partial(peek, metadata.row_groups), range(len(metadata.row_groups))):
         for at in range(len(group.columns)):
@@ -207,7 +209,7 @@ def _validate(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     try:
         metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
     except CorruptFileError:
-        metadata.column_orders = None  # then the order of bounds is unknown
+        metadata.column_orders = None  # otherwise the order of bounds is unknown
     return metadata
 
 
@@ -277,7 +279,7 @@ def _parse_truncated(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, 
 
 
 def _list(data: Bytes, position: int) -> tuple[int, int]:
-    """Return (count, end) of the header of a field that is a list of structures."""
+    """Return the count and the end of the header of a field that is a list of structures."""
     if data[position] & 0x0F != 9:
         raise IndexError
     head = int(data[position + 1])

@@ -1,6 +1,6 @@
-"""Match pages with leaves: whether a page can belong to a leaf, and how many rows it contains.
+"""Match pages with leaves: determine whether a page can belong to a leaf, and how many rows it contains.
 
-The values of a page must be as many as its levels state: readers ignore remaining bytes.
+The number of values in a page must match its levels, because readers ignore remaining bytes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pqext.recovery.detection.codecs import Codecs, raw
 from pqext.recovery.detection.pages import Page
 
 _GROUP = 7
-"""Values that pad the last group of bit-packed values."""
+"""Maximum number of values that pad the last group of bit-packed values."""
 _DELTAS = (Encoding.DELTA_BINARY_PACKED, Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY)
 _PLAIN, _SPLIT = int(Encoding.PLAIN), int(Encoding.BYTE_STREAM_SPLIT)
 
 
 def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
-    """Whether ``page`` can belong to a chunk of ``leaf``, judging by its header; ``has_dictionary`` of the chunk."""
+    """Return whether ``page`` can belong to a chunk of ``leaf``, judging by its header."""
     type, count = leaf.leaf_type.physical, page.count
     width = None if type == Type.BOOLEAN else leaf.leaf_type.width
     if page.is_dictionary:
@@ -81,9 +81,9 @@ def can_belong(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
 
 
 class Chunks:
-    """Decode pages as values of leaves, with cached results.
+    """Decoder of pages as values of leaves, with cached results.
 
-    ``types`` has a number for each leaf, equal for leaves that accept the same pages.
+    ``types`` contains a number for each leaf, which is equal for leaves that accept the same pages.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class Chunks:
         self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
 
     def codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
-        """Return the codec of a chunk of ``leaf`` from its first pages; ``None`` if no codec opens them."""
+        """Return the codec of a chunk of ``leaf`` from its first pages, or None if no codec can decompress them."""
         return self._codecs.detect(pages, self._leaf_codecs[leaf])
 
     def rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
-        """Return (rows that start in ``page``, whether it starts with a row); ``None`` if it cannot be opened."""
+        """Return the rows that start in ``page`` and whether it starts with a row, or None if it cannot be opened."""
         if page.is_dictionary:
             return 0, True
         if not leaf.max_repetition_level:
@@ -121,13 +121,16 @@ class Chunks:
         return self._rows[key]
 
     def fits(self, leaf: SchemaNode, page: Page) -> bool:
-        """Whether the values of ``page`` can belong to ``leaf``; true for indices and for damaged pages."""
+        """Return whether the values of ``page`` can belong to ``leaf``.
+
+        True for dictionary indices and for damaged pages.
+        """
         return self.trailing_bytes(leaf, page) == 0
 
     def trailing_bytes(self, leaf: SchemaNode, page: Page) -> int | None:
-        """Return the bytes of ``page`` after its values, decoded as ``leaf``; ``None`` if it cannot be decoded.
+        """Return the bytes in ``page`` after its values, decoded as ``leaf``, or None if it cannot be decoded.
 
-        Returns 0 for indices and for damaged pages.
+        Returns 0 for dictionary indices and for damaged pages.
         """
         if is_type_unknown(page):
             return 0
@@ -148,7 +151,7 @@ class Chunks:
             return None
 
     def _bytes_after(self, values: Bytes, count: int, leaf: SchemaNode) -> int:
-        """Return the bytes after ``count`` PLAIN values of ``leaf``."""
+        """Return the number of bytes after ``count`` PLAIN values of ``leaf``."""
         type = leaf.leaf_type
         return plain.count_trailing_bytes(
             values, count, type.physical, type.width, Account(Budget(self._limits, len(values)))
@@ -175,7 +178,10 @@ class Chunks:
             return None
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
-        """Whether ``page`` can belong to ``leaf``, the last of ``path``. Also checks levels and their value count."""
+        """Return whether ``page`` can belong to ``leaf``, the last of ``path``.
+
+        Also checks levels and their value count.
+        """
         if page.checked is False:
             return True
         if not self.fits(leaf, page):
@@ -226,7 +232,7 @@ class Chunks:
 
 
 def is_type_unknown(page: Page) -> bool:
-    """Whether the bytes of a page do not depend on its type: indices, or damaged."""
+    """Return whether the bytes of a page do not depend on its type, because they are dictionary indices or damaged."""
     return page.checked is False or (not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS)
 
 
@@ -239,7 +245,7 @@ def type_key(leaf: LeafShape) -> Hashable:
 
 
 def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:
-    """Build the metadata of a chunk with these ``pages``, the dictionary first."""
+    """Build the metadata of a chunk with ``pages``. A dictionary page must be the first."""
     data = [page for page in pages if not page.is_dictionary]
     has_dictionary = pages[0].is_dictionary
     encodings = {page.encoding for page in data} | {int(Encoding.RLE)} | ({_PLAIN} if has_dictionary else set())
@@ -257,9 +263,9 @@ def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMe
 
 
 def can_match_levels(pages: OpenedPages, count: int, path: Sequence[SchemaNode], width: int | None) -> bool:
-    """Whether the levels of one page with ``count`` entries can belong to the last node of ``path``.
+    """Return whether the levels of one page with ``count`` entries can belong to the last node of ``path``.
 
-    The page must have as many values, of ``width`` bytes each, as entries with a value.
+    The number of values, of ``width`` bytes each, must equal the number of entries with a value.
     """
     leaf = path[-1]
     definition = _levels(pages.definition, leaf.max_definition_level, count)
@@ -276,7 +282,7 @@ def can_match_levels(pages: OpenedPages, count: int, path: Sequence[SchemaNode],
 
 
 def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> bool:
-    """Whether the bytes are ``values`` values, as far as the encoding shows their number."""
+    """Return whether the bytes are ``values`` values, as far as the encoding reveals their number."""
     if encoding in DICTIONARY_ENCODINGS:
         return _are_indices(data, values)
     if encoding == Encoding.RLE:
@@ -294,7 +300,7 @@ def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> b
 
 
 def _levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
-    """Decode the levels of a page; ``None`` if they exceed ``highest``."""
+    """Decode the levels of a page; return None if they exceed ``highest``."""
     levels = allocate(count * 2).view("int16")
     if run is None or not highest:
         levels[:] = 0

@@ -1,7 +1,7 @@
-"""Find pages by their headers alone, one after another, and again after damage.
+"""Find pages by their headers, one after another, and resume after damage.
 
-A page header where a page ends confirms that page. Otherwise the bytes are searched for header candidates: by a pattern
-of the first fields, then by plausible values, then by the checksum or the header that follows.
+A page is confirmed if another page header follows it. Otherwise the bytes are searched for header candidates: by a
+pattern of the first fields, then by plausible values, then by the checksum or the header that follows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pqext.core.io.source import Source
 from pqext.recovery.detection.footers import WINDOW, Effort
 
 _HEADER = 16 << 10
-"""Maximum bytes of a page header: writers truncate the bounds in it."""
+"""Maximum length of a page header. Writers truncate the bounds in it."""
 _SHORT = 256
-"""Bytes that are enough for most page headers."""
+"""Number of bytes that suffices for most page headers."""
 _KINDS = (b"\x15\x00", b"\x15\x04", b"\x15\x06")
 _VARINT = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _LOOKS_LIKE = re.compile(
@@ -49,13 +49,13 @@ _LOOKS_LIKE = re.compile(
 _HEADER_PREFIX = 40
 """Maximum bytes that the pattern matches."""
 _SKIP_COST = 256
-"""Cost, in parsed bytes, of skipping a structure that is not a page."""
+"""Cost of skipping a structure that is not a page, in parsed bytes."""
 _RESUME_COST = 1 << 12
-"""Minimum cost, in parsed bytes, of resuming after damage."""
+"""Minimum cost of resuming after damage, in parsed bytes."""
 _PAGE_MEMORY = 1 << 10
-"""Bytes of memory that a page takes until it is assigned to a row group."""
+"""Memory that a page uses until it is assigned to a row group, in bytes."""
 _INDEX_COST = 1 << 12
-"""Cost, in parsed bytes, of a false index."""
+"""Cost of a false index, in parsed bytes."""
 _DATA, _DICTIONARY, _DATA_V2 = int(PageType.DATA_PAGE), int(PageType.DICTIONARY_PAGE), int(PageType.DATA_PAGE_V2)
 _LEVELS = (int(Encoding.RLE), int(Encoding.BIT_PACKED))
 _PLAIN = (int(Encoding.PLAIN), int(Encoding.PLAIN_DICTIONARY))
@@ -64,10 +64,12 @@ _ENCODINGS = frozenset(int(encoding) for encoding in Encoding)
 
 @dataclass(slots=True, eq=False)
 class Page:
-    """A page at ``offset``: its header of ``head`` bytes, and ``count`` entries or values of its dictionary.
+    """Page at ``offset`` with a header of ``head`` bytes.
 
-    ``checked`` is whether its checksum matches, ``None`` without a checksum. ``confirmed``: its end is confirmed by
-    the checksum or by the following bytes.
+    ``count`` is its number of entries, or of dictionary values.
+
+    ``checked`` is whether its checksum matches, or None if it has none. ``confirmed`` means that its end is confirmed
+    by the checksum or by the following bytes.
     """
 
     offset: int
@@ -80,12 +82,12 @@ class Page:
 
     @property
     def body_bytes(self) -> int:
-        """Bytes of the body."""
+        """Size of the body in bytes."""
         return self.header.compressed_page_size
 
     @property
     def uncompressed_bytes(self) -> int:
-        """Bytes of the body before compression."""
+        """Size of the body before compression, in bytes."""
         return self.header.uncompressed_page_size
 
     @property
@@ -95,13 +97,16 @@ class Page:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether it is a dictionary page."""
+        """Whether the page is a dictionary page."""
         return self.header.dictionary_page_header is not None
 
 
 @dataclass(slots=True)
 class Segment:
-    """Consecutive pages. ``at_start``: no pages are missing before them; ``at_end``: no pages are missing after."""
+    """Consecutive pages.
+
+    ``at_start`` means that no pages are missing before them, and ``at_end`` that none are missing after.
+    """
 
     pages: list[Page] = field(default_factory=list)
     at_start: bool = False
@@ -119,7 +124,7 @@ class Segment:
 
 
 def chain(source: Source, start: int, stop: int, limits: Limits) -> list[Page] | None:
-    """Return the pages that fill these bytes, which a footer lists as a chunk; ``None`` if pages do not fill them."""
+    """Return the pages that fill a byte range that a footer lists as a chunk, or None if pages do not fill it."""
     scanner, pages = _PageScanner(source, stop, limits, in_footer=True), list[Page]()
     while start < stop:
         page = scanner.page(start)
@@ -131,7 +136,10 @@ def chain(source: Source, start: int, stop: int, limits: Limits) -> list[Page] |
 
 
 def page_at(source: Source, offset: int, limits: Limits) -> Page | None:
-    """Return the page at ``offset``, an offset from a footer, without comparing checksums; None if there is none."""
+    """Return the page at ``offset``, an offset from a footer, without comparing checksums.
+
+    Returns None if there is no page.
+    """
     if not 0 <= offset < source.size:
         return None
     return _PageScanner(source, source.size, limits, in_footer=True).page(offset, check=False)
@@ -149,7 +157,10 @@ def find_segments(source: Source, start: int, stop: int, limits: Limits) -> list
 
 
 class _PageScanner:
-    """Scanner of page headers. ``in_footer``: a footer lists the offsets, so implausible counts are accepted."""
+    """Scanner of page headers.
+
+    ``in_footer`` means that a footer lists the offsets, so implausible counts are accepted.
+    """
 
     def __init__(self, source: Source, stop: int, limits: Limits, *, in_footer: bool = False) -> None:
         self._in_footer = in_footer
@@ -159,7 +170,7 @@ class _PageScanner:
         self._effort = Effort(stop)
         self._window = 0, 0, EMPTY
         self._max_pages = limits.memory_for(stop) // _PAGE_MEMORY
-        """Number of pages that can still be held."""
+        """Number of pages that can still be stored in memory."""
 
     def segments(self, start: int) -> Iterator[Segment]:
         at, is_found = start, True
@@ -196,11 +207,11 @@ class _PageScanner:
                     break
 
     def _is_data_start(self, offset: int) -> bool:
-        """Whether the pages of a file start at ``offset``, or are after other data."""
+        """Return whether the pages of a file start at ``offset``, or follow other data."""
         return offset > len(MAGIC) or (offset == len(MAGIC) and self._source.read(0, offset).tobytes() == MAGIC)
 
     def page(self, offset: int, *, check: bool = True) -> Page | None:
-        """Return the page whose header is at ``offset``, if the header is plausible."""
+        """Return the page whose header is at ``offset``, or None if the header is implausible."""
         if offset >= self._stop:
             return None
         length = min(_HEADER, self._stop - offset)
@@ -249,12 +260,12 @@ class _PageScanner:
             offset = stop
 
     def _is_confirmed(self, offset: int) -> bool:
-        """Whether a page at ``offset`` is confirmed: by its checksum, a page after it, or the end of the data."""
+        """Return whether a page at ``offset`` is confirmed by its checksum, the next page, or the end of the data."""
         page = self.page(offset)
         return page is not None and (page.checked is True or self.page(page.end) is not None or self._is_end(page.end))
 
     def _is_end(self, offset: int) -> bool:
-        """Whether the pages end at ``offset``: the bytes end, or an index, a Bloom filter or a footer starts."""
+        """Return whether the pages end at ``offset``: the bytes end, or an index, a Bloom filter or a footer starts."""
         return offset == self._stop or self._end_of_structure(offset) is not None
 
     def _end_of_structure(self, offset: int) -> int | None:
@@ -289,7 +300,7 @@ class _PageScanner:
 
 
 def _content(header: PageHeader, *, in_footer: bool) -> tuple[int, int] | None:
-    """Return (entries, encoding) of a page with a plausible header, ``None`` for others."""
+    """Return the number of entries and the encoding of a page with a plausible header, or None for other pages."""
     type = header.type
     if type == _DATA and header.data_page_header is not None:
         first = header.data_page_header

@@ -1,1 +1,1 @@
-"""Row groups assembled from pages by a schema."""
+"""Assemble row groups from pages using a schema."""

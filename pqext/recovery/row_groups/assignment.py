@@ -25,18 +25,18 @@ from pqext.recovery.row_groups.search import (
 )
 
 _STEPS, _STEPS_PER_PAGE = 2_000_000, 32
-"""Maximum pages to inspect in one search for row groups, and per page in all searches of a file."""
+"""Maximum number of pages to inspect in one search for row groups, and per page in all searches of a file."""
 _CHECK_STEPS, _CHECK_STEPS_PER_PAGE = 400_000, 16
-"""Maximum pages to inspect to determine whether other splits fit too."""
+"""Maximum number of pages to inspect to determine whether other splits also fit."""
 MISMATCH = "a page that fits no column"
 _OPEN_COST = 100
-"""Pages inspected in the time needed to open one."""
+"""Number of pages that can be inspected in the time needed to open one."""
 
 
 def group(
     segments: Sequence[Segment], leaves: Sequence[SchemaNode], chunks: Chunks, row_group_rows: int | None = None
 ) -> tuple[list[PageGroup], list[UnplacedPages]]:
-    """Return the row groups of ``segments``, and the remaining pages."""
+    """Split ``segments`` into row groups; return them and the remaining pages."""
     groups: list[PageGroup] = []
     unplaced: list[UnplacedPages] = []
     effort, checks = Effort(0), Effort(0)
@@ -64,7 +64,7 @@ def _split(
     effort: Effort,
     checks: Effort,
 ) -> Split:
-    """Return the row groups of ``segment``, each with the reason of its split, and the remaining pages.
+    """Split ``segment`` into row groups; return them, with the reason for each split, and the remaining pages.
 
     A unique split is accepted even if it contradicts ``row_group_rows``.
     """
@@ -103,7 +103,7 @@ def _key(group: PageGroup) -> tuple[int, tuple[tuple[Page, ...], ...]]:
 def _split_at_mismatches(
     segment: Segment, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort
 ) -> tuple[list[Segment], list[UnplacedPages]]:
-    """Split a segment at damaged pages, which match no leaf; return the parts and these pages."""
+    """Split a segment at damaged pages, which match no leaf; return the resulting segments and these pages."""
     parts: list[Segment] = []
     mismatches: list[UnplacedPages] = []
     begin = 0

@@ -1,4 +1,4 @@
-"""Consecutive pages of one leaf with lists, with the rows before each page, counted on demand."""
+"""Consecutive pages of one leaf with lists, with the number of rows before each page, counted on demand."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Count = Callable[[int, bool], int | None]
-"""Return the rows of a page by its number, ``None`` if it does not match; the flag requires adjacent pages."""
+"""Function that returns the rows of a page by its number, or None if it does not match.
+
+The flag requires adjacent pages.
+"""
 
 
 @dataclass(slots=True)
 class _PageSpan:
-    """``rows`` has the rows before each page from ``begin`` on. If ``is_ended``, no page of the leaf follows."""
+    """Span of pages.
+
+    ``rows`` contains the rows before each page from ``begin`` on. If ``is_ended``, no page of the leaf follows.
+    """
 
     begin: int
     rows: list[int] = field(default_factory=lambda: [0])
@@ -20,16 +26,17 @@ class _PageSpan:
 
 
 class PageSpans:
-    """Spans of ``pages`` pages for one type of leaf."""
+    """Spans of consecutive pages for one type of leaf, among ``pages`` pages."""
 
     def __init__(self, pages: int) -> None:
         self._pages = pages
         self._spans: dict[int, _PageSpan] = {}
 
     def end(self, start: int, rows: int, count: Count) -> int | None:
-        """Return the end of the pages from ``start`` on with ``rows`` rows, at least one page.
+        """Return the end of the pages that start at ``start`` and contain ``rows`` rows; at least one page.
 
-        Returns -1 beyond all pages, ``None`` if no page ends there. Following pages without rows are not included.
+        Returns -1 if the end is beyond all pages, and None if no page ends there. Following pages without rows are not
+        included.
         """
         span = self._spans.get(start)
         if span is None:

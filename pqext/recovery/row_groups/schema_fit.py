@@ -15,24 +15,26 @@ from pqext.recovery.detection.page_matching import Chunks, can_belong
 from pqext.recovery.detection.pages import Page
 
 _SIZES = 4096
-"""Maximum number of pages of a row group's first chunk after which the chunk may end."""
+"""Maximum number of pages in a row group's first chunk after which the chunk may end."""
 _OPEN_COST, _BYTES = 100, 1000
-"""Steps to open a page, and bytes per additional step; inspecting a page takes one step."""
+"""Steps to open a page, and bytes per additional step. Inspecting a page takes one step."""
 _COUNT_COST = 3
 """Steps to count the rows of a page with lists."""
 _PLACE_COST = 8
 """Steps to place a chunk among inspected pages."""
 _MAX_GROUPS = 64
-"""Maximum number of row groups that match by page headers and are retained to explain value mismatches."""
+"""Maximum number of row groups that match by page headers and are retained to explain mismatches of values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhysicalLeaf:
-    """A leaf with one of its physical types: ``node`` in a schema of its own, ``elements``, which ``chunks`` decodes.
+    """Leaf with one of its physical types: ``node`` in a schema of its own, ``elements``.
 
-    ``path`` leads to it from its column, ``type`` is equal for leaves that accept the same pages. ``changed`` maps
-    element numbers to elements that differ from the provided schema, ``contradicts`` has the groups, and groups of
-    leaves, that the schema states differently.
+    ``chunks`` decodes the leaf.
+
+    ``path`` is the path from its column. ``type`` is equal for leaves that accept the same pages. ``changed`` maps
+    element numbers to elements that differ from the provided schema. ``contradicts`` contains the groups, and groups of
+    leaves, that differ from the schema.
     """
 
     node: SchemaNode
@@ -45,15 +47,15 @@ class PhysicalLeaf:
 
 
 Column = Sequence[Sequence[Callable[[], Sequence[PhysicalLeaf]]]]
-"""Possible shapes of a top-level column; for each shape its leaves, and for each leaf its physical types by likelihood.
+"""Possible shapes of a top-level column: for each shape its leaves, and for each leaf its physical types by likelihood.
 
-Physical types are created by the first call.
+The first call creates the physical types.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The page, by number, at which pages no longer match a leaf of the schema, and the difference."""
+    """Number of the page at which pages no longer match a leaf of the schema, and the difference."""
 
     page: int
     leaf: int
@@ -61,12 +63,12 @@ class Mismatch:
 
 
 Chunk = tuple[Sequence[PhysicalLeaf], int, int]
-"""The physical types of a leaf that match the headers of pages, and the range of these pages."""
+"""Physical types of a leaf that match the headers of pages, and the range of these pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedGroup:
-    """A row group that matches by page headers, up to page ``end``: the chunks of each column in each shape."""
+    """Row group that matches by page headers, up to page ``end``, with the chunks of each column in each shape."""
 
     rows: int
     end: int
@@ -74,9 +76,10 @@ class MatchedGroup:
 
 
 class SchemaMatcher:
-    """Match ``pages`` with columns that have several physical types.
+    """Matcher of ``pages`` with columns that have several physical types.
 
-    ``furthest`` is the last mismatch. ``breaks_off``: pages matched up to the end, within a row group.
+    ``furthest`` is the last mismatch. ``breaks_off`` means that pages matched up to the end, which is within a row
+    group.
     """
 
     def __init__(self, pages: Sequence[Page], columns: Sequence[Column], effort: Effort) -> None:
@@ -99,9 +102,9 @@ class SchemaMatcher:
                 yield group
 
     def reaches_end(self, page: int, *, may_break_off: bool) -> bool:
-        """Whether row groups can follow one another from page ``page`` to the last page.
+        """Return whether consecutive row groups can extend from page ``page`` to the last page.
 
-        ``may_break_off``: the last row group may be incomplete.
+        If ``may_break_off``, the last row group may be incomplete.
         """
         waiting = [page]
         seen = {page}
@@ -121,9 +124,9 @@ class SchemaMatcher:
         return False
 
     def reach(self) -> list[MatchedGroup]:
-        """Return row groups that start at the first page, if a sequence of them ends with the last page; else none.
+        """Return row groups from the first page, if a sequence of them ends with the last page, or an empty list.
 
-        :attr:`furthest` then has the mismatch.
+        If the list is empty, :attr:`furthest` contains the mismatch.
         """
         pending, seen = [0], {0}
         matched: list[MatchedGroup] = []
@@ -173,7 +176,7 @@ class SchemaMatcher:
     def _shape(
         self, shape: Sequence[Callable[[], Sequence[PhysicalLeaf]]], leaf: int, page: int, rows: int
     ) -> list[Chunk] | None:
-        """Return the chunks of a column in one of its shapes, ``None`` if pages do not match."""
+        """Return the chunks of a column in one of its shapes, or None if pages do not match."""
         chunks: list[Chunk] = []
         for number, types in enumerate(shape, leaf):
             ends = [(type, self._end(type, number, page, rows)) for type in types()]
@@ -210,7 +213,7 @@ class SchemaMatcher:
         return end
 
     def _end_of_lists(self, type: PhysicalLeaf, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
-        """Like :meth:`_end`, for a leaf whose rows depend on the levels in its pages."""
+        """Return the end of a chunk like :meth:`_end`, for a leaf whose rows depend on the levels in its pages."""
         begin, size, total = page, len(self._pages), 0
         while total < rows or page == begin:
             if page >= size:
@@ -232,7 +235,7 @@ class SchemaMatcher:
         while page < size and not self._pages[page].is_dictionary:
             page_rows = type.chunks.rows(type.node, self._pages[page]) if self._matches(type, page, True) else None
             if page_rows is None or page_rows[1] or page_rows[0]:
-                break  # else the page continues the last row
+                break  # otherwise the page continues the last row
             page += 1
         return page
 
@@ -256,7 +259,7 @@ class SchemaMatcher:
         return min(end, stop)
 
     def _matches(self, type: PhysicalLeaf, position: int, has_dictionary: bool) -> bool:
-        """Whether page ``position`` can belong to ``type``; true if no effort remains to open the page."""
+        """Return whether page ``position`` can belong to ``type``. True if no effort remains to open the page."""
         page = self._pages[position]
         if not can_belong(type.node, page, has_dictionary=has_dictionary):
             return False
@@ -295,7 +298,7 @@ class SchemaMatcher:
 
 
 def describe_element(element: SchemaElement) -> str:
-    """Describe the repetition of an element and the physical type of a leaf."""
+    """Describe the repetition of an element, and its physical type if it is a leaf."""
     repetition = FieldRepetitionType(element.repetition_type or 0).name.lower()
     if element.type is None:
         return f"{repetition} group"

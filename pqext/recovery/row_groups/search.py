@@ -25,7 +25,7 @@ _SIZES = 4096
 _OF_LISTS = 10
 """Steps for a page whose rows are counted for the first time."""
 _FULL_ROWS, _FULL_BYTES = 20_000, 1 << 16
-"""Rows or bytes at which writers end a page within a chunk."""
+"""Numbers of rows or bytes at which writers end a page within a chunk."""
 AMBIGUOUS = "pages that can be split into row groups in more than one way"
 GIVEN_UP = "pages whose search for row groups takes too long"
 UNPLACED = "pages that do not form a complete row group"
@@ -34,10 +34,10 @@ SplitReason = Literal["only", "regular", "row_group_rows"]
 
 @dataclass(frozen=True, slots=True)
 class PageGroup:
-    """A row group of ``rows`` rows with the pages of the chunk of each leaf.
+    """Row group of ``rows`` rows, with the pages of the chunk of each leaf.
 
-    ``split_reason``: this is the only split that fits the schema, the only one with pages of equal size
-    (``"regular"``), or ``row_group_rows`` decided.
+    ``split_reason`` states that this is the only split that fits the schema, that it is the only split with pages of
+    equal size (``"regular"``), or that ``row_group_rows`` decided.
     """
 
     rows: int
@@ -46,7 +46,7 @@ class PageGroup:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Start offset of the first page and end offset of the last one."""
+        """Start offset of the first page and end offset of the last page."""
         return self.chunks[0][0].offset, self.chunks[-1][-1].end
 
 
@@ -65,18 +65,18 @@ class _TooMany(Exception):
 
 Split = tuple[list[PageGroup], list[UnplacedPages]]
 _Group = tuple[int, int]
-"""(rows, number of the page after the row group)."""
+"""Number of rows in a row group, and the number of the page after it."""
 
 
 def is_ambiguous(split: Split) -> bool:
-    """Whether pages remain that can be split in several ways, or whose search was abandoned."""
+    """Return whether pages remain that can be split in several ways, or whose search was abandoned."""
     return any(pages.reason in (AMBIGUOUS, GIVEN_UP) for pages in split[1])
 
 
 class Search:
     """Search for the row groups of one segment.
 
-    ``row_group_rows`` is the maximum rows of a row group; the search ends after ``steps`` or when ``effort`` is spent.
+    ``row_group_rows`` is the maximum rows of a row group. The search ends after ``steps`` or when ``effort`` is spent.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Search:
         self._reaches_end: dict[Any, bool] = {}
 
     def run(self, regularity: Sequence[bool] = (True, False)) -> Split:
-        """Return the row groups of the segment and the remaining pages: with regular pages, or else with any."""
+        """Return the row groups of the segment and the remaining pages, with regular pages if possible."""
         best: Split = [], [self._add_unplaced(0, len(self._pages), UNPLACED)]
         for regular in regularity:
             # Opening pages is more precise than reading headers, but slower.
@@ -136,12 +136,12 @@ class Search:
         return UnplacedPages(self._pages[first].offset, self._pages[stop - 1].end, reason)
 
     def _split_from_start(self) -> Split | None:
-        """Split from the first page, which starts a row group."""
+        """Split the segment starting at its first page, which starts a row group."""
         self._explore([0])
         return self._follow(0, 0) if self._reaches_end[0] else None
 
     def _split_remainder(self) -> Split | None:
-        """Split from any page at which row groups can start, after the rest of one whose start is missing."""
+        """Split the segment from any page at which row groups can start, after an incomplete row group."""
         size = len(self._pages)
         self._explore(range(size))
         begins = [at for at in range(size + 1) if self._reaches_end[at] and self._is_rest(at)]
@@ -159,7 +159,7 @@ class Search:
         return certain, [UnplacedPages(start, stop, AMBIGUOUS) for start, stop in gaps]
 
     def _is_rest(self, stop: int) -> bool:
-        """Whether the pages before ``stop`` can be the rest of a row group whose first pages are missing."""
+        """Return whether the pages before ``stop`` can be the rest of a row group whose first pages are missing."""
         if not stop:
             return True
         leaf, at, rows = len(self._leaves) - 1, stop, 0
@@ -182,7 +182,7 @@ class Search:
         return False
 
     def _lacks_beginning(self, stop: int) -> bool:
-        """Whether the pages before ``stop`` need preceding pages: a dictionary, or the first values of a row."""
+        """Return whether the pages before ``stop`` need preceding pages: a dictionary, or the first values of a row."""
         first = self._pages[0]
         if first.is_dictionary:
             return False
@@ -191,7 +191,7 @@ class Search:
         return page_rows is None or not page_rows[1] or any(lacks)
 
     def _precede(self, leaf: int, page: int, rows: int) -> bool:
-        """Whether the pages before ``page`` can be chunks of ``leaf`` and preceding leaves, of ``rows`` rows each."""
+        """Return whether the pages before ``page`` can be chunks of ``leaf`` and preceding leaves of ``rows`` rows."""
         while page:
             if leaf < 0:
                 return False
@@ -209,7 +209,7 @@ class Search:
             if page and self._pages[page - 1].is_dictionary and self._matches(leaf, page - 1, True):
                 page, lacks = page - 1, False
             if not page:
-                return leaf > 0 or total < rows or lacks  # else the row group is complete
+                return leaf > 0 or total < rows or lacks  # otherwise the row group is complete
             leaf -= 1
         return True
 
@@ -219,7 +219,7 @@ class Search:
             raise _TooMany
 
     def _follow(self, page: int, first: int) -> Split:
-        """Split the pages from ``page`` on while the split is unique; pages from ``first`` on are not placed."""
+        """Split the pages from ``page`` on while the split is unique. Pages from ``first`` to ``page`` are unplaced."""
         groups: list[PageGroup] = []
         unplaced = [self._add_unplaced(first, page, UNPLACED)] if page > first else []
         while page < len(self._pages):
@@ -288,7 +288,7 @@ class Search:
             if page < len(self._pages) and not self._begins(first, page):
                 continue
             if only and page < len(self._pages) and not self._pages[page].is_dictionary:
-                continue  # the rows of one column have the same order in any split
+                continue  # rows of a single column have the same order in any split
             if self._row_group_rows is not None and rows > self._row_group_rows:
                 break
             sizes += 1
@@ -310,7 +310,7 @@ class Search:
         return options, may_break_off
 
     def _is_split_by_limit(self, position: int, rows: int) -> bool:
-        """Whether each page but the last of a first chunk of ``rows`` rows has the full size that writers produce.
+        """Return whether all pages but the last of a first chunk of ``rows`` rows have a writer's full size.
 
         A shorter page is likely the end of a chunk, so row groups are shorter than ``row_group_rows``.
         """
@@ -327,7 +327,7 @@ class Search:
         return False
 
     def _begins(self, leaf: SchemaNode, number: int) -> bool:
-        """Whether page ``number``, decoded as ``leaf``, starts with a row."""
+        """Return whether page ``number``, decoded as ``leaf``, starts with a row."""
         if not leaf.max_repetition_level or self._pages[number].is_dictionary:
             return True
         if not self._matches(leaf.leaf_start, number, True):
@@ -336,7 +336,7 @@ class Search:
         return page_rows is None or page_rows[1] or not self._chunks.fits(leaf, self._pages[number])
 
     def _end(self, page: int, rows: int) -> int | None:
-        """Return the end of a row group of ``rows`` rows at ``page``: -1 beyond the pages, ``None`` if none fits."""
+        """Return the end of a row group of ``rows`` rows at ``page``: -1 beyond the pages, None if none fits."""
         for leaf in range(len(self._leaves)):
             if page >= len(self._pages):
                 return -1
@@ -378,7 +378,7 @@ class Search:
         return page
 
     def _span_rows(self, leaf: int, has_dictionary: bool, number: int, follows: bool) -> int | None:
-        """Return the rows of page ``number``, decoded as a leaf; ``follows`` requires it to follow the page before."""
+        """Return the rows of page ``number``, decoded as a leaf. If ``follows``, it must be an adjacent page."""
         self._take_step(_OF_LISTS)
         page = self._pages[number]
         if follows and page.offset != self._ends[number - 1]:
@@ -389,7 +389,7 @@ class Search:
         return None if page_rows is None else page_rows[0]
 
     def _flat_end(self, leaf: int, page: int, rows: int, has_dictionary: bool) -> int | None:
-        """Like :meth:`_chunk_end`, for a leaf without lists, whose rows are the entries of its pages."""
+        """Return the end of a chunk for a leaf without lists, whose rows are the entries of its pages."""
         self._take_step()
         target = self._counts[page] + rows
         if target > self._counts[-1]:
@@ -398,7 +398,7 @@ class Search:
         return end if end is not None and end <= self._matches_until(leaf, page, has_dictionary) else None
 
     def _matches_until(self, leaf: int, position: int, has_dictionary: bool) -> int:
-        """Return the first page from ``position`` on that does not follow its predecessor or match the leaf."""
+        """Return the first page from ``position`` on that is not adjacent or does not match the leaf."""
         ends = self._runs.setdefault((self._chunks.types[leaf], has_dictionary), {})
         end = position
         while end < len(self._pages) and end not in ends:
@@ -431,7 +431,7 @@ class Search:
         return matches
 
     def _looks_regular(self, leaf: SchemaNode, begin: int, end: int) -> bool:
-        """Whether all pages but the last have equal counts, as writers split flat numbers."""
+        """Return whether all pages but the last have equal counts, as when writers split fixed-size values."""
         if leaf.max_repetition_level or leaf.leaf_type.width is None or self._pages[begin].is_dictionary:
             return True
         if end - begin < 2 or self._not_plain[end] > self._not_plain[begin]:
@@ -440,7 +440,7 @@ class Search:
 
 
 def _runs_of(counts: Sequence[int]) -> list[int]:
-    """For each position, return the end of its run of equal counts."""
+    """Return, for each position, the end of its run of equal counts."""
     ends = list(range(1, len(counts) + 1))
     for at in range(len(counts) - 2, -1, -1):
         if counts[at] == counts[at + 1]:

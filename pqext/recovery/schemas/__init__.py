@@ -1,1 +1,1 @@
-"""The schema of a file that lost its own, and the physical forms that its columns can have."""
+"""Schema of a file that lost its own, and the physical types that its columns can have."""

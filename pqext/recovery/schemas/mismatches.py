@@ -34,9 +34,9 @@ def explain_losses(
     vary: bool,
     by_values: bool,
 ) -> list[Loss]:
-    """Return ``losses``, the first loss of unplaced pages with the column and page at which the schema fails.
+    """Return ``losses``, with the column and page at which the schema fails added to the first loss of unplaced pages.
 
-    ``by_values``: if all pages match by their headers, their values are read too.
+    If ``by_values`` and all pages match by their headers, their values are read too.
     """
     lost = [at for at, loss in enumerate(losses) if loss.reason in (UNPLACED, MISMATCH)]
     if not lost or not segments:
@@ -70,9 +70,9 @@ def _hint(schema: Candidates) -> str:
 def _by_values(
     source: Source, pages: Sequence[Page], matched_groups: Sequence[MatchedGroup], effort: Effort, limits: Limits
 ) -> Mismatch | None:
-    """Return the furthest of the first unreadable chunks of row groups.
+    """Return the mismatch that is furthest in the file among the first unreadable chunks of row groups.
 
-    ``None`` if a row group can be read, if pages are known to be damaged, or if no effort remains.
+    Returns None if a row group can be read, if pages are known to be damaged, or if no effort remains.
     """
     mismatches: list[Mismatch] = []
     for group in matched_groups:
@@ -87,7 +87,7 @@ def _by_values(
 def _unreadable(
     source: Source, pages: Sequence[Page], group: MatchedGroup, effort: Effort, limits: Limits
 ) -> Iterator[Mismatch | None]:
-    """For each column of a row group, yield the furthest chunk that no shape can read, else ``None``."""
+    """Yield, for each column of a row group, the mismatch of the furthest chunk that no shape can read, or None."""
 
     def find_mismatch(shape: Sequence[Chunk], leaf: int) -> Mismatch | None:
         for number, (types, start, stop) in enumerate(shape, leaf):

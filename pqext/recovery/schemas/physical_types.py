@@ -1,7 +1,8 @@
-"""Try other physical types of columns: Arrow schemas and DDL state logical types, and pqext guesses the physical ones.
+"""Try other physical types of columns, because Arrow schemas and DDL state only logical types.
 
-Other writers store decimals with other physical types, timestamps as INT96, and make nullable fields required.
-If pages alone do not determine the types, the values of all row groups decide, or the report states the guess.
+pqext guesses the physical types. Other writers store decimals with other physical types, timestamps as INT96, and make
+nullable fields required. If pages alone do not determine the types, the values of all row groups decide, or the report
+states the guess.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from pqext.recovery.row_groups.schema_fit import Column, MatchedGroup, PhysicalL
 
 _STEPS, _STEPS_PER_ELEMENT = 3_000_000, 1_500
 _READ, _READ_PAGE, _ENTRIES, _BYTES = 1_000, 100, 400, 1000
-"""Steps to read a chunk, a page of it, and entries and bytes per additional step; inspecting a page takes one step."""
+"""Steps to read a chunk and a page of it, and entries and bytes per additional step. Inspecting a page takes one
+step.
+"""
 _CREATE_COST = 30
 """Steps to create a physical type, per element on the path to its leaf."""
 _SHAPES = 16
@@ -49,7 +52,9 @@ _BATCH = 1 << 16
 _ANY_DIGITS = Context(prec=100)
 _OPTIONAL, _REQUIRED = FieldRepetitionType.OPTIONAL, FieldRepetitionType.REQUIRED
 _FAR = {4: 1 << 12, 8: 1 << 16}
-"""Minimum ratio of the largest values in both byte orders, by bytes per value, to prefer the order with the smaller."""
+"""Minimum ratio of the largest values in both byte orders, by bytes per value, to prefer the order with smaller
+values.
+"""
 
 
 def iter_likely(
@@ -62,10 +67,10 @@ def iter_likely(
     *,
     may_fit: bool = False,
 ) -> Iterator[tuple[Candidates, list[str]]]:
-    """Yield schemas with which all pages of some row group can be read, with descriptions of the changes.
+    """Yield schemas with which all pages of a row group can be read, and descriptions of the changes.
 
-    ``readable_offset`` is the offset of a row group that the schema can read: then only this row group is tried.
-    ``may_fit``: yield nothing if the unchanged schema fits.
+    If ``readable_offset``, the offset of a row group that the schema can read, is passed, only this row group is tried.
+    If ``may_fit``, nothing is yielded if the unchanged schema fits.
     """
     effort = Effort(0)
     effort.remaining = _STEPS + min(_STEPS_PER_ELEMENT * len(schema.elements), _STEPS // 4)
@@ -102,7 +107,7 @@ def iter_likely(
 def _continuing(
     groups: Iterable[MatchedGroup], matcher: SchemaMatcher, *, may_break_off: bool
 ) -> Sequence[MatchedGroup]:
-    """Return the row groups that others can follow, or all: a long sequence never fits by chance."""
+    """Return the row groups that others can follow, or all if there are none. A long sequence never fits by chance."""
     every = list(groups)
     if len(every) == 1:
         return every
@@ -112,7 +117,7 @@ def _continuing(
 def columns_of(
     source: Source, elements: Sequence[SchemaElement], codecs: Codecs, limits: Limits, effort: Effort, *, vary: bool
 ) -> list[Column]:
-    """Return the top-level columns of a schema, with other physical types if they may ``vary``, created on demand."""
+    """Return the top-level columns of a schema. If ``vary``, they can have other physical types, created on demand."""
     created: dict[tuple[int, ...], PhysicalLeaf] = {}
     types: dict[Hashable, int] = {}
 
@@ -172,7 +177,7 @@ def _physical_leaf(
 
 
 def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[dict[int, SchemaElement]]:
-    """Return changes to the groups of a column: none, one group flipped, all required, and all optional."""
+    """Return changes to the groups of a column: none, one group toggled, all required, and all optional."""
     # The innermost first: DDL does not state whether elements of lists are nullable.
     free = [at for at in reversed(groups) if elements[at].repetition_type in (_OPTIONAL, _REQUIRED)]
     flipped = {at: _toggle_nullability(elements[at]) for at in free}
@@ -191,7 +196,7 @@ def _toggle_nullability(element: SchemaElement) -> SchemaElement:
 
 
 def _leaves(elements: Sequence[SchemaElement], leaf: int) -> list[dict[int, SchemaElement]]:
-    """Return changes to a leaf: none, other physical types, and all these with the repetition flipped."""
+    """Return changes to a leaf: none, other physical types, and each of these with its nullability toggled."""
     types = [elements[leaf], *other_types(elements[leaf])]
     if elements[leaf].repetition_type in (_OPTIONAL, _REQUIRED):
         types += [_toggle_nullability(element) for element in types]
@@ -224,7 +229,7 @@ def _replace_type(element: SchemaElement, type: Type, width: int | None) -> Sche
 
 
 def _width(precision: int) -> int:
-    """Return the minimum bytes that store all decimals of ``precision`` digits."""
+    """Return the minimum number of bytes that stores all decimals with ``precision`` digits."""
     return int(10**precision - 1).bit_length() // 8 + 1
 
 
@@ -259,7 +264,9 @@ def _readable(
 
 
 def _contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Sequence[Page]]) -> int | None:
-    """Count the contradictions between the leaves of a column and the schema; ``None`` if leaves contradict each other.
+    """Count the contradictions between the leaves of a column and the schema.
+
+    Returns None if leaves contradict each other.
 
     The levels of all leaves below a group must agree on the rows with a null group. If two leaves are null in the same
     rows, the group is likely null.
@@ -283,7 +290,7 @@ def _contradictions(leaves: Sequence[PhysicalLeaf], chunks: Sequence[Sequence[Pa
 def first_readable(
     source: Source, types: Sequence[PhysicalLeaf], pages: Sequence[Page], rows: int, effort: Effort, limits: Limits
 ) -> PhysicalLeaf | None:
-    """Return the first physical type with which pages can be read."""
+    """Return the first physical type with which pages can be read, or None."""
     for leaf in types:
         entries, unpacked = sum(page.count for page in pages), sum(page.uncompressed_bytes for page in pages)
         if not effort.spend(_READ + _READ_PAGE * len(pages) + entries // _ENTRIES + unpacked // _BYTES):
@@ -296,7 +303,7 @@ def first_readable(
 def _largest_in_chunk(
     source: Source, leaf: PhysicalLeaf, pages: Sequence[Page], rows: int, limits: Limits
 ) -> int | None:
-    """Like :func:`largest_magnitude`, for the pages of one chunk."""
+    """Return the result of :func:`largest_magnitude` for the pages of one chunk."""
     codec = leaf.chunks.codec(0, pages)
     if codec is None:
         return None
@@ -309,8 +316,8 @@ def largest_magnitude(
 ) -> int | None:
     """Return the largest unscaled magnitude in chunks of decimals, 0 for other types.
 
-    ``None`` if a chunk cannot be read, or has empty decimals or decimals with too many digits. A decimal read in the
-    wrong byte order is almost always a very large number.
+    Returns None if a chunk cannot be read, or has empty decimals or decimals with too many digits. A decimal read in
+    the wrong byte order is almost always a very large number.
     """
     result = 0
     try:
@@ -328,7 +335,7 @@ def largest_magnitude(
 
 
 def _has_empty_decimals(file: ParquetFile) -> bool:
-    """Whether there are empty values instead of decimals: strings may be empty, decimals never are."""
+    """Return whether there are empty values instead of decimals. Strings may be empty, but decimals may not."""
     return any(
         has_empty(file, group, leaf, group.chunk(leaf.node))
         for group in file.row_groups
@@ -367,7 +374,7 @@ def describe_changes(elements: Sequence[SchemaElement], changes: dict[int, Schem
 def swapped_decimals(
     source: Source, candidates: Candidates, limits: Limits
 ) -> tuple[dict[int, SchemaElement], list[str]]:
-    """Return the decimals that are far smaller in the other byte order, by element number, and undecided paths.
+    """Return the decimals that are far smaller in the other byte order, by element number, and the undecided paths.
 
     A decimal read in the wrong byte order is almost always a very large number, or exceeds its precision, unless the
     correct value is itself close to the maximum. A row group of zeros fits both orders, so all row groups are read.
@@ -409,7 +416,7 @@ def _largest_of_leaf(
 
 
 def _is_byte_swapped(element: SchemaElement, other: SchemaElement) -> bool:
-    """Whether values of both have equal sizes but different byte orders."""
+    """Return whether both elements have values of equal size but different byte order."""
     size = _byte_width(element)
     return (
         size is not None

@@ -1,4 +1,4 @@
-"""Resolve the schema of a file without a footer: from a sibling file, an Arrow schema, or DDL with Spark types."""
+"""Resolve the schema of a file without a footer from a sibling file, an Arrow schema, or DDL with Spark types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pqext.variant.types import variant_type
 _MOST_TEXT = 1 << 20
 _SUFFIXES = (".parquet", ".parq", ".ddl", ".sql", ".txt")
 ProvidedSchema = tuple[Candidates, list[int | None], bool]
-"""A schema, the codec of each leaf if known, and whether its physical types are pqext's guess."""
+"""Schema, the codec of each leaf if known, and whether its physical types are guessed by pqext."""
 _SPATIAL = ("GEOMETRY", "GEOGRAPHY")
 _UNITS = {3: "ms", 6: "us", 9: "ns"}
 _PRECISE: dict[str, dict[int, pa.DataType]] = {
@@ -38,7 +38,7 @@ _OTHERS = (
     "VARIANT"
 )
 _SHORT, _LONG = 38, 76
-"""Maximum decimal digits in Spark and in Arrow."""
+"""Maximum number of decimal digits in Spark and in Arrow."""
 _CRS84 = 4326
 """Spark's SRID of OGC:CRS84, which pqext writes as the default CRS."""
 
@@ -46,8 +46,8 @@ _CRS84 = 4326
 def resolve_schema(schema: Any, limits: Limits) -> ProvidedSchema:
     """Read a schema, and the codec of each leaf if the source states it.
 
-    ``schema`` is a Parquet file, an Arrow schema, or DDL, also in a file. Raises ``ValueError`` for text that
-    is neither a file nor DDL.
+    ``schema`` is a Parquet file, an Arrow schema, or DDL, which may be in a text file. Raises ``ValueError`` for text
+    that is neither a file nor DDL.
     """
     if isinstance(schema, pa.Schema):
         return _of_arrow(schema, "the Arrow schema given")
@@ -113,12 +113,12 @@ def _of_arrow(schema: pa.Schema, schema_from: str) -> ProvidedSchema:
 
 
 def columns(text: str) -> pa.Schema:
-    """Convert DDL to an Arrow schema. Columns and fields with NOT NULL are required, others nullable.
+    """Convert DDL to an Arrow schema. Columns and fields with NOT NULL are required, and others are nullable.
 
-    In addition to the types of variants, DDL may have ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, with ``ANY`` for an
-    unknown CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, decimals of
-    up to 76 digits, maps with keys of any type, and Arrow's type names, like ``UINT32``. Raises ``ValueError`` for text
-    that is not a list of columns.
+    In addition to the types of variants, DDL can contain ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, with ``ANY`` for
+    an unknown CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, decimals
+    of up to 76 digits, maps with keys of any type, and Arrow's type names, like ``UINT32``. Raises ``ValueError`` for
+    text that is not a list of columns.
     """
     text = text.removeprefix("\ufeff").strip().removesuffix(";")
     parsed = parse_ddl(text, "schema", maps=True, words=_SPATIAL)

@@ -1,9 +1,9 @@
-"""Split Spark SQL conditions, as text or ``Column``, into a part for pqext and a part for Spark.
+"""Split Spark SQL conditions, as text or ``Column``, into a part that pqext evaluates and a part that Spark evaluates.
 
-*Plain* clauses have the same semantics in pqext and Spark, so pqext alone evaluates them, like clauses that Spark does
-not support, such as ``event:$.mag > 5``. Spark evaluates the other clauses on every row that is read, with its own
-functions, casts and errors. pqext reads only rows that satisfy the *bound* of the clause: a condition that is true
-if the clause is true or fails (:mod:`pqext.spark.pushdown.sql_bounds`).
+*Plain* clauses have the same semantics in pqext and Spark, so only pqext evaluates them. It also evaluates clauses that
+Spark does not support, such as ``event:$.mag > 5``. Spark evaluates the other clauses on every row that is read, with
+its own functions, casts and errors. pqext reads only rows that satisfy the *bound* of the clause: a condition that is
+true if the clause is true or fails (:mod:`pqext.spark.pushdown.sql_bounds`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from pqext.spark.pushdown.sql_clauses import (
 )
 
 _COLUMN = r"(?!`|\s*(?:[=<>!]|(?:is|in|between|not|like|and|or)\b|$))"
-"""A lookahead that excludes names of columns."""
+"""Lookahead that excludes names of columns."""
 _OF_SPARK = re.compile(
     rf"\b(variant_get|try_variant_get|timestamp|timestamp_ltz|interval|size|cardinality)\b{_COLUMN}"
     r"|(\bas\s+|::\s*)(timestamp|timestamp_ltz|interval)\b",
@@ -65,35 +65,35 @@ _OF_TIME = re.compile(
     rf"(timestamp_ntz|timestamp_ltz|timestamp|interval){_COLUMN}|(\bas|::)\s*(timestamp|interval)", re.I
 )
 _DOUBLE = re.compile(r"\d\.?e|\d\.?[df]\b|\b(double|float|real)\b", re.I)
-"""Numbers that are doubles in Spark; other numbers with a point are decimals."""
+"""Numbers that are doubles in Spark; other numbers with a decimal point are decimals."""
 _OTHER_TYPE = re.compile(r"\s*([-+.\d].*|t|f|y|n|true|false|yes|no|inf.*|nan)\s*", re.S | re.I)
 """Strings that Spark casts if they are compared with values of another type."""
 _RAW = re.compile(r"\br['\"]", re.I)
-"""The start of a raw string, without escapes."""
+"""Start of a raw string, which has no escapes."""
 _UNKNOWN = ("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNBOUND_SQL_PARAMETER", "PARSE_SYNTAX_ERROR")
 _LITERAL_ERRORS = ("INVALID_TYPED_LITERAL", "INVALID_NUMERIC_LITERAL_RANGE", "UNSUPPORTED_TYPED_LITERAL")
 _SLACK = timedelta(hours=2)
 _ANY_ZONE = timedelta(hours=28)
-"""PySpark prints instants of a ``Column`` in the time zone of the JVM, which may differ from the session's."""
+"""Slack for instants in a ``Column``: PySpark prints them in the time zone of the JVM, not of the session."""
 
 
 @dataclass(frozen=True)
 class SparkCondition:
-    """A condition as the conjunction of two parts."""
+    """Condition as the conjunction of two parts."""
 
     tree: Expression | None
-    """The part that pqext evaluates."""
+    """Part that pqext evaluates."""
     remainder: Column | None
-    """The part that Spark evaluates afterwards."""
+    """Part that Spark evaluates afterwards."""
 
 
 def is_spark_sql(where: Any) -> bool:
-    """Whether a filter is a ``Column`` or the text of an SQL condition."""
+    """Return whether a filter is a ``Column`` or the text of an SQL condition."""
     return isinstance(where, Column) or (isinstance(where, str) and not where.lstrip().startswith("{"))
 
 
 def needs_schema(where: Any) -> bool:
-    """Whether splitting a Spark SQL filter depends on the types of columns."""
+    """Return whether splitting a Spark SQL filter depends on the types of columns."""
     if not isinstance(where, str):
         return isinstance(where, Column)
     if not is_spark_sql(where):
@@ -105,7 +105,7 @@ def needs_schema(where: Any) -> bool:
 
 
 def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True) -> SparkCondition:
-    """Split a condition on the columns of ``df``, with bounds of what Spark evaluates if ``is_bounded``.
+    """Split a condition on the columns of ``df``, adding bounds of the clauses that Spark evaluates if ``is_bounded``.
 
     Raises ``ValueError`` for text that pqext and Spark cannot parse, and Spark's error for other mistakes.
     """
@@ -132,15 +132,15 @@ def spark_condition(df: DataFrame, where: str | Column, is_bounded: bool = True)
 class _Split:
     tree: Expression | None
     clauses: list[str]
-    """The clauses that Spark evaluates."""
+    """Clauses that Spark evaluates."""
     error: Exception | None
-    """The error of pqext for the first of ``clauses`` that it does not support."""
+    """Error of pqext for the first clause that it does not support."""
     is_conjunction: bool = False
-    """Whether the text joins several clauses, which Spark therefore casts to BOOLEAN."""
+    """Whether the text joins several clauses, so that Spark casts each to BOOLEAN."""
 
     @property
     def operands(self) -> list[str]:
-        """The clauses that Spark evaluates, as operands of AND if they are from a conjunction."""
+        """Clauses that Spark evaluates, as operands of AND if they are from a conjunction."""
         return ["true", *self.clauses] if self.is_conjunction and len(self.clauses) == 1 else self.clauses
 
 
@@ -177,7 +177,7 @@ class _Splitter:
         return escaped == "true" or _RAW.search(text) is not None
 
     def _tree(self, clause: str) -> Expression | Exception:
-        """A clause as an expression on the columns, or the error if pqext does not support it."""
+        """Return a clause as an expression on the columns, or the error if pqext does not support it."""
         tree = _parse(clause)
         if isinstance(tree, ValueError):
             return tree
@@ -192,7 +192,10 @@ class _Splitter:
         return tree
 
     def _is_supported(self, clause: str) -> bool:
-        """Whether Spark supports a clause, without the double quotes that are names in pqext and strings in Spark."""
+        """Return whether Spark supports a clause.
+
+        Double-quoted names of pqext, which are strings in Spark, are not supported.
+        """
         try:
             _analyse(self.df, F.expr(clause))
         except AnalysisException as error:
@@ -221,12 +224,12 @@ class _Splitter:
         return True
 
     def _is_same(self, leaf: Expression, clause: str) -> bool:
-        """Whether pqext and Spark evaluate a leaf of a clause identically."""
+        """Return whether pqext and Spark evaluate a leaf of a clause identically."""
         is_variant = any(isinstance(operand, VariantField) for operand in visitors.leaf_operands(leaf))
         return not is_variant and self._is_plain_leaf(leaf, clause)
 
     def _is_exact(self, type: T.DataType | None, value: Any, clause: str) -> bool:
-        """Whether Spark compares values of a type with a literal as pqext does, by their exact values."""
+        """Return whether Spark compares values of a type with a literal by their exact values, as pqext does."""
         match type:
             case T.LongType() | T.DecimalType():
                 return not isinstance(value, float) or not (self.is_column or _DOUBLE.search(clause))
@@ -244,7 +247,7 @@ class _Splitter:
         return True
 
     def _type(self, operand: Any) -> T.DataType | None:
-        """The type of a column; None for a value within a VARIANT."""
+        """Return the type of a column, or None for a value within a VARIANT."""
         if isinstance(operand, VariantField):
             return None
         type: T.DataType = self.df.schema
@@ -256,7 +259,7 @@ class _Splitter:
         return self._type(self._on_columns(column.is_null()).operand)  # type: ignore[attr-defined]
 
     def _bound(self, text: str) -> Expression | None:
-        """A condition that is true if a clause is true or fails in Spark; None if unknown."""
+        """Return a condition that is true if a clause is true or fails in Spark, or None if it is unknown."""
         text = without_brackets(text)
         for word in ("or", "and"):
             parts = clauses(text, word)
@@ -288,7 +291,7 @@ def _parse(text: str) -> Expression | ValueError:
 
 
 def _is_plain_of_any_type(leaf: Expression) -> bool:
-    """Whether pqext evaluates a leaf as Spark does, or raises an error, for all types of columns."""
+    """Return whether pqext evaluates a leaf as Spark does, or raises an error, for all column types."""
     if not all(isinstance(operand, E.Column | VariantField) for operand in visitors.leaf_operands(leaf)):
         return False
     match leaf:
@@ -308,7 +311,7 @@ def _has_unique_type(value: Any) -> bool:
 
 
 def _is_unknown(error: AnalysisException) -> bool:
-    """Whether Spark cannot parse a text, or does not have a column or function of it."""
+    """Return whether Spark cannot parse a text, or a column or function in it does not exist."""
     condition = str(error.getCondition())
     return condition.startswith(_UNKNOWN) or (isinstance(error, ParseException) and condition not in _LITERAL_ERRORS)
 
@@ -319,7 +322,7 @@ def _analyse(df: DataFrame, condition: Column) -> None:
 
 
 def names_column(where: Any, column: str | None) -> bool:
-    """Whether a filter refers to ``column``, ignoring case."""
+    """Return whether a filter refers to ``column``, ignoring case."""
     expression = None if column is None else as_expression(where)
     if column is None or expression is None:
         return False
@@ -327,7 +330,10 @@ def names_column(where: Any, column: str | None) -> bool:
 
 
 def can_evaluate(make_query: Callable[[], Any]) -> bool:
-    """Whether tasks can evaluate the condition of a ``Query`` on its first file. Errors of the file are ignored."""
+    """Return whether tasks can evaluate the condition of a ``Query`` on its first file.
+
+    Errors of the file are ignored.
+    """
     try:
         query = make_query()
         ScanPlanner(query.query(query.files[:1], query.values_schema().names, query.filter())).plan()

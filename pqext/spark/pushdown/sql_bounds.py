@@ -1,7 +1,7 @@
 """Derive bounds of clauses that Spark evaluates: conditions of pqext that are true if the clause is true or fails.
 
-The bound of ``year(day) = 2024`` is ``day >= '2024-01-01' and day < '2025-01-01'``. Row groups are pruned by it, and
-Spark evaluates the clause on the rows that remain.
+The bound of ``year(day) = 2024`` is ``day >= '2024-01-01' and day < '2025-01-01'``. Row groups are pruned with the
+bound, and Spark evaluates the clause on the remaining rows.
 """
 
 from __future__ import annotations
@@ -37,27 +37,29 @@ from pqext.spark.pushdown.sql_clauses import TIME
 from pqext.variant.access.targets import target_type
 
 TypeOf = Callable[[E.Column], T.DataType | None]
-"""The type of a column."""
+"""Function that returns the type of a column."""
 
 _DAY = timedelta(days=1)
 _WIDTHS = {
     **dict.fromkeys(("year", "yyyy", "yy"), 366), "quarter": 92, **dict.fromkeys(("month", "mon", "mm"), 31),
     "week": 7, **dict.fromkeys(("day", "dd", "hour", "minute", "second"), 1),
 }  # fmt: skip
-"""Maximum number of days of a unit of date_trunc."""
+"""Maximum number of days in a unit of date_trunc."""
 _TEMPORAL = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _INTEGERS: dict[type, int] = {T.ByteType: 7, T.ShortType: 15, T.IntegerType: 31, T.LongType: 63}
 _SAME_IN_VARIANTS: dict[pa.DataType, Any] = {
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.int64()), int), pa.float64(): float | int,
     pa.bool_(): bool, pa.date32(): date | str,
 }  # fmt: skip
-"""Types to which pqext and Spark cast VARIANT values identically, and the literals that both compare identically."""
+"""Types to which pqext and Spark cast VARIANT values identically, and the types of literals that both compare
+identically.
+"""
 
 
 def value_bound(
     tree: Expression, is_plain: Callable[[Expression], bool], get_type: Callable[[Any], T.DataType | None]
 ) -> Expression | None:
-    """Return the bound of a clause whose values pqext computes too: the clause itself, or rows that may fail in Spark.
+    """Return the bound of a clause whose values pqext can compute: the clause itself, or rows that may fail in Spark.
 
     ``is_plain`` returns whether Spark evaluates a leaf identically.
     """
@@ -104,7 +106,7 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
 
 
 def function_bound(text: str, get_type: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
-    """Return the bound of a comparison of a function or a timestamp; None if the bound is unknown.
+    """Return the bound of a comparison with a function or a timestamp, or None if it is unknown.
 
     ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
     """
@@ -120,7 +122,7 @@ class _Bounds:
         self.type_of, self.timezone, self.slack = get_type, timezone, slack
 
     def bound(self, node: Any) -> Expression | None:
-        """Return the bound of a clause; None if the bound is unknown."""
+        """Return the bound of a clause, or None if it is unknown."""
         try:
             return self._bound(node)
         except (ValueError, TypeError, OverflowError):
@@ -182,10 +184,13 @@ class _Bounds:
         return None
 
     def _bound_coalesce(self, arguments: list[Any], operator: Operator, value: Any) -> Expression | None:
-        """Bound coalesce: the first argument matches or is null. All arguments must have one type without collation."""
+        """Bound coalesce: the first argument matches or is null.
+
+        All arguments must have the same type, without collation.
+        """
         column = _column(arguments[0])
         type = self.type_of(column)
-        is_wide = isinstance(value, int) and abs(value) > 1 << 24  # Spark may compare it as a float
+        is_wide = isinstance(value, int) and abs(value) > 1 << 24  # Spark may compare the number as a float
         is_collated = isinstance(value, str) and type != T.StringType()
         if isinstance(value, datetime) and type != T.DateType():
             return None  # a local time that is ambiguous, nonexistent or in another time zone
@@ -244,11 +249,11 @@ class _Bounds:
 
 
 _ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate"}
-"""Arguments of SQL nodes that bounds take into account; other arguments change the semantics."""
+"""Arguments of SQL nodes that bounds take into account. Other arguments change the semantics."""
 
 
 def _cast_strictly(field: VariantField, operator: Operator, value: Any) -> Expression | None:
-    """Rows whose value at a path matches, or cannot be cast, which is an error in Spark."""
+    """Select rows whose value at a path matches or cannot be cast, because a failed cast is an error in Spark."""
     if not _is_same_in_variants(field, (value,)):
         return None
     present = field.column.variant(field.path, "variant")
@@ -277,7 +282,7 @@ def _column(node: Any) -> E.Column:
 
 
 def _literal(node: Any) -> Any:
-    """The value of an integer, string, date or local time literal; None for other nodes."""
+    """Return the value of an integer, string, date or local time literal, or None for other nodes."""
     match node:
         case exp.Paren():
             return _literal(node.this)

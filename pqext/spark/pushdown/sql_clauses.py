@@ -1,6 +1,6 @@
-"""Split the text of a Spark SQL condition at AND or OR, and find clauses that have other semantics in pqext.
+"""Split the text of a Spark SQL condition at AND or OR, and find clauses that have different semantics in pqext.
 
-Splitting distinguishes only quotes, comments, brackets and words: the clauses may be any SQL.
+Splitting recognises only quotes, comments, brackets and words, so clauses can be any SQL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)?)?")
 """Strings that Spark and Python parse as the same date or timestamp."""
 _TIME_OF_PYTHON = re.compile(r":\d\d(,|\.\d{7})")
-"""A comma before the fraction, or a fraction that Spark truncates to microseconds."""
+"""Comma before the fraction, or a fraction that Spark truncates to microseconds."""
 _NAME_OF_DECIMAL = re.compile(r"\b(dec|decimal|numeric)\b", re.I)
 _BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ")
@@ -36,7 +36,7 @@ Word = Literal["and", "or"]
 
 
 def clauses(text: str, word: Word) -> list[str]:
-    """Return the clauses of ``text`` joined by ``word``; the text itself if it is not a conjunction or disjunction.
+    """Return the clauses of ``text`` joined by ``word``, or the text itself if ``word`` does not join it.
 
     >>> clauses("a = 1 and (b or c) and d between 1 and 2", "and")
     ['a = 1', '(b or c)', 'd between 1 and 2']
@@ -113,10 +113,10 @@ def _standard(quoted_text: str) -> str:
 
 
 def differs_in_spark(text: str) -> bool:
-    """Whether the text of a condition may have other semantics in Spark; ambiguous clauses count as different.
+    """Return whether a condition may have different semantics in Spark. Ambiguous clauses count as different.
 
-    Spark computes with literals in their own decimal and integer types, ``isnan`` of null is false in Spark, and Spark
-    rejects or truncates literals that Python accepts. It also rejects most literals with a type in front.
+    Spark computes with literals in their decimal and integer types, ``isnan`` of null is false in Spark, and Spark
+    rejects or truncates literals that Python accepts. It also rejects most typed literals.
 
     >>> differs_in_spark("n = 0.1 + 0.2"), differs_in_spark("n + 0.1 = 0.2"), differs_in_spark("n = bigint '5'")
     (True, False, True)
@@ -178,7 +178,7 @@ def _is_of_literals(node: Any) -> bool:
 
 
 def _is_conjunct(node: Any) -> bool:
-    """Whether only AND and OR enclose a part of a condition, so that null is equivalent to false."""
+    """Return whether only AND and OR enclose a part of a condition, so that null is equivalent to false."""
     while node.parent is not None:
         node = node.parent
         if not isinstance(node, exp.Paren | exp.And | exp.Or):
@@ -187,7 +187,7 @@ def _is_conjunct(node: Any) -> bool:
 
 
 def _is_same_cast(node: exp.Cast, text: str) -> bool:
-    """Whether a literal with a cast or a type suffix has the same value in Spark."""
+    """Return whether a literal with a cast or a type suffix has the same value in Spark."""
     literal, name = node.this, str(getattr(node.to.this, "value", node.to.this))
     if not isinstance(literal, exp.Literal) or node.to.expressions:
         return False

@@ -1,8 +1,8 @@
-"""Columns of VARIANT values that refer to their shredded leaf, and conditions with a guard and an exact part.
+"""Spark columns of VARIANT values that refer to their shredded leaf, and conditions with a guard and an exact part.
 
 Both are ordinary Spark columns, on Spark Classic and Connect: the class of the session's columns is extended at run
 time. A condition is the column ``guard AND exact``; ``&``, ``|`` and ``~`` join the parts separately, because Spark
-pushes down neither ``(g1 AND e1) OR (g2 AND e2)`` nor ``NOT (g AND e)``, but ``(g1 OR g2) AND (e1 OR e2)``.
+pushes down ``(g1 OR g2) AND (e1 OR e2)``, but neither ``(g1 AND e1) OR (g2 AND e2)`` nor ``NOT (g AND e)``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pqext.variant.access.path import Path
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The group of a shredded struct that contains all values at a path, and the remaining steps below the group.
+    """Group of a shredded struct that contains all values at a path, and the remaining steps below the group.
 
-    ``group`` names the struct fields from the VARIANT down to the group of ``value`` and ``typed_value``. Values at the
+    ``group`` lists the struct fields from the VARIANT down to the group of ``value`` and ``typed_value``. Values at the
     path are not stored elsewhere, because shredded fields never appear in the residuals of their parent objects
     (Variant Shredding, "Objects"). ``type`` is the Spark type of ``typed_value`` if the path ends at a primitive leaf.
     """
@@ -68,7 +68,7 @@ def find_leaf(struct: T.StructType, path: Path) -> Leaf:
 
 @dataclass(frozen=True)
 class Condition:
-    """A boolean column ``exact`` with guards for it and for its negation."""
+    """Boolean column ``exact``, with guards for it and for its negation."""
 
     exact: Column
     guard: Column | None = None
@@ -93,7 +93,7 @@ class Condition:
 
     @property
     def column(self) -> Column:
-        """The condition as a column for filters."""
+        """Condition as a column for filters."""
         return self.exact if self.guard is None else self.guard & self.exact
 
 
@@ -107,7 +107,7 @@ def _combine_guards(guard: Column | None, other: Column | None) -> Column | None
 
 @dataclass(frozen=True)
 class Value:
-    """A value extracted from a VARIANT, of Spark type ``type``, with the columns of its leaf if it is shredded."""
+    """Value extracted from a VARIANT, with Spark type ``type``, and the columns of its leaf if it is shredded."""
 
     exact: Column
     type: T.DataType
@@ -143,7 +143,7 @@ class Value:
 
     @property
     def column(self) -> Column:
-        """The value as a column whose comparisons have guards."""
+        """Value as a column whose comparisons have guards."""
         return _extend(self.exact, _ValueMixin, "_pqext_value", self)
 
 
@@ -155,7 +155,7 @@ def plain_comparison(column: Column, op: Operator, value: Any) -> Condition:
 
 
 class _ConditionMixin:
-    """The operators of a condition's column, which combine guards and exact parts."""
+    """Operators of a condition's column, which combine guards and exact parts."""
 
     _pqext_condition: Condition
 
@@ -176,7 +176,7 @@ class _ConditionMixin:
 
 
 class _ValueMixin:
-    """The comparisons of a VARIANT value's column, which add guards."""
+    """Comparisons of a VARIANT value's column, which add guards."""
 
     _pqext_value: Value
 
@@ -230,7 +230,7 @@ def _to_column(condition: Condition) -> Column:
 
 
 def _extend(column: Column, mixin: type, attribute: str, value: object) -> Column:
-    """A copy of ``column`` with its class extended by ``mixin``."""
+    """Return a copy of ``column`` with its class extended by ``mixin``."""
     extended: Column = object.__new__(_subclass(column.__class__.__mro__, mixin))
     for name, member in {**vars(column), attribute: value}.items():
         setattr(extended, name, member)

@@ -1,1 +1,1 @@
-"""Read Parquet into data frames: queries, plans, and the tasks and engines that run them."""
+"""Read Parquet into data frames: queries, plans, and the tasks and engines that execute them."""

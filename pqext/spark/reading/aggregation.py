@@ -1,8 +1,8 @@
 """Aggregate groups in Spark tasks: counts, sums and extremes. Spark combines the partial results of the tasks.
 
-A task gives a row for each group of a batch: the group's values, and what each function needs of the batch to be
-finished. Results have the types and the meaning of Spark's own functions: NaN is the greatest number, integers and
-decimals add up exactly, and a sum that its type cannot hold is an error where Spark's is.
+A task returns one row for each group in a batch: the group's values, and the partial state of each function. Results
+have the types and semantics of Spark's functions: NaN is the greatest number, integers and decimals are added exactly,
+and a sum that overflows its type is an error if it is one in Spark.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _ORDERED = (
 )  # fmt: skip
 _DIGITS = 38
 _OF = "of"
-"""In the metadata of a part, the type of the values that it is of."""
+"""Metadata key of a partial result for the type of the aggregated values."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Result column ``name``: ``function`` of the column at ``place``, of rows if that is None."""
+    """Aggregate ``name``: ``function`` of the input column with index ``place``, or of rows if that is None."""
 
     name: str
     function: str
@@ -51,7 +51,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Groups by the first ``by`` of the input columns, and the aggregates of each group."""
+    """Groups by the first ``by`` input columns, and the aggregates of each group."""
 
     by: int
     wanted: tuple[Aggregate, ...]
@@ -74,12 +74,12 @@ class Aggregation:
                 raise TypeError(f"{item.function} is not defined for {_describe_field(field)}")
 
     def compared_fields(self, values: T.StructType) -> list[T.StructField]:
-        """Return the fields whose values are compared with each other, to group rows or to find an extreme."""
+        """Return the fields whose values are compared, to group rows or to find a minimum or maximum."""
         extremes = [item.place for item in self.wanted if item.place is not None and item.function in ("min", "max")]
         return [*values.fields[: self.by], *(values[place] for place in extremes)]
 
     def partial_schema(self, values: T.StructType) -> T.StructType:
-        """Schema of the rows that tasks return: the groups' values, then the state of each function."""
+        """Return the schema of the rows that tasks return: the values of groups, then the state of each function."""
         self.check(values)
         groups = values.fields[: self.by]
         fields = [T.StructField(f"group_{place}", field.dataType) for place, field in enumerate(groups)]
@@ -89,7 +89,7 @@ class Aggregation:
         return T.StructType(fields)
 
     def partial(self, values: T.StructType, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Compute the partial results, with :meth:`partial_schema`, for a ``batch`` of ``values`` as exchanged."""
+        """Compute the partial results for a ``batch`` of ``values`` in exchange types, with :meth:`partial_schema`."""
         names = [f"group_{place}" for place in range(self.by)]
         columns: dict[str, pa.Array] = dict(zip(names, batch.columns, strict=False))
         requested: list[tuple[Any, str]] = []
@@ -113,7 +113,10 @@ class Aggregation:
     def from_metadata(
         self, planner: ScanPlanner, task: Task, file: ParquetFile, values: T.StructType
     ) -> tuple[list[pa.RecordBatch], list[RowGroupPlan]]:
-        """Return partial results that the metadata of row groups proves, and the plans of the other row groups."""
+        """Compute partial results from the metadata of row groups.
+
+        Returns them and the plans of the other row groups.
+        """
         columns = [_stored_operand(entry) for entry in planner.request.result or ()]
         names = planner.request.partitions.schema.names
         with_reasons = not self.by and all(
@@ -138,7 +141,7 @@ class Aggregation:
         return batches, sorted(others, key=lambda plan: plan.index)
 
     def _finish_column(self, parts: Mapping[str, pa.ChunkedArray], field: pa.Field) -> pa.Array:
-        """A column of the partial result; the greatest of numbers among which is NaN is NaN."""
+        """Return a column of the partial result. The maximum of numbers that include NaN is NaN."""
         if field.name.startswith("count") and field.name not in parts:
             column = parts["count_all"]
         else:
@@ -155,7 +158,10 @@ class Aggregation:
             raise UnsupportedError(f"a sum has more than {_DIGITS} digits", feature="sums of large decimals") from error
 
     def result(self, partial: DataFrame, groups: Sequence[str]) -> DataFrame:
-        """The result, of what all tasks gave, with the ``groups`` by these names."""
+        """Return the result, combined from the partial results of all tasks.
+
+        ``groups`` are the names of the grouping columns.
+        """
         by = [F.col(f"group_{place}").alias(name) for place, name in enumerate(groups)]
         kinds = {field.name: (field.metadata or {}).get(_OF, "") for field in partial.schema}
         made = [_final(number, item.function, kinds).alias(item.name) for number, item in enumerate(self.wanted)]
@@ -182,7 +188,7 @@ def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _stored_operand(column: str | ComputedColumn) -> StoredOperand | None:
-    """The stored column that a value is, None where it is computed."""
+    """Return the stored column of a value, or None if the value is computed."""
     if isinstance(column, str):
         return StoredOperand((column,))
     return column.field if isinstance(column.field, StoredOperand) else None
@@ -201,11 +207,11 @@ def _part(number: int, part: str) -> str:
 
 
 _ARROW = {"count": "count", "min": "min", "max": "max", "nan": "any", "sum": "sum"}
-"""Arrow's name of the function for a partial result."""
+"""Arrow's function for each partial result."""
 
 
 def _parts(aggregate: Aggregate, values: T.StructType) -> Iterator[tuple[str, T.DataType]]:
-    """Yield the partial results for a function: name and type."""
+    """Yield the name and the type of each partial result of a function."""
     type = None if aggregate.place is None else values[aggregate.place].dataType
     if aggregate.function in ("count", "avg"):
         yield "count", T.LongType()
@@ -225,7 +231,7 @@ def _sum_type(type: T.DataType, *, is_mean: bool) -> T.DataType:
 def _iter_inputs(
     aggregate: Aggregate, values: T.StructType, batch: pa.RecordBatch
 ) -> Iterator[tuple[str, pa.Array | None]]:
-    """Yield the inputs of partial results: name and values, None for rows."""
+    """Yield the name and the input values of each partial result; the values are None for rows."""
     if aggregate.place is None:
         yield "count", None
         return
@@ -237,9 +243,9 @@ def _iter_inputs(
 
 
 def _addable(array: pa.Array, type: T.DataType) -> pa.Array:
-    """Cast values so that Arrow sums a batch exactly; floats become doubles."""
+    """Cast values so that Arrow sums a batch exactly. Floats become doubles."""
     if isinstance(type, T.DoubleType):
-        return array.cast(pa.float64(), safe=False)  # as Spark adds integers up for a mean
+        return array.cast(pa.float64(), safe=False)  # as Spark adds integers for a mean
     if pa.types.is_integer(array.type):
         array = array.cast(pa.int64())
         least, most = pc.min_max(array).values()
@@ -252,7 +258,7 @@ def _addable(array: pa.Array, type: T.DataType) -> pa.Array:
 
 
 def _final(number: int, function: str, types: Mapping[str, str]) -> Column:
-    """Combine the partial results of ``function``; ``types`` are the types of the aggregated columns."""
+    """Combine the partial results of ``function``. ``types`` are the types of the aggregated columns."""
     part = _part(number, function)
     if function in ("min", "max"):
         return F.min(part) if function == "min" else F.max(part)
@@ -268,18 +274,18 @@ def _final(number: int, function: str, types: Mapping[str, str]) -> Column:
     divisor = F.when(count > 0, count)
     if not decimal:
         return total / divisor
-    # Of a quotient Spark keeps the fewer decimals the more digits its dividend may have.
+    # Spark reduces the scale of a quotient if its dividend has more digits.
     mean = total.cast(T.DecimalType(min(digits + 10, _DIGITS), scale)) / divisor
     return mean.cast(T.DecimalType(min(digits + 4, _DIGITS), min(scale + 4, _DIGITS)))
 
 
 def to_data(aggregation: Aggregation) -> dict[str, Any]:
-    """An aggregation as JSON's values."""
+    """Convert an aggregation to JSON-compatible values."""
     return {"by": aggregation.by, "wanted": [[item.name, item.function, item.place] for item in aggregation.wanted]}
 
 
 def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
-    """Parse an aggregation written by :func:`to_data`; ``ValueError`` for anything else."""
+    """Parse an aggregation written by :func:`to_data`. Raises ``ValueError`` for other values."""
     count = 0 if columns is None else len(columns)
     if not isinstance(data, dict) or data.keys() != {"by", "wanted"} or not isinstance(data["wanted"], list):
         raise ValueError("expected an object of by and wanted, as pqext.spark.query writes it")

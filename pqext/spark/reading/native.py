@@ -38,7 +38,7 @@ _ASCII_ESCAPE = re.compile(r"%[0-7][0-9A-Fa-f]")
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen engine with reasons, and the read of engine ``native``."""
+    """Chosen engine with reasons, and the read with engine ``native``."""
 
     engine: Literal["python", "native"]
     reasons: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ def _choice(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
 
 
 def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
-    """The properties of a query that Spark's reader does not support."""
+    """Yield the properties of a query that Spark's reader does not support."""
     if spark is not None and type(spark).__module__.startswith("pyspark.sql.connect"):
         yield "on Spark Connect the client does not plan reads"
     remote = [file for file in query.files if is_remote(file)]

@@ -1,4 +1,4 @@
-"""Survey footers for Spark's own Parquet reader: unsupported columns, and the leaves of VARIANT values.
+"""Analyse footers for Spark's own Parquet reader: unsupported columns, and the leaves of VARIANT values.
 
 A value at a path of a VARIANT is *plain* if all files store it in a typed leaf of the same type, and the residual
 ``value`` next to the leaf is empty in all row groups. The leaf can then be read as a separate column.
@@ -46,25 +46,26 @@ Key = tuple[Any, ...]
 
 @dataclass
 class FileSurvey:
-    """The common properties of the surveyed files."""
+    """Properties that the analysed files have in common."""
 
     fields: dict[Key, T.DataType | None] = field(default_factory=dict)
-    """The plain VARIANT values by the keys of their operands: the Spark type of their leaf, or None if no file has a
-    leaf and all values are therefore missing."""
+    """Spark types of the leaves of plain VARIANT values, by the keys of their operands. The type is None if no file has
+    a leaf, so that all values are missing.
+    """
     storage: dict[str, pa.Field] = field(default_factory=dict)
-    """The storage of the VARIANT columns with the same shredding in all files."""
+    """Storage of the VARIANT columns that have the same shredding in all files."""
     unsupported: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The obstacles for Spark's reader by top-level column and leaf."""
+    """Obstacles for Spark's reader by top-level column and leaf."""
     inexact: set[str] = field(default_factory=set)
-    """The dotted paths of leaves whose bounds or dictionaries make Spark skip matching rows."""
+    """Dotted paths of leaves whose bounds or dictionaries make Spark skip matching rows."""
     stored: set[str] = field(default_factory=set)
-    """The surveyed columns that are in the files."""
+    """Analysed columns that exist in the files."""
     variants: set[str] = field(default_factory=set)
-    """The surveyed columns that are VARIANTs."""
+    """Analysed columns that are VARIANTs."""
     unproven: set[str] = field(default_factory=set)
     """VARIANT columns that may contain values of types that Spark does not support."""
     obstacles: list[str] = field(default_factory=list)
-    """The obstacles for Spark's reader that concern complete files."""
+    """Obstacles for Spark's reader that concern complete files."""
 
     def obstacles_of(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
         """Return the obstacles of a column, or of some of its leaves."""
@@ -75,7 +76,7 @@ class FileSurvey:
 def survey_files(
     files: FileSet, rows: Sequence[int], columns: Sequence[str], fields: Mapping[Key, VariantField]
 ) -> FileSurvey:
-    """Survey top-level columns and VARIANT values in the footers of the files in ``rows``."""
+    """Analyse top-level columns and VARIANT values in the footers of the files in ``rows``."""
     survey = FileSurvey()
     plain: dict[Key, set[T.DataType]] = {key: set() for key in fields}
     not_plain: set[Key] = set()
@@ -110,7 +111,7 @@ def leaf_node(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNod
     """Return the typed leaf and the residual ``value`` that can contain values at ``path`` of a VARIANT group ``root``.
 
     Shredded fields are never in the residual of their object, so only one ``value`` must be empty (Variant Shredding,
-    "Objects"). Return None if the path contains an array index, or ends at an array or object.
+    "Objects"). Returns None if the path contains an array index, or ends at an array or object.
     """
     group = root
     for step in as_path(path):
@@ -135,7 +136,7 @@ def leaf_node(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNod
 
 
 def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) -> bool:
-    """Whether a value is plain in a file; add the type of its leaf to ``types``."""
+    """Return whether a value is plain in a file, and add the type of its leaf to ``types``."""
     node = file.schema.find(field.column.path)
     if node is None or node.logical_name != "VARIANT":
         return False
@@ -153,7 +154,7 @@ def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) ->
 
 
 def _is_empty(group: RowGroupFacts, value: SchemaNode) -> bool:
-    """Whether a residual is empty in a row group, or contains only JSON null, which is null in every type."""
+    """Return whether a residual is empty in a row group, or contains only JSON null, which is null in every type."""
     chunk = group.chunk(value)
     bounds = chunk.bounds()
     if bounds.null_count is None:
@@ -163,7 +164,7 @@ def _is_empty(group: RowGroupFacts, value: SchemaNode) -> bool:
 
 
 def _has_known_types(file: ParquetFile, node: SchemaNode) -> bool:
-    """Whether Spark can reassemble all values of a VARIANT.
+    """Return whether Spark can reassemble all values of a VARIANT.
 
     Spark copies unshredded values without decoding them. Files written by Spark contain only types that it supports. In
     other files the residuals must be empty: the types of typed leaves are in the schema.
@@ -177,7 +178,7 @@ def _has_known_types(file: ParquetFile, node: SchemaNode) -> bool:
 
 
 def _is_written_by_spark(file: ParquetFile) -> bool:
-    """Whether Spark wrote a file. Other writers may copy Spark's properties, but not the name of the writer."""
+    """Return whether Spark wrote a file. Other writers may copy Spark's properties, but not the name of the writer."""
     version = file.row_groups[0].file_property("org.apache.spark.version")
     return version is not None and (file.metadata.created_by or "").startswith("parquet-mr")
 
@@ -224,7 +225,7 @@ def _chunk_obstacle(chunk: Any) -> str | None:
 
 
 def _is_inexact(leaf: SchemaNode) -> bool:
-    """Whether Spark skips matching rows of a leaf, because it ignores NaN and signed zeros, or truncates instants."""
+    """Return whether Spark skips matching rows of a leaf, by ignoring NaN and signed zeros or truncating instants."""
     if leaf.physical_type in (Type.FLOAT, Type.DOUBLE):
         return True
     timestamp = leaf.logical_type.TIMESTAMP if leaf.logical_type is not None else None

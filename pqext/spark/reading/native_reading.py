@@ -1,7 +1,7 @@
 """Run a query with Spark's own Parquet reader.
 
-The required settings are set in a separate session. Its relation then becomes part of a plan in the user's session, in
-a union with an empty data frame that Spark's optimizer removes.
+The required settings are set in a separate session. Its relation then becomes part of a plan in the user's session,
+through a union with an empty data frame, which Spark's optimizer removes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def leaves_of(where: Expression | None) -> Iterable[Expression]:
 
 
 def _to_spark(leaf: Expression) -> E.Column | VariantField | None:
-    """The operand of a condition that Spark can evaluate; None if pqext must evaluate it."""
+    """Return the operand of a condition that Spark can evaluate, or None if pqext must evaluate it."""
     match leaf:
         case Comparison() | IsIn() | IsNull() | IsNotNull():
             operand = leaf.operand
@@ -64,21 +64,21 @@ def fields_of(query: Query) -> dict[Any, VariantField]:
 
 @dataclass(frozen=True)
 class NativeRead:
-    """The files that Spark's reader reads, and the layout of each column."""
+    """Files that Spark's reader reads, and the layout of each column."""
 
     query: Query
     files: tuple[str, ...]
     stored: T.StructType
     """All columns of the files and their folders, with their types in the result."""
     target: T.StructType
-    """The schema of the result."""
+    """Schema of the result."""
     survey: FileSurvey
     fields: Mapping[Any, VariantField]
     layouts: Mapping[str, Layout]
 
     @classmethod
     def plan(cls, query: Query, target: T.StructType, plan: ReadPlan) -> NativeRead:
-        """Survey the files of a plan, and choose the layout of each column."""
+        """Analyse the files of a plan, and choose the layout of each column."""
         names = query.display_names()
         paths = [names.get(task.path, task.path) for task in plan.tasks if task.kept_row_groups]
         stored = query.stored_schema()
@@ -164,7 +164,7 @@ class NativeRead:
 
     @property
     def _is_pushed(self) -> bool:
-        """Whether Spark's reader can skip row groups by its filters without losing rows."""
+        """Whether Spark's reader can skip row groups with its filters without losing rows."""
         inexact, shielded = self.survey.inexact, self._shield_columns
         return self.query.trust_statistics and not any(
             leaf in inexact or any(path.startswith(f"{leaf}.") for path in inexact)
@@ -175,11 +175,11 @@ class NativeRead:
 
     @property
     def _shield_columns(self) -> list[str]:
-        """Columns with inexact bounds, which are wrapped in an expression so that Spark does not push down filters."""
+        """Columns with inexact bounds. They are wrapped in an expression so that Spark does not push down filters."""
         return [name for name, layout in self.layouts.items() if layout == "plain" and name in self.survey.inexact]
 
     def _compared_leaves(self, name: str) -> list[str]:
-        """The dotted paths of the compared leaves of a column."""
+        """Return the dotted paths of the leaves of a column that conditions compare."""
         if self.layouts[name] not in ("leaf", "struct") or name in self.target.names:
             return [name]
         return [".".join((name, *_steps(field))) for field in self.fields.values() if _is_in(field, name)]
@@ -209,7 +209,7 @@ class NativeRead:
         return rows.select(*self._result(rows, bound))
 
     def _source_type(self, name: str) -> T.DataType:
-        """The type of a column in the schema for Spark's reader."""
+        """Return the type of a column in the schema for Spark's reader."""
         match self.layouts[name]:
             case "folder":
                 return T.StringType()
@@ -224,7 +224,7 @@ class NativeRead:
         return self.stored[name].dataType
 
     def _settings(self, spark: SparkSession) -> dict[str, str]:
-        """The settings of the session that reads."""
+        """Return the settings of the session that reads."""
         as_struct = not {"leaf", "struct"}.isdisjoint(self.layouts.values())
         size = self.query.partition_bytes
         upper = spark.conf.get(_UPPER) if size == PARTITION_BYTES else str(size)
@@ -235,7 +235,7 @@ class NativeRead:
         }
 
     def _value(self, rows: DataFrame, field: VariantField) -> Value | None:
-        """A VARIANT value in ``rows``; None if it is extracted from the shredded struct."""
+        """Return a VARIANT value in ``rows``, or None if it is extracted from the shredded struct."""
         name, type = field.column.path[0], field_type(field)
         assert type is not None
         column = rows[quote(name)]
@@ -251,7 +251,7 @@ class NativeRead:
         return Value(column if leaf_type == type else column.cast(type), type, column, leaf_type)
 
     def _is_plain(self, leaf: Expression) -> bool:
-        """Whether Spark pushes down a condition without a guard."""
+        """Return whether Spark pushes down a condition without a guard."""
         operand = _to_spark(leaf)
         if isinstance(operand, VariantField):
             is_leaf = self.layouts[operand.column.path[0]] != "whole" and _plain_type(operand, self.survey) is not None
@@ -296,13 +296,13 @@ def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _no_rows(spark: SparkSession, schema: T.StructType) -> DataFrame:
-    """An empty data frame, which Spark's optimizer removes from a union."""
+    """Return an empty data frame, which Spark's optimizer removes from a union."""
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     return spark.range(1).where(F.lit(False)).select(*columns)
 
 
 def _stored_names(query: Query, target: T.StructType) -> list[str]:
-    """The top-level columns of the result, including columns of its stored fields."""
+    """Return the top-level columns of the result, including the columns that contain its stored fields."""
     if query.columns is None:
         return list(target.names)
     values = [E.Column((column,)) if isinstance(column, str) else column.field for column in query.columns]
@@ -310,7 +310,7 @@ def _stored_names(query: Query, target: T.StructType) -> list[str]:
 
 
 def _plain_type(field: VariantField, survey: FileSurvey) -> T.DataType | None:
-    """The type of a VARIANT value that is a plain column, else None."""
+    """Return the type of a VARIANT value if it is a plain column, or None."""
     type = field_type(field)
     if field._key() not in survey.fields or isinstance(type, _NESTED):
         return None
@@ -319,7 +319,7 @@ def _plain_type(field: VariantField, survey: FileSurvey) -> T.DataType | None:
 
 
 def _all_leaves(fields: Sequence[VariantField], survey: FileSurvey) -> bool:
-    """Whether all values are plain columns, and at least one has a leaf."""
+    """Return whether all values are plain columns, and at least one has a leaf."""
     return all(_plain_type(field, survey) is not None for field in fields) and any(
         survey.fields[field._key()] is not None for field in fields
     )
@@ -333,12 +333,12 @@ def _is_in(field: VariantField, name: str) -> bool:
 
 
 def _steps(field: VariantField) -> tuple[str, ...]:
-    """The members of structs from a shredded VARIANT down to a leaf."""
+    """Return the struct members from a shredded VARIANT down to a leaf."""
     return (*(name for step in as_path(field.path) for name in ("typed_value", str(step))), "typed_value")
 
 
 def _struct_of(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:
-    """The struct type with leaves at these paths."""
+    """Return the struct type with leaves at these paths."""
     children: dict[str, dict[tuple[str, ...], T.DataType]] = {}
     for (first, *steps), type in leaves.items():
         children.setdefault(first, {})[tuple(steps)] = type
@@ -348,7 +348,7 @@ def _struct_of(leaves: Mapping[tuple[str, ...], T.DataType]) -> T.StructType:
 
 
 def _unsupported_types(type: T.DataType) -> list[str]:
-    """The types within ``type`` that Spark's Parquet reader does not read as pqext does."""
+    """Return the types within ``type`` that Spark's Parquet reader reads differently from pqext."""
     match type:
         case T.StructType():
             return [text for field in type for text in _unsupported_types(field.dataType)]
@@ -362,6 +362,6 @@ def _unsupported_types(type: T.DataType) -> list[str]:
 
 
 def _uri(path: str) -> str:
-    """The URI of a local path, independent of Spark's default file system and without escapes."""
+    """Return the URI of a local path, independent of Spark's default file system and without escapes."""
     plain = path.replace(os.sep, "/")
     return f"file://{plain}" if plain.startswith("/") else f"file:///{plain}"

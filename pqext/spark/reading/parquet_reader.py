@@ -31,9 +31,9 @@ BATCH_ROWS = 32_768
 GROUPED_ROWS = 1 << 19
 """Number of rows that a task aggregates in one batch."""
 OPEN_BYTES = 1 << 20
-"""The cost of opening a file in a count, as the number of bytes that a task reads in the same time."""
+"""Cost of opening a file in a count, as the number of bytes that a task reads in the same time."""
 BATCH_BYTES = 64 << 20
-"""Size at which batches are split: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
+"""Size at which batches are split, because Spark's Arrow vectors have 32-bit offsets and rows can be large."""
 STORED_BYTES = 16 << 20
 """Maximum number of stored bytes that the driver reads itself."""
 MOST_ROWS = 1 << 22
@@ -47,9 +47,9 @@ _MONTHS_ADVICE = (
 
 
 def check_user_schema(user_schema: StructType, schema: StructType, *, has_all: bool = False) -> None:
-    """Raise ``ValueError`` if a user's schema has columns or types that differ from the files.
+    """Raise ``ValueError`` if the user's schema has columns or types that differ from the files.
 
-    With ``has_all``, ``user_schema`` is the earlier schema of the files, and columns missing from it are an error.
+    With ``has_all``, ``user_schema`` is an earlier schema of the files, and files must not have additional columns.
     """
     extra = [name for name in schema.names if name not in user_schema.names] if has_all else []
     if extra:
@@ -70,7 +70,7 @@ def check_user_schema(user_schema: StructType, schema: StructType, *, has_all: b
 
 
 class Reader(DataSourceReader):
-    """Reads the rows of a query as Arrow batches with Spark's exchange schema.
+    """Reader of the rows of a query, as Arrow batches with Spark's exchange schema.
 
     It does not implement ``pushFilters``: Spark 4.3 reuses the partitions that were planned with the filters of the
     first action of a data frame for later actions, which would lose rows. Only the query has conditions.
@@ -81,9 +81,9 @@ class Reader(DataSourceReader):
         self.name = uuid4().hex
         values = schema if query.aggregation is None else query.values_schema()
         self.columns = values.names
-        """The columns that must agree in all files."""
+        """Columns that must be the same in all files."""
         self.values = StructType() if query.is_count else values
-        """The columns that tasks read."""
+        """Columns that tasks read."""
         self.target = exchange_schema(intervals_to_months(self.values))
         self.named = query.display_names()
 
@@ -116,7 +116,7 @@ class Reader(DataSourceReader):
                 warn(f"the remaining rows of the file are skipped: {error}", CorruptDataWarning)
 
     def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
-        """The matching rows of a file, by the driver's plan."""
+        """Yield the matching rows of a file, following the driver's plan."""
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
@@ -151,11 +151,11 @@ class Reader(DataSourceReader):
         return file
 
     def _file(self, task: Task) -> str:
-        """The path or URL of a planned file."""
+        """Return the path or URL of a planned file."""
         return self.named.get(task.path, task.path)
 
     def _task_name(self) -> str:
-        """A name of the task, the same for all attempts."""
+        """Return a name of the task that is the same for all attempts."""
         context = TaskContext.get()
         return f"{self.name}-{uuid4().hex if context is None else f'{context.stageId()}-{context.partitionId()}'}"
 
@@ -166,14 +166,17 @@ class Reader(DataSourceReader):
 
 
 def read_few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] | None:
-    """Read the rows of a query on the driver, as a task would, with the columns of ``schema``; None for many rows."""
+    """Read the rows of a query on the driver as a task would, with the columns of ``schema``.
+
+    Returns None for many rows.
+    """
     reader = Reader(query, schema)
     slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]
     return None if _has_many_groups(slices) else (batch for slice in slices for batch in reader.rows(slice))
 
 
 def few_files_counter(query: Query) -> Callable[[], int] | None:
-    """Return a function that counts rows for aggregation ``query`` on the driver; None if tasks should count them.
+    """Return a function that counts rows for aggregation ``query`` on the driver, or None if tasks should count them.
 
     Like a data frame, the function retains its plan, and raises an error for files that have changed since.
     """

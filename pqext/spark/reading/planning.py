@@ -1,4 +1,4 @@
-"""Plan the row groups that a query reads and their tasks, and record what tasks have read."""
+"""Plan the row groups and tasks of a query, and record what tasks have read."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ from pqext.spark.base.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
 
 MAX_INDEXED_ROW_GROUPS = 256
-"""Maximum number of row groups whose page indexes and Bloom filters the driver reads, to plan tasks by the bytes that
-are read. The tasks read those of further row groups, in parallel."""
+"""Maximum number of row groups whose page indexes and Bloom filters the driver reads to plan tasks by their bytes.
+
+Tasks read the page indexes and Bloom filters of other row groups, in parallel.
+"""
 
 
 @dataclass(frozen=True)
 class Slice(InputPartition):
-    """The work of one Spark task: plans of files with the row groups that the task reads."""
+    """Work of one Spark task: plans of files with the row groups that the task reads."""
 
     tasks: tuple[Task, ...]
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """The plan of a read. Byte counts are those of the requested columns without skipped pages.
+    """Plan of a read. Byte counts include the requested columns without skipped pages.
 
     ``tasks`` list files and row groups, with the reason for each skipped row group. ``engine`` is the reader,
     ``python`` or ``native``, and ``reasons`` explain the choice. Spark's reader, ``native``, reads complete files and
@@ -48,7 +50,7 @@ class ReadPlan:
     is_filtered: bool = True
     columns: tuple[str, ...] = ()
     filter: str | None = None
-    """The condition of the read, as text."""
+    """Condition of the read, as text."""
 
     @property
     def files(self) -> int:
@@ -72,12 +74,15 @@ class ReadPlan:
 
     @property
     def files_skipped(self) -> int:
-        """Number of files that a data-skipping store prunes; they are not opened, and their row groups not counted."""
+        """Number of files that a data-skipping store prunes.
+
+        They are not opened, and their row groups are not counted.
+        """
         return sum(task.evidence == EVIDENCE for task in self.tasks)
 
     @property
     def bytes(self) -> int:
-        """Maximum number of stored bytes to read of the requested columns."""
+        """Maximum number of stored bytes of the requested columns to read."""
         return sum(task.bytes_kept for task in self.tasks)
 
     @property
@@ -142,9 +147,9 @@ def plan_read(
     query: Query, names: Sequence[str], pages: bool = True, max_indexed: int | None = MAX_INDEXED_ROW_GROUPS,
     *, with_reasons: bool = False,
 ) -> ReadPlan:
-    """Plan a query from the footers of its files, for the result's columns ``names``.
+    """Plan a query from the footers of its files, for the result columns ``names``.
 
-    Bloom filters are evaluated for at most ``max_indexed`` row groups, for all if None, and page indexes with
+    Bloom filters are evaluated for at most ``max_indexed`` row groups, or for all if None, and page indexes too if
     ``pages``. With ``with_reasons``, the plan states the reason for each pruned row group. Raises ``ValueError`` if the
     schemas of the files differ.
     """
@@ -158,7 +163,7 @@ def plan_read(
 class ReadMetrics:
     """Counts of a read: row groups, rows of the pages read, rows returned by the filter, and bytes including footers.
 
-    A file counts once for each task that opens it.
+    A file is counted once for each task that opens it.
     """
 
     files: int = 0
@@ -178,12 +183,12 @@ def write_metrics(folder: str, name: str, metrics: ReadMetrics) -> None:
 
 
 def read_metrics(folder: str) -> ReadMetrics:
-    """Add up the metrics that tasks of all reads with this ``metrics_path`` have written.
+    """Return the sums of the metrics that tasks of all reads with this ``metrics_path`` have written.
 
     Every action on a data frame reads the files. Only the last attempt of a task counts.
 
     Args:
-        folder: The folder that ``read(..., metrics_path=)`` names.
+        folder: The folder passed to ``read(..., metrics_path=)``.
 
     Returns:
         The sums of the metrics.

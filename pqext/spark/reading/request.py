@@ -60,13 +60,13 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Query:
-    """One read."""
+    """Query of a read: the files, columns and conditions."""
 
     files: tuple[str, ...] = field(repr=False)
-    """Paths and URLs."""
+    """Paths and URLs of the files."""
     columns: tuple[str | ComputedColumn, ...] | None = None
     has_user_schema: bool = False
-    """Whether the user's schema chooses columns: files need not agree on the others."""
+    """Whether the user's schema selects columns. Files need not have the same other columns."""
     where: Expression | None = None
     bbox: Box | None = None
     bbox_column: str | None = None
@@ -81,27 +81,27 @@ class Query:
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """Credentials and other options for URLs."""
     unified: pa.Schema | None = None
-    """The schema to which the files conform; None where all must agree."""
+    """Schema to which the files conform; None if all files must have the same schema."""
     skipping: StoreReference | None = None
-    """The data-skipping store that is asked which files need not be opened."""
+    """Data-skipping store that prunes files before they are opened."""
     case_sensitive: bool = False
     on_invalid: Literal["raise", "skip"] = "raise"
-    """Action of a task for a corrupt file: raise, or end the file there."""
+    """Action of a task for a corrupt file: raise an error, or skip the rest of the file."""
     ignore_missing_files: bool = False
     settings_known: bool = False
-    """Whether the options hold the settings of the session, which Spark does not pass to a data source."""
+    """Whether the options contain the settings of the session, which Spark does not pass to a data source."""
     assumed: tuple[tuple[str, str], ...] = ()
-    """Settings that the result depends on, with their values at planning time: tasks compare them."""
+    """Settings that the result depends on, with their values at planning time, which tasks verify."""
     invalid_utf8: InvalidUtf8 = "raise"
     legacy_timezone: str | None = None
     interval_months: bool = False
-    """Whether year-month intervals are the numbers of their months, as INT."""
+    """Whether year-month intervals are returned as their numbers of months, as INT."""
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Metadata of listed objects, which a data-skipping store compares with its own."""
+    """Metadata of listed objects, which a data-skipping store compares with its records."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], locations: Sequence[tuple[str, Any]] | None = None) -> Query:
-        """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed.
+        """Parse the options of a data source. Raises ``ValueError`` if an option is unknown or malformed.
 
         ``locations`` are the files of the paths and their locations, if known.
         """
@@ -109,7 +109,7 @@ class Query:
         known = {"path", "paths", *PARSERS}
         for name in arguments:
             if is_save_option(name):
-                continue  # a view of SQL has options for both
+                continue  # an SQL view has options for reads and writes
             if name not in known:
                 elsewhere = FOREIGN_OPTIONS["spark"].get(name)
                 meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
@@ -161,7 +161,7 @@ class Query:
             values["listed"] = {file: place.listed for file, place in locations if isinstance(place, Location)}
         query = cls(files, partitions=partitions, **values)
         if is_union and query.shredded:
-            raise ValueError("option schema: shredded columns, as each file stores them, cannot be unified")
+            raise ValueError("option schema: shredded columns cannot be unified, because each file has its own layout")
         if not is_union:
             return query
         unified = unify_schemas(places, query.options, query.limits)
@@ -175,13 +175,13 @@ class Query:
         return locate(file, None, self.storage_options) if is_remote(file) else file
 
     def display_names(self) -> dict[str, str]:
-        """The files by the names that plans and messages have for them, where these differ."""
+        """Return the files by their names in plans and messages, if these differ from the path."""
         names = {source_name(self.locate(file)): file for file in self.files if is_remote(file)}
         return {name: file for name, file in names.items() if name != file}
 
     @property
     def options(self) -> ReadOptions:
-        """The reader's options. Spark runs a task a processor, so a task keeps to one thread."""
+        """Options of the reader. Each task uses one thread, because Spark runs a task per processor."""
         return ReadOptions(
             shredded=self.shredded,
             threads=1,
@@ -195,18 +195,18 @@ class Query:
 
     @property
     def limits(self) -> Limits:
-        """The limits of a file in a task: :meth:`Limits.untrusted`; ``memory_bytes`` raises the memory limit."""
+        """Limits of a file in a task: :meth:`Limits.untrusted`, with the memory limit raised by ``memory_bytes``."""
         return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
 
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of the files, of the first or of all, with partition columns."""
+        """Arrow schema of the files, from the first or from all files, with partition columns."""
         if self.unified is not None:
             return self.partitions.complete_schema(self.unified)
         first = read_schema(self.locate(self.files[0]), self.options, self.limits)
         return self.partitions.complete_schema(first)
 
     def values_schema(self) -> T.StructType:
-        """The Spark schema of the rows that are read."""
+        """Spark schema of the rows that are read."""
         arrow = self.arrow_schema()
         noted: Mapping[str, RecordedField | None] = recorded_fields(self._note(arrow))
         if self.columns is not None:
@@ -228,13 +228,13 @@ class Query:
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def stored_schema(self) -> T.StructType:
-        """The Spark schema of all columns; unknown user-defined types in their stored type."""
+        """Spark schema of all columns. Unknown user-defined types have their stored type."""
         arrow = self.arrow_schema()
         noted = {name: item for name, item in recorded_fields(self._note(arrow)).items() if not item.unsupported}
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def _note(self, arrow: pa.Schema) -> str:
-        """Spark's own schema in the files; of the first file if there are several."""
+        """Return the schema that Spark recorded in the files, or in the first file if there are several."""
         return str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
 
     def schema(self) -> T.StructType:
@@ -249,7 +249,7 @@ class Query:
         return intervals_to_months(values) if self.interval_months else values
 
     def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> ScanRequest:
-        """Return the scan of ``files`` for the result's columns ``names`` and rows that match ``filter``."""
+        """Return the scan of ``files`` for the result columns ``names`` and rows that match ``filter``."""
         computed = {column.name: column for column in self.columns or () if isinstance(column, ComputedColumn)}
         result = tuple(computed.get(name, name) for name in names)
         places = FileSet(tuple(map(self.locate, files)), self.options, self.limits)
@@ -257,14 +257,14 @@ class Query:
 
     @property
     def is_count(self) -> bool:
-        """Whether tasks count rows and give nothing else of them."""
+        """Whether tasks only count rows."""
         return self.aggregation is not None and self.aggregation.counts_rows
 
     def to_plan(self, names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """Return the scan of all files, some of which the store prunes before they are opened."""
         query = replace(self.query(self.files, names, filter), is_count=self.is_count)
         if self.columns is None and not self.has_user_schema:
-            query = replace(query, result=None)  # so that a column that only later files have is an error
+            query = replace(query, result=None)  # a column that exists only in later files is an error
         if self.skipping is None:
             return query
         places = [
@@ -275,19 +275,19 @@ class Query:
         return replace(query, files=replace(query.files, sources=tuple(places)), skipping=store)
 
     def filter(self) -> Expression | None:
-        """``where`` and ``bbox`` combined into one expression."""
+        """``where`` and ``bbox``, combined into one expression."""
         parts = [self.where] if self.where is not None else []
         if self.bbox is not None:
             if self.bbox_column is None:
-                raise ValueError("the query is not resolved yet")
+                raise ValueError("the query is not resolved")
             parts.append(col([self.bbox_column]).intersects(self.bbox))
         return all_of(parts) if parts else None
 
     def resolve(self) -> Query:
-        """The query with the columns of dotted names and of ``bbox`` known, in the case that the files have.
+        """Return the query with the columns of dotted names and of ``bbox`` resolved, in the spelling of the files.
 
-        Raises ``ValueError`` for a name that several columns have in other cases, and if the files have several
-        geometry columns or none and ``bbox_column`` is not set.
+        Raises ``ValueError`` if several columns match a name in different cases, and if ``bbox_column`` is not set and
+        the files do not have exactly one geometry column.
         """
         if self.where is None and self.columns is None and self.bbox_column is None:
             return self._with_box()
@@ -305,13 +305,13 @@ class Query:
         return query._with_box()
 
     def with_instants(self, where: Expression) -> Expression:
-        """``where`` with local times as instants where the first file stores a column as INT96."""
+        """Return ``where`` with local times replaced by instants if they are compared with INT96 columns."""
         return with_instants(where, self.locate(self.files[0]), self.options, self.limits)
 
     def _check_comparisons(self, where: Expression) -> None:
         """Raise ``UnsupportedError`` for a condition on strings with a collation or on intervals.
 
-        pqext would compare them by their bytes, and by the numbers that the file stores.
+        pqext would compare strings by their bytes, and intervals by the stored numbers.
         """
         arrow = self.arrow_schema()
         noted = recorded_fields(self._note(arrow))
@@ -333,7 +333,7 @@ class Query:
         if len(names) != 1:
             result = f"has {', '.join(names)}" if names else "has none"
             name = source_name(self.locate(self.files[0]))
-            raise ValueError(f"bbox needs a geometry column and {name} {result}: name it with bbox_column")
+            raise ValueError(f"bbox needs a geometry column and {name} {result}: select it with bbox_column")
         return replace(self, bbox_column=names[0])
 
 

@@ -1,1 +1,1 @@
-"""Data-skipping stores in Spark: given to reads, built and refreshed by tasks, and asked for files of other formats."""
+"""Data-skipping stores in Spark: used in reads, built and refreshed by tasks, queried for files of other formats."""

@@ -1,4 +1,4 @@
-"""Data-skipping stores built and refreshed by Spark's tasks."""
+"""Build and refresh data-skipping stores in Spark tasks."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ def build_skipping(
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Index the objects of a table in Spark's tasks, and write what is found as a data-skipping store.
+    """Index the objects of a table in Spark tasks, and write the result as a data-skipping store.
 
-    Each task indexes a share of the objects and writes its own parts of the store, so that neither the driver nor a
-    task holds more than some thousand rows of it. pqext indexes Parquet files, from their footers if these prove the
-    values of the index. Spark reads files of other formats, and sorts the values of indexed columns by file.
+    Each task indexes a share of the objects and writes its own parts of the store, so neither the driver nor a task has
+    more than some thousand rows of the store in memory. pqext indexes Parquet files, from their footers if these prove
+    the values of the index. Spark reads files of other formats, and sorts the values of indexed columns by file.
 
     Args:
         spark: The session.
         path: The objects: a file, a folder, a pattern, a URL or a list of them.
         indexes: The indexes to build, such as ``pqext.skipping.MinMax("temp")``.
-        store: The folder of the store, a path that all executors see or a URL.
-        format: ``"parquet"``, or the name of a format that Spark reads by files: ``"csv"``, ``"json"``, ``"orc"``.
+        store: The folder of the store: a path that all executors can access, or a URL.
+        format: ``"parquet"``, or the name of a file format that Spark reads: ``"csv"``, ``"json"``, ``"orc"``.
         schema: The schema of files that Spark reads, as for ``spark.read.schema``; inferred by default.
         options: Options of Spark's reader, such as ``{"header": True}``. The store records them with the types:
             :func:`read_with_skipping` uses it only for reads with the same options.
-        data: False indexes Parquet files by their footers alone; values that these do not prove stay unknown.
+        data: False indexes Parquet files only from their footers. Values that footers do not prove are unknown.
         overwrite: Replace an existing store.
         encryption: The keys of indexes to encrypt.
         storage_options: Credentials and other settings for URLs; Spark's Hadoop settings by default.
         progress: Called with the number of finished tasks and of all tasks.
 
     Returns:
-        A :class:`pqext.skipping.Summary`, with the objects that could not be indexed; every query reads these.
+        A :class:`pqext.skipping.Summary`, with the objects that could not be indexed, which every query reads.
 
     Raises:
         FileExistsError: If the store exists.
@@ -93,9 +93,9 @@ def refresh_skipping(
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Summary:
-    """Index new objects and objects that changed since a store was built, in Spark's tasks.
+    """Index objects in Spark tasks that are new or have changed since a store was built.
 
-    Arguments are as for :func:`build_skipping`; ``decryption`` are the keys of an encrypted store, by their labels.
+    Arguments are as for :func:`build_skipping`. ``decryption`` contains the keys of an encrypted store, by label.
 
     Raises ``FileNotFoundError`` if the store does not exist, ``ValueError`` for files of another table and for a
     format, schema or options that differ from the build, and ``UnsupportedError`` for an unknown version.
@@ -123,7 +123,7 @@ def _indexing(
 
 
 def _check_read_as(store: Store, files: Files) -> None:
-    """Raise ``ValueError`` if a store indexes other values than the reader now returns."""
+    """Raise ``ValueError`` if a store indexes values that differ from those that the reader now returns."""
     for about in (store.metadata, store.extra_metadata):
         for item in () if about is None else about.indexes:
             before = item.params.get(READ_AS)
@@ -138,5 +138,5 @@ def _check_read_as(store: Store, files: Files) -> None:
 
 
 def _folder(store: str, storage_options: Mapping[str, Any] | None) -> Any:
-    """Location of a store."""
+    """Return the location of a store."""
     return locate(store, None, storage_options) if is_remote(store) else local_path(store)

@@ -1,6 +1,6 @@
-"""Files that Spark reads and pqext does not, CSV, JSON or ORC: their values by Spark, indexed file by file.
+"""Index files that Spark reads and pqext does not, such as CSV, JSON or ORC.
 
-Spark sorts the values of the columns with indexes by file; the tasks that take them make the cells.
+Spark sorts the values of the indexed columns by file. Tasks compute the cells of the store from them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a format, and how Spark reads them."""
+    """Files of a format, and the options with which Spark reads them."""
 
     spark: SparkSession
     paths: Sequence[str]
@@ -61,7 +61,10 @@ class Files:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def frame(self) -> DataFrame:
-        """Return their rows. Raises ``UnsupportedError`` if Spark does not record the file of a row in their format."""
+        """Return the rows as a data frame.
+
+        Raises ``UnsupportedError`` if Spark does not record the file of a row in the format.
+        """
         result = self._read(self._schema)
         try:
             _ = result.select(_FILE).schema
@@ -74,12 +77,12 @@ class Files:
 
     @cached_property
     def _schema(self) -> Any:
-        """Return the schema; infer it once if it is not set."""
+        """Schema, which is inferred once if it is not set."""
         return self._read(None).schema if self.schema is None else self.schema
 
     @cached_property
     def row_schema(self) -> T.StructType:
-        """The columns of rows, those that folders name among them."""
+        """Schema of the rows, including the columns in folder names."""
         return self.frame().schema
 
     def _read(self, schema: Any) -> DataFrame:
@@ -87,7 +90,7 @@ class Files:
         return (reader if schema is None else reader.schema(schema)).load(list(self.paths))
 
     def read_as(self, type: T.DataType) -> str:
-        """Return everything except the files that the values of a column depend on."""
+        """Return everything that the values of a column depend on, except the files."""
         arguments = {name.lower(): str(value) for name, value in self.options.items()}
         zone = {"timeZone": self.spark.conf.get("spark.sql.session.timeZone")} if _is_temporal(type) else {}
         about = {"format": self.format.lower(), "options": arguments, "type": type.simpleString(), **zone}
@@ -96,7 +99,7 @@ class Files:
 
 @dataclass(frozen=True)
 class FrameTask:
-    """Makes rows of a store from batches that are sorted by file: the file's URI, and values of indexes."""
+    """Task function that creates rows of a store from batches sorted by file, with the file's URI and values."""
 
     parts: Parts
     objects: Mapping[str, Place]
@@ -122,7 +125,7 @@ class FrameTask:
     def _finish(self, uri: str | None, collectors: Sequence[Any], writer: PartWriter, report: Report) -> None:
         path = None if uri is None else path_of(uri)
         place = None if path is None else self.objects.get(path)
-        if path is None or place is None:  # which was not there when files were listed
+        if path is None or place is None:  # a file that did not exist when files were listed
             return
         source = place.source(self.parts.storage_options)
         known = objects_of([source])
@@ -140,16 +143,17 @@ class FrameTask:
 
 @dataclass(frozen=True)
 class ByFrames:
-    """Indexing of files that Spark reads."""
+    """Index files that Spark reads."""
 
     files: Files
     storage_options: Mapping[str, Any] | None = field(repr=False)
     progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """The indexes with the types that Spark gives their columns.
+        """Return the indexes with the types of their columns in Spark.
 
-        Raises ``ValueError`` for a column that is not there, and ``TypeError`` for values that an index does not suit.
+        Raises ``ValueError`` for a column that does not exist, and ``TypeError`` for values that an index does not
+        support.
         """
         schema = self.files.row_schema
         results = []
@@ -167,9 +171,9 @@ class ByFrames:
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
         known = objects_of(files)
-        if any(isinstance(source, str) for source in files):  # what is written again now could have the same time
+        if any(isinstance(source, str) for source in files):  # a file that is rewritten now could have the same time
             time.sleep(_SETTLED_MS / 1000)
-        frame = self.files.frame()  # Spark lists the files now
+        frame = self.files.frame()  # Spark lists the files here
         objects = {}
         for at, source in enumerate(files):
             place = Place.from_source(source)
@@ -195,7 +199,7 @@ def exclude_files(frame: DataFrame, pruned_files: set[str]) -> DataFrame:
 
 
 def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> DataFrame:
-    """Select the rows of files, or of all others, by URI: Spark writes URIs of local files in two ways."""
+    """Select the rows of files, or of all other files, by URI. Spark writes URIs of local files in two ways."""
     both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
     if not both and not are_included:
         return frame
@@ -204,7 +208,7 @@ def _select_files(frame: DataFrame, uris: Sequence[str], are_included: bool) -> 
 
 
 def path_of(uri: str) -> str:
-    """The name in stores of a file that Spark names."""
+    """Return the name in stores of a file, from its name in Spark."""
     return canonical(unquote(uri))
 
 
@@ -222,7 +226,7 @@ def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
 
 def stored_type(type: T.DataType) -> pa.DataType | None:
     """Return the Arrow type of values in stores; None if stores do not support the type."""
-    if type == T.StringType():  # another collation would compare otherwise
+    if type == T.StringType():  # strings with other collations compare differently
         return pa.string()
     if not isinstance(type, _PLAIN):
         return None
@@ -248,7 +252,7 @@ def _version(objects: Objects, version: int = 0) -> tuple[int, int, str | None]:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each file in a batch that is sorted by file."""
+    """Yield the rows of each file in a batch that is sorted by file."""
     names = batch.column(0)
     if not len(names):
         return

@@ -38,9 +38,9 @@ def read_with_skipping(
 ) -> DataFrame:
     """Read the rows that match ``filter`` with Spark's own reader, except files that a store prunes.
 
-    The driver queries the store now, and pruned files never become tasks of Spark. Pruning applies to the versions of
-    files that exist now, so that changed and unknown files are read. Indexes of other values are not used: of another
-    type, or built with another format or other options.
+    The driver queries the store when this function is called, and Spark creates no tasks for pruned files. Only files
+    whose indexed version still exists are pruned; changed and unknown files are read. Indexes built with a different
+    column type, format or options are not used.
 
     Args:
         spark: The session.
@@ -88,7 +88,7 @@ def read_with_skipping(
 
 
 def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
-    """Whether the evidence applies to the values that Spark reads."""
+    """Return a function that tests whether evidence applies to the values that Spark reads."""
 
     def trusts(evidence: Evidence) -> bool:
         operand = evidence.index.operand
@@ -111,7 +111,7 @@ def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
 
 
 def _in_schema(column: Column, schema: T.StructType) -> Column:
-    """A column by the name that the schema has, which may differ in the case of letters."""
+    """Return a column with its name in the schema, which may differ in case."""
     path: list[str] = []
     type: T.DataType = schema
     for name in column.path:

@@ -1,4 +1,4 @@
-"""Objects of a table shared out among Spark's tasks, and what these report."""
+"""Distribute the objects of a table among Spark tasks, and collect the reports of the tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_OF_A_TASK = 5_000
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder for tasks: its path or URL, and its version when it was listed."""
+    """File or folder for tasks: its path or URL, and its version when it was listed."""
 
     path: str
     listed: Any = None
@@ -51,22 +51,22 @@ class Place:
 
 @dataclass
 class Report:
-    """Result of a task."""
+    """Report of a task."""
 
     added: int = 0
     read: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    """The names of the objects that it has met, if tasks do not know theirs in advance."""
+    """Names of the objects that the task has processed, if tasks do not know theirs in advance."""
 
     def as_batch(self) -> pa.RecordBatch:
-        """Convert the result to a batch for the driver."""
+        """Convert the report to a batch for the driver."""
         return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(self)], pa.binary())})
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Location that tasks write the rows of objects to."""
+    """Location to which tasks write rows of objects."""
 
     layout: Layout
     store: Place
@@ -75,12 +75,12 @@ class Parts:
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def writer(self, task: int) -> PartWriter:
-        """Return the writer of a task's parts; a repeated task writes the same parts again."""
+        """Return the writer of a task's parts. A repeated task writes the same parts again."""
         location = self.store.source(self.storage_options)
         return PartWriter(self.layout, location, self.partitions, task, self.job)
 
     def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, show: Progress | None) -> Report:
-        """Run the tasks of ``frame``, which return reports; delete all their parts if they fail."""
+        """Run the tasks of ``frame`` and return their combined report. Deletes all their parts if a task fails."""
         group = f"pqext-skipping-{self.job}"
         try:
             with job_group(spark, group, title), report_progress(spark, group, total, show):
@@ -98,15 +98,15 @@ class Parts:
 
 @dataclass(frozen=True)
 class ParquetTask:
-    """Indexes the Parquet files of one task."""
+    """Task function that indexes the Parquet files of one task."""
 
     work: Sequence[bytes]
-    """The pickled files of each task: all tasks receive all of them, and each loads its own."""
+    """Pickled files of each task. All tasks receive all of them, and each loads its own."""
     indexer: Indexer
     parts: Parts
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take the numbers of tasks, and give a report of each."""
+        """Yield a report for each task number."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 writer, report = self.parts.writer(number), Report()
@@ -125,7 +125,7 @@ class ParquetTask:
 
 @dataclass(frozen=True)
 class InTasks:
-    """Indexing of Parquet files by Spark's tasks, a share of the files each."""
+    """Index Parquet files in Spark tasks, with a share of the files for each task."""
 
     spark: SparkSession
     indexer: Indexer
@@ -133,7 +133,7 @@ class InTasks:
     progress: Progress | None = None
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """The indexes with the types that their operands have in one file."""
+        """Return the indexes with the types of their operands in one file."""
         return resolve(indexes, source, self.indexer.options, self.indexer.limits)
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
@@ -161,7 +161,7 @@ def paths_of(
     spark: SparkSession, path: str | Sequence[str], other_paths: Sequence[Any],
     storage_options: Mapping[str, Any] | None,
 ) -> tuple[list[str], Mapping[str, Any] | None]:
-    """Return absolute paths and URLs, and the settings for them and for the files next to them."""
+    """Return absolute paths and URLs, and the storage options for them and for ``other_paths``."""
     path_list = [path] if isinstance(path, str) else list(path)
     paths = [element if is_remote(element) else local_path(element) for element in path_list]
     remote = [item for item in (*paths, *other_paths) if isinstance(item, str) and is_remote(item)]

@@ -1,4 +1,4 @@
-"""Data source ``pqext_json``: JSON lines into a VARIANT column, without the bytes ever passing through the JVM."""
+"""Data source ``pqext_json``: read JSON lines into a VARIANT column without passing the bytes through the JVM."""
 
 from __future__ import annotations
 
@@ -28,23 +28,26 @@ from pqext.spark.streams.files import FileStream, StreamOptions, stream_options
 
 FORMAT = "pqext_json"
 MAX_LINE_BYTES = 128 << 20
-"""Spark holds no larger VARIANT."""
+"""Maximum line length, because Spark does not support larger VARIANTs."""
 _OPTIONS = {
     "column", "on_error", "error_column", "partition_bytes", "max_line_bytes", "duplicate_keys", "storage_options",
 }
 
 
 class JsonLinesSource(DataSource):
-    """``spark.read.format("pqext_json")``: the options are the arguments of :func:`pqext.spark.read_json`."""
+    """Data source of ``spark.read.format("pqext_json")``.
+
+    Its options are the arguments of :func:`pqext.spark.read_json`.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """The format's name in Spark."""
+        """Return the name of the format in Spark."""
         return FORMAT
 
     @concise_errors
     def schema(self) -> T.StructType:
-        """One VARIANT column, and the column of errors when it is asked for."""
+        """Return the schema: a VARIANT column, and the column of errors if requested."""
         _check_options(stream_options(self.options)[1])
         prepare_worker()
         schema = T.StructType([T.StructField(self.options.get("column", "value"), T.VariantType())])
@@ -54,13 +57,13 @@ class JsonLinesSource(DataSource):
 
     @concise_errors
     def reader(self, schema: T.StructType) -> DataSourceReader:
-        """Create a reader with these options; a user's ``schema`` may name the columns and omit some."""
+        """Create a reader with these options. A user's ``schema`` can rename the columns and omit some."""
         prepare_worker()
         return self._reader(with_cluster_settings(self.options), schema)
 
     @concise_errors
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
-        """Return a reader of the files that arrive in the folders, with these options and the options of streams."""
+        """Return a reader of a stream of files that arrive in the folders, with these options."""
         of_stream, others = stream_options(with_cluster_settings(self.options))
         return JsonLinesStream(self._reader(CaseInsensitiveDict(others), schema), of_stream)
 
@@ -86,7 +89,7 @@ class JsonLinesSource(DataSource):
 
 
 class JsonLinesStream(FileStream):
-    """Reads each file once, as ``reader`` does."""
+    """Stream that reads each file once, like ``reader``."""
 
     def __init__(self, reader: JsonLinesReader, options: StreamOptions) -> None:
         super().__init__(reader.paths, reader.storage_options, options)
@@ -94,12 +97,12 @@ class JsonLinesStream(FileStream):
 
     @concise_errors
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Ranges of the new files."""
+        """Plan ranges of the new files."""
         new, _ = self.list_batch(start, end)
         return self._reader.plan(parts_of((item.file, item.place) for item in new))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The lines of the ranges of a task."""
+        """Yield the lines in the ranges of a task."""
         yield from self._reader.read(partition)
 
 

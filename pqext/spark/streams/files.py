@@ -1,8 +1,8 @@
-"""Stream the files that arrive in folders, with the files that a query has read as Spark's offsets.
+"""Stream files that arrive in folders. Spark's offsets contain the files that a query has read.
 
 An offset contains digests of the names of all files that the query has read and that still exist. Files that appear
-late, with an old modification time or while a batch is planned, are therefore not missed, and a restart needs the
-offset only.
+late, with an old modification time or while a batch is planned, are therefore not missed, and a restart needs only the
+offset.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from pqext.spark.base.files import list_sources
 
 if TYPE_CHECKING or find_spec("pyspark.sql.streaming.datasource") is not None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
-else:  # Spark before 4.2 passes streams neither limits nor an end
+else:  # Spark before 4.2 passes neither limits nor an end to streams
     SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
 _DIGEST_BYTES = 12
-"""Of a million names two have the same digest with a probability below 10**-16."""
+"""Length of digests. The probability that two of a million names have the same digest is below 10**-16."""
 _OPTIONS = {
     "max_files_per_batch": "max_files_per_batch", "maxfilespertrigger": "max_files_per_batch",
     "ignore_missing_files": "ignore_missing_files", "ignoremissingfiles": "ignore_missing_files",
 }
-"""The options of streams, by the names of pqext and Spark."""
+"""Options of streams, by their names in pqext and Spark."""
 
 
 @dataclass(frozen=True)
 class StreamedFile:
-    """A file: the path or URL that opens it, its location, and its final name with a digest."""
+    """Streamed file: the path or URL that opens it, its location, and its final name with a digest."""
 
     file: str
     place: Any
@@ -46,20 +46,20 @@ class StreamedFile:
 
     @property
     def digest(self) -> bytes:
-        """The digest of the file in offsets."""
+        """Digest of the file in offsets."""
         return hashlib.blake2b(self.name.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """The options of a stream."""
+    """Options of a stream."""
 
     max_files_per_batch: int | None = None
     ignore_missing_files: bool = False
 
 
 def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str, str]]:
-    """Separate the options of the stream from others. Raises ``ValueError`` for an invalid value."""
+    """Separate the options of the stream from other options. Raises ``ValueError`` for an invalid value."""
     arguments: dict[str, Any] = {}
     others: dict[str, str] = {}
     for key, text in options.items():
@@ -78,7 +78,7 @@ def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str,
 
 
 class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Base class of streams, which selects the files of a batch."""
+    """Base class of streams that selects the files of a batch."""
 
     def __init__(
         self, paths: Sequence[str], storage_options: Mapping[str, Any] | None, options: StreamOptions,
@@ -99,7 +99,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        """Return the offset of the current files, with at most ``limit`` new files; ``start`` without new files."""
+        """Return the offset of the current files, with at most ``limit`` new files; ``start`` if none are new."""
         seen = _digests(start)
         there = {file.digest: file for file in self.list_files()}
         new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]
@@ -109,7 +109,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset([*(digest for digest in there if digest in seen), *new[:most]])
 
     def getDefaultReadLimit(self) -> Any:
-        """Return the limit of option ``max_files_per_batch``."""
+        """Return the limit from option ``max_files_per_batch``."""
         most = self._options.max_files_per_batch
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
@@ -118,7 +118,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until = frozenset(file.digest for file in self.list_files())
 
     def list_files(self) -> list[StreamedFile]:
-        """List the current files: local files by time and name, others by name."""
+        """List the current files: local files by time and name, and others by name."""
         try:
             results = [*list_sources(self._paths, self._storage, ignore_table_format=self._ignore_table_format)]
         except FileNotFoundError:
@@ -150,7 +150,7 @@ def _offset(digests: Iterable[bytes]) -> dict[str, Any]:
 
 
 def _digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
-    """The digests in an offset. Raises ``ValueError`` for an offset of another source."""
+    """Return the digests in an offset. Raises ``ValueError`` for an offset of another source."""
     if offset is None:
         return frozenset()
     try:
@@ -165,7 +165,7 @@ def _digests(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
 
 
 def _final(name: str) -> str:
-    """The final name of a file, also while a save is moving it."""
+    """Return the final name of a file, even while a save is moving it."""
     parts = name.split(os.sep)
     return os.sep.join(part for part in parts if not part.startswith(COMMIT)) if COMMIT in name else name
 

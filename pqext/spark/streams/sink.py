@@ -27,7 +27,7 @@ _OF_SAVES = ("partition_overwrite", "partitionOverwriteMode", "summary_path")
 
 @dataclass(frozen=True)
 class WrittenBatch(WriterCommitMessage):
-    """The report of a task: its query, its job and its files."""
+    """Report of a task: its query, its job and its files."""
 
     query: str
     job: str
@@ -35,7 +35,7 @@ class WrittenBatch(WriterCommitMessage):
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """Writes the batches of a stream; in output mode ``complete`` each batch replaces the previous one."""
+    """Writer of the batches of a stream. In output mode ``complete``, each batch replaces the preceding batch."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         for name in _OF_SAVES:
@@ -51,7 +51,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         return WrittenBatch(query, job, files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Commit the files of a batch, unless it was committed before."""
+        """Commit the files of a batch, unless they have already been committed."""
         lines = [message for message in messages if isinstance(message, WrittenBatch)]
         files = [file for message in lines for file in message.files]
         if not lines or not (files or self.overwrite):
@@ -76,7 +76,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
 
 def _job() -> tuple[str, str]:
-    """The query of the current task, and a name for this run of its batch."""
+    """Return the query of the current task, and a name for this run of its batch."""
     context = TaskContext.get()
     lines = [
         None if context is None else context.getLocalProperty(name)
@@ -85,5 +85,5 @@ def _job() -> tuple[str, str]:
     query, batch, run = lines
     if query is None or batch is None:
         raise RuntimeError("Spark does not pass the batch and the query to this task")
-    # Two runs of a query must not give up what the other one has written.
+    # Two runs of a query must not abort each other's files.
     return query, hashlib.blake2b(f"{query} {batch} {run}".encode(), digest_size=16).hexdigest()

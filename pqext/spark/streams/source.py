@@ -22,16 +22,16 @@ from pqext.spark.streams.files import FileStream, stream_options
 
 @dataclass(frozen=True)
 class StreamSlice(InputPartition):
-    """The work of a task with its query, because Spark creates a new reader for the tasks."""
+    """Work of a task with its query, because Spark creates a new reader for the tasks."""
 
     query: Query
     work: Slice
 
 
 class ParquetStream(FileStream):
-    """Reads each file once with the columns of ``schema``.
+    """Stream that reads each file once, with the columns of ``schema``.
 
-    Unless the user specified the schema, a file with further columns is an error.
+    Unless the user specified the schema, a file with additional columns is an error.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, has_user_schema: bool = True) -> None:

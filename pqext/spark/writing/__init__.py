@@ -1,1 +1,1 @@
-"""Writing data frames: how VARIANT is shredded, which files a task makes, and how a job becomes visible at once."""
+"""Write data frames: shredding of VARIANT, files of tasks, and atomic commits of jobs."""

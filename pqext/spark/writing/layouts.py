@@ -35,7 +35,7 @@ def layout(
         df: The data frame.
         columns: Names of the columns, in order of precedence.
         partitions: Number of tasks, each of which writes a file; Spark's number of shuffle partitions by default.
-        bounds: Bounding box of the Hilbert curve, the whole world by default.
+        bounds: Bounding box of the Hilbert curve, by default the whole world.
 
     Returns:
         A data frame with the same columns.

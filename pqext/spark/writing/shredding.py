@@ -114,7 +114,7 @@ def unshred_variant(df: DataFrame, columns: Iterable[str] | None = None) -> Data
 
 
 def _to_structs(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFrame:
-    """``df`` with top-level VARIANT columns replaced by shredded structs."""
+    """Return ``df`` with top-level VARIANT columns replaced by shredded structs."""
     for path, choice in choices.items():
         if path.steps:
             raise ValueError(f"storage=True supports top-level columns only, not {path.dotted_path!r}; omit storage")
@@ -157,7 +157,7 @@ def _infer(df: DataFrame, path: FieldPath, choice: Shredding) -> ShreddingSchema
 
 
 def _find_variant(df: DataFrame, path: str, paths: Mapping[str, FieldPath]) -> FieldPath:
-    """Find the VARIANT at a dotted path. Raises ``TypeError`` or ``ValueError`` for another path."""
+    """Return the VARIANT at a dotted path. Raises ``TypeError`` or ``ValueError`` for other paths."""
     if path in paths:
         return paths[path]
     nested = [other for other in paths if other.startswith(f"{path}.")] if isinstance(path, str) else []

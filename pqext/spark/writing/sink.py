@@ -2,7 +2,8 @@
 
 Staged files are in a hidden folder of the target or in its object store. :mod:`pqext.dataset.writing.commit` and
 :mod:`pqext.dataset.writing.store_target` describe the commit and its state after a crash. An overwrite removes the
-Parquet files that readers of the target see, or those of the written partitions, and rejects a target with other files.
+Parquet files that readers of the target see, or those of the written partitions, and fails if the target has other
+files.
 
 With ``geometry={"g": {"order": "hilbert"}}`` each task orders its own rows, ``row_group_bytes`` at a time. Files of
 different tasks therefore overlap unless :func:`pqext.spark.layout` distributed the rows by location first.
@@ -49,16 +50,16 @@ _ADVICE = 'save to another folder or with mode("overwrite")'
 
 @dataclass(frozen=True)
 class TaskResult(WriterCommitMessage):
-    """The files that a task wrote, none without rows, and the partition overwrite mode of its session."""
+    """Files that a task wrote, which are none if it has no rows, and the partition overwrite mode of its session."""
 
     files: tuple[Staging, ...]
     partition_overwrite: PartitionOverwrite | None = None
 
 
 class SaveWriter:
-    """Writes the staged files of a save for tasks, and checks the options and the schema before any task runs.
+    """Writer of the staged files of a save in tasks. It checks the options and the schema before any task runs.
 
-    For the options see :func:`pqext.spark.options.save.save_options`.
+    For the options, see :func:`pqext.spark.options.save.save_options`.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
@@ -86,13 +87,13 @@ class SaveWriter:
         self.empty = empty_file(drop_columns(self.schema, self.partition_by), self._writer_options(self.options))
 
     def task_options(self) -> SaveOptions:
-        """Return the options completed by the settings of the session, which only tasks can read."""
+        """Return the options completed with the settings of the session, which only tasks can read."""
         options = save_options(self._frame_schema, self._unparsed_options, save_settings(task_setting()))
         check_division(options.division, file_schema(options.name_folders(self._frame_schema)))
         return options
 
     def _writer_options(self, options: SaveOptions) -> Mapping[str, Any]:
-        """The options of the writer, including the recorded schema."""
+        """Return the options of the writer, including the recorded schema."""
         return with_recorded_schema(options.writer, self._spark_schema, self.partition_by)
 
     def check(self, overwrite: bool) -> None:
@@ -121,7 +122,7 @@ class SaveWriter:
 
 
 class Sink(DataSourceArrowWriter):
-    """Writes a data frame with Spark ``schema`` into a folder or an object store."""
+    """Writer of a data frame with Spark ``schema`` into a folder or an object store."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self.writer = SaveWriter(options, schema)
@@ -141,7 +142,7 @@ class Sink(DataSourceArrowWriter):
         return TaskResult(files, self.writer.task_options().partition_overwrite)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Commit the files of all tasks: see :class:`pqext.dataset.writing.targets.Target`."""
+        """Commit the files of all tasks; see :class:`pqext.dataset.writing.targets.Target`."""
         target = self.writer.target
         try:
             results = [message for message in messages if isinstance(message, TaskResult)]

@@ -23,11 +23,11 @@ Origin = Literal["shred_variant", "option", "struct"]
 
 @dataclass(frozen=True)
 class VariantPlan:
-    """The shredding of a VARIANT: its dotted path in the file, the schema, and what chose it."""
+    """Shredding of a VARIANT: its dotted path in the file, the schema, and the origin of the choice."""
 
     path: str
     schema: str | None
-    """DDL; ``"infer"`` for a schema for each file; None if the VARIANT is not shredded."""
+    """Schema as DDL; ``"infer"`` if it is inferred for each file; None if the VARIANT is not shredded."""
     origin: Origin | None
 
     def __str__(self) -> str:
@@ -41,14 +41,14 @@ class VariantPlan:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """The files of a save by data source ``pqext``: columns with their Spark types, and the VARIANTs."""
+    """Files of a save by data source ``pqext``: columns with their Spark types, and the VARIANTs."""
 
     columns: tuple[tuple[str, str], ...]
     variants: tuple[VariantPlan, ...]
     options: Mapping[str, Any]
-    """The writer's options that differ from the defaults, except ``shredding``."""
+    """Options of the writer that differ from the defaults, except ``shredding``."""
     division: Division = UNDIVIDED
-    """The partition columns and the limits on the size of a file."""
+    """Partition columns and limits on the size of a file."""
 
     def __str__(self) -> str:
         by = self.division.partition_by

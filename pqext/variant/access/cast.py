@@ -90,7 +90,7 @@ def get(
 def extract(
     array: VariantLike, path: _PathLike, type: _TypeLike = "variant", strict: bool = False, timezone: str = DEFAULT
 ) -> _Values:
-    """Like :func:`get`, for an array that is known to be valid.
+    """Return the result of :func:`get` for an array that is known to be valid.
 
     Validation takes longer than reading a shredded path.
     """
