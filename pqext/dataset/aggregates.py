@@ -1,7 +1,8 @@
-"""Minimum, maximum, null count and bounding box of a scan's columns, from metadata if it proves them.
+"""Minimum, maximum, null count and bounding box of a scan's columns, from metadata where it proves them.
 
-Bounds that may be truncated or are deprecated, zeros of unknown sign, and floats that may be NaN prove nothing: the row
-group is read instead, as it is if a filter may exclude some of its rows.
+Metadata does not prove an aggregate if a bound may be truncated or is deprecated, if it is a zero whose sign is
+unknown, or if a float column may contain NaN. The row group is read instead. It is also read if a filter may exclude
+some of its rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ROWS = 1 << 18
 
 
 class Aggregates:
-    """Aggregates of the columns of a scan; a limit applies before them."""
+    """Aggregates of a scan's columns. If the scan has a limit, only the rows within it are aggregated."""
 
     _planner: ScanPlanner
 
@@ -49,11 +50,11 @@ class Aggregates:
             column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
 
         Returns:
-            A ``pyarrow.Scalar`` of the column's type; null where no row has a value. NaN is left aside.
+            A ``pyarrow.Scalar`` of the column's type; null if no row has a value. NaN is ignored.
 
         Raises:
-            ValueError: For a column that is not there.
-            TypeError: For one whose values have no order, such as lists and geometries.
+            ValueError: If the column does not exist.
+            TypeError: If the column's values have no order, as those of lists and geometries.
 
         Example:
             >>> import pqext, pyarrow
@@ -64,7 +65,7 @@ class Aggregates:
         return _extreme(self._planner, column, "min")
 
     def max(self, column: str | Column) -> pa.Scalar:
-        """Return the maximum of a column in the matching rows; otherwise as :meth:`min`.
+        """Return the maximum of a column in the matching rows, with the same arguments and errors as :meth:`min`.
 
         Example:
             >>> import pqext, pyarrow
@@ -81,7 +82,7 @@ class Aggregates:
             column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
 
         Returns:
-            A number of rows; a field is also null if a struct around it is null.
+            The number of rows in which the column is null. A field is also null if its struct is null.
 
         Raises:
             ValueError: If the column does not exist.
@@ -107,7 +108,7 @@ class Aggregates:
 
         Raises:
             ValueError: If the column does not exist.
-            TypeError: If the column does not hold geometries.
+            TypeError: If the column does not contain geometries.
 
         Example:
             >>> import pqext
@@ -126,7 +127,11 @@ def _parts(
     planner: ScanPlanner, column: str | Column,
         from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T],
 ) -> Iterator[T]:
-    """Yield ``from_metadata`` of chunks whose row groups match completely, and ``from_values`` of all other values."""
+    """Yield partial results of an aggregate of ``column``: one per row group or batch.
+
+    If all rows of a row group match, the result of ``from_metadata`` is used unless it is None. Other rows are read and
+    passed to ``from_values``.
+    """
     column = planner.exact.resolve(column)
     top = column.path[0] if isinstance(column, Column) else column
     request = replace(planner.request, result=(top,))
@@ -164,10 +169,10 @@ def _parts(
 
 
 def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | None:
-    """Return the non-null ``count``, ``min`` or ``max`` that a row group's metadata proves; None if it proves none."""
+    """Return a row group's ``count`` of non-null values, ``min`` or ``max`` if its metadata proves it, else None."""
     try:
         node = find(group.schema, column)
-    except ValueError:  # the file lacks the column, or reading its rows reports the fault
+    except ValueError:  # the file lacks the column, or its schema is invalid, which reading its rows reports
         return None
     if not node.is_leaf or node.max_repetition_level:
         return None
@@ -179,7 +184,7 @@ def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | N
 
 
 def _node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
-    """Return the column as stored in the file; None if the result's values are widened or cast."""
+    """Return the schema node of the column in the file, or None if reading converts its values to another type."""
     if isinstance(file_request, ConformedRequest):
         schemas = file_request.schema, file.arrow_schema
         path = (top,) if top in file_request.schema.names else tuple(top.split("."))
@@ -212,19 +217,19 @@ def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar
     kind = _values(empty, column if isinstance(column, Column) else None, top).type
     whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in results)]), side)
     stored = stored_of(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
-    return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # which are compared as integers
+    return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # durations are compared as integers
 
 
 def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
-    """Return the chunk's minimum or maximum if statistics prove it; otherwise None."""
+    """Return the minimum or maximum of a chunk as an array of one value if its statistics prove it, otherwise None."""
     bounds, stored, leaf = chunk.bounds(), chunk.metadata.statistics, chunk.node.leaf_type
     kind = leaf.arrow_type()
     if bounds.all_null:
         return pa.nulls(1, kind)
     value = bounds.minimum if side == "min" else bounds.maximum
-    if stored is None or value is None or not chunk.counts_nulls:  # it may be the bound of a value that is read as null
+    if stored is None or value is None or not chunk.counts_nulls:  # may be the bound of a value read as null
         return None
-    if chunk.node.calendar is not None:  # whose conversion widens bounds
+    if chunk.node.calendar is not None:  # conversion between calendars widens bounds
         return None
     raw, exact = stored.min_value, stored.is_min_value_exact
     if side == "max":
@@ -235,7 +240,7 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
         return None
     try:
         scalar = as_arrow(value, kind)
-    except (ValueError, OverflowError):  # a bound that no value of the column can be
+    except (ValueError, OverflowError):  # no value of the column's type can equal the bound
         return None
     return None if scalar is None else pa.repeat(scalar, 1)
 

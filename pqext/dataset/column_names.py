@@ -1,4 +1,4 @@
-"""Resolve dotted names of a scan and its filter to columns, once the schema is known."""
+"""Resolve the dotted names in a scan and its filter to columns as soon as the schema is known."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ Result = tuple["str | ComputedColumn", ...]
 
 @dataclass
 class ExactNames:
-    """Resolves dotted names to partition columns and file columns; ``rule`` unifies the schemas of files."""
+    """Resolver of dotted names to partition columns and file columns.
+
+    ``rule`` defines how the schemas of the files are unified.
+    """
 
     files: FileSet
     folders: tuple[str, ...]
@@ -34,7 +37,7 @@ class ExactNames:
     """Resolved conditions and values, by the ids of the original objects."""
 
     def resolve(self, node: T) -> T:
-        """Resolve the dotted names in a condition or a value."""
+        """Return a condition or a value with its dotted names resolved to columns."""
         known = self._known.get(id(node))
         if known is None:
             made = exact(node, self.names) if dotted_columns(node) else node
@@ -42,23 +45,23 @@ class ExactNames:
         return cast(T, known[1])
 
     def of_folders(self, node: T) -> T:
-        """Resolve as :meth:`of`; opens a file only if a partition column may be meant."""
+        """Resolve as :meth:`resolve`, but open a file only if a dotted name may refer to a partition column."""
         made = exact(node, self.folders)
         is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
         return self.resolve(node) if is_unclear else made
 
     def of_column(self, column: str | ComputedColumn) -> str | ComputedColumn:
-        """Resolve a result column; plain names are looked up exactly anyway."""
+        """Resolve the dotted names in a result column; a plain name is returned unchanged."""
         return replace(column, field=self.resolve(column.field)) if isinstance(column, ComputedColumn) else column
 
     def learn(self, file: ParquetFile) -> None:
-        """Record the column names of the first file; all files have the same names unless a schema is passed."""
+        """Record the column names of the first file. They apply to all files unless schemas are unified or passed."""
         if self._names is None and self.rule is None:
             self._names = _FileNames(self.folders, file.schema.root)
 
     @property
     def names(self) -> Container[str]:
-        """The names of all columns."""
+        """The names of all partition columns and file columns."""
         if self._names is None:
             self._names = self._of_files()
         return self._names
@@ -76,7 +79,7 @@ class ExactNames:
 
 @dataclass(frozen=True)
 class _FileNames:
-    """Names of partition columns and of a file's columns; single names of a wide schema are looked up lazily."""
+    """Names of the partition columns and of a file's columns. Names in wide schemas are looked up only when tested."""
 
     folders: tuple[str, ...]
     root: SchemaNode
@@ -86,7 +89,7 @@ class _FileNames:
 
 
 def restrict_columns(previous_result: Result | None, selection: Result) -> Result:
-    """Restrict a result of the columns ``previous_result`` to ``selection``; None stands for all columns of the files.
+    """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
     A name selects all parts of its column that remain, a path the field within a column. Raises ``ValueError`` if an
     earlier selection excluded a name.
@@ -110,7 +113,7 @@ def restrict_columns(previous_result: Result | None, selection: Result) -> Resul
 
 
 def substitute_computed(expression: T, computed_columns: Sequence[ComputedColumn]) -> T:
-    """Replace the names of ``computed_columns`` columns in a condition or value by their values."""
+    """Replace references to ``computed_columns`` in a condition or value by the values of these columns."""
     if not computed_columns:
         return expression
     known = {item.name: item.field for item in computed_columns}
@@ -130,7 +133,9 @@ def order_keys(
     columns: Sequence[Any], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool],
     computed_columns: Sequence[ComputedColumn],
 ) -> tuple[OrderKey, ...]:
-    """Return the sort keys for ``columns``, names or values; names of ``computed_columns`` refer to their values.
+    """Return the sort keys for ``columns``, which are names or values.
+
+    Names of ``computed_columns`` refer to their values.
 
     Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the number of flags differs from the
     columns.

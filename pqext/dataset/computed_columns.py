@@ -17,7 +17,10 @@ Kind = Literal["points", "wkt", "geojson", "json"]
 
 @dataclass(frozen=True)
 class ColumnRecipe:
-    """A column ``name`` computed from ``paths``: paths within a VARIANT, otherwise column names."""
+    """Definition of a computed column: its type, its name and its input ``paths``.
+
+    The paths are paths within a VARIANT column, or column names if there is no VARIANT column.
+    """
 
     kind: Kind
     name: str | None
@@ -30,7 +33,10 @@ def variant_path(path: str) -> str:
 
 
 def maker(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
-    """Return a function that computes the column from a batch; ``variant`` is the column that its paths start at."""
+    """Return a function that computes the column of ``recipe`` from a batch;
+
+    ``variant`` names the VARIANT column that contains its paths, if any.
+    """
     import pyarrow as pa
 
     from pqext.geo.text.geojson import from_geojson
@@ -60,7 +66,8 @@ def maker(recipe: ColumnRecipe, variant: str | None) -> Callable[[pa.RecordBatch
 def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
     """Cast the values of a column to ``type_``.
 
-    Raises ``GeometryError`` with the row of the first value that fails, without a row if no value can be cast.
+    Raises ``GeometryError`` if a cast fails, with the row number of the first value that failed. The error has no row
+    number if the two types are incompatible.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -80,7 +87,10 @@ def _cast(array: pa.Array, column: str, type_: pa.DataType) -> pa.Array:
 
 
 def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """Apply ``maker`` to a batch, with nulls for rows on which it fails; return these rows with their errors."""
+    """Compute a column from a batch by ``maker``; rows on which it fails become null.
+
+    Return the column, and the row number and error message of each of these rows.
+    """
     import pyarrow as pa
 
     try:
@@ -90,7 +100,7 @@ def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> 
     faults: list[tuple[int, str]] = []
     parts: list[pa.Array] = []
     rest = [(0, batch.num_rows)]
-    while rest:  # by halves, so that a few faults in many rows cost little
+    while rest:  # by bisection, so that a few faults in many rows cost little
         start, rows = rest.pop()
         try:
             parts.append(maker(batch.slice(start, rows)))
@@ -105,5 +115,5 @@ def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> 
 
 
 def without_row(error: ParquetError) -> str:
-    """Return the message without its row number, which is relative to the batch."""
+    """Return an error's message without its row number, which is relative to the batch."""
     return re.sub(r"^row \d+: ", "", error.message)

@@ -1,9 +1,9 @@
-"""Rows of a scan in the order of keys.
+"""Read the rows of a scan in the order of sort keys.
 
-With a limit of n rows the row groups are read in the order of their bounds, and each by the condition that its rows
-come before the n-th row so far. So statistics, page indexes and late materialisation skip what cannot be among the
-first n rows, by the same proofs as for any other condition, and bounds only choose what is read first. Without a limit
-all rows are sorted in memory.
+With a limit of n rows, row groups are read in the order of their bounds, each with the condition that its rows precede
+the n-th row so far. Statistics, page indexes and late materialisation then skip rows that cannot be among the first n
+rows, by the same proofs as for any other condition. The bounds only determine what is read first. Without a limit, all
+rows are sorted in memory.
 """
 
 from __future__ import annotations
@@ -58,26 +58,26 @@ _FILE = 1 << 32
 
 
 class OrderedExecutor(ScanExecutor):
-    """A run of a sorted request; rows with equal keys stay in the order of files and rows."""
+    """Executor of a sorted request; rows with equal keys keep the order of files and rows."""
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield sorted batches; holds all rows in memory without a limit, otherwise as many as the limit."""
+        """Yield sorted batches. All rows are held in memory, or as many as the limit if there is one."""
         return self.run.time_batches(_ordered_rows(self.planner, self.run, batch_rows))
 
     def count(self) -> int:
-        """Count the rows; the order is irrelevant."""
+        """Count the rows, without sorting them."""
         unordered = ScanExecutor(ScanPlanner(replace(self.request, order=())))
         unordered.run = self.run
         return unordered.count()
 
 
 def executor_of(planner: ScanPlanner) -> ScanExecutor:
-    """Return the executor of a planned request, sorting if the request has an order."""
+    """Return the executor of a planned request, a sorting one if the request has an order."""
     return OrderedExecutor(planner) if planner.request.order else ScanExecutor(planner)
 
 
 def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-    """Yield the sorted rows in batches, each with the bytes of the files opened for it."""
+    """Yield the sorted rows in batches, each with the total size of the files opened."""
     request = planner.request
     limit = None if request.limit is None else request.offset + request.limit
     if limit == 0:
@@ -106,11 +106,10 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
 
 
 def _radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> Iterator[float | None]:
-    """Yield maximum distances to try if the rows are the nearest to a geometry, then None for any distance.
+    """Yield maximum distances to try if the request selects the rows nearest to a geometry, then None for no maximum.
 
-    The first ``limit`` rows within a distance are the nearest of all if there are that many. The distances are a guess
-    from the bounding boxes and numbers of rows of the nearest row groups; page indexes then skip all pages farther
-    away.
+    If ``limit`` rows lie within a distance, they are the nearest of all. The distances are estimated from the bounding
+    boxes and row counts of the nearest row groups. Page indexes then skip all pages that are farther away.
     """
     arguments = distance_arguments(key.value)
     if arguments is not None and limit is not None and not key.descending and not key.nulls_first:
@@ -122,7 +121,9 @@ def _radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> 
 
 
 def _within(request: ScanRequest, distance: Value, radius: float) -> ScanRequest:
-    """Return the request with the condition that geometries are within ``radius``, which evaluates boxes first.
+    """Add a condition to the request: geometries are within ``radius``, for which boxes are evaluated first.
+
+    Conditions on greater maximum distances are removed from the filter, because they follow from it.
 
     Greater maximum distances in the filter need no evaluation then.
     """
@@ -135,7 +136,7 @@ def _within(request: ScanRequest, distance: Value, radius: float) -> ScanRequest
 
 
 def _is_maximum(condition: Expression, distance: Value, radius: float) -> bool:
-    """Return whether a condition is that ``distance`` exists, or is less than a number greater than ``radius``."""
+    """Return whether a condition is implied by ``distance < radius``: a greater maximum, or that it is not null."""
     if isinstance(condition, IsNotNull):
         return bool(condition.operand.equals(distance))
     if not isinstance(condition, Comparison) or condition.operator not in ("<", "<="):
@@ -154,7 +155,7 @@ def _check_memory(request: ScanRequest, open_bytes: int, size: int) -> None:
 
 
 def _with_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequest, list[Value]]:
-    """Return the request without order and limit, with the columns of the sort keys appended, and the keys in it."""
+    """Return the request without order and limit, with the sort keys among its columns, and the keys as its columns."""
     result = None if request.result is None else [*request.result]
     values: list[Value] = []
     for number, key in enumerate(keys):
@@ -174,7 +175,7 @@ def _with_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequ
 def _in_file_order(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Yield all rows, with their positions and the bytes of the files opened for them."""
+    """Yield all rows in batches, with their position and the total size of the files opened."""
     opened = 0
     for row, file, file_request in executor.files():
         _check_type(key, executor.request, file)
@@ -187,7 +188,7 @@ def _in_file_order(
 def _iter_by_bounds(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """Yield the rows that may be among the first, best bounds first, with positions and bytes opened."""
+    """Yield rows that may be among the first ones, best bounds first, with position and size of opened files."""
     planner, run = executor.planner, executor.run
     opened = 0
     for row in _files(executor, key):
@@ -220,25 +221,31 @@ def _iter_by_bounds(
 
 
 def _ask(planner: ScanPlanner, row: int, file: ParquetFile, accepted_rows: Expression | bool) -> FileRequest:
-    """Return the request to a file, with the condition on rows that may be among the first if the file supports it."""
+    """Return the request for a file, with the condition on rows that may be among the first ones.
+
+    The condition is omitted if the file's columns do not support it.
+    """
     try:
         file_request = planner.request_file(row, file, _condition(planner, row, accepted_rows).filter)
         if file_request.filter is not None:
             bind(file_request.filter, file.schema)
-    except TypeError:  # values that have an order, but compare with no literal
+    except TypeError:  # the values have an order, but cannot be compared with literals
         file_request = planner.request_file(row, file)
     return file_request
 
 
 def _condition(planner: ScanPlanner, row: int, accepted_rows: Expression | bool) -> RemainingFilter:
-    """Evaluate the condition on rows that may be among the first for a file's partition values."""
+    """Simplify the condition ``accepted_rows`` by the partition values of a file."""
     if isinstance(accepted_rows, bool) or not planner.request.partitions:
         return RemainingFilter(None if isinstance(accepted_rows, bool) else accepted_rows)
     return planner.request.partitions.evaluate(accepted_rows, planner.partition_values.slice(row, 1))[0]
 
 
 def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
-    """Return the files to read in order of their best bounds, opening all files unless partition values decide."""
+    """Return the positions of the files to read, in the order of their best bounds.
+
+    All files are opened, unless partition values determine the order.
+    """
     planner = executor.planner
     rows = planner.sources_to_read()
     if len(rows) < 2:
@@ -255,7 +262,7 @@ def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
 
 
 def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
-    """Return the best key value in a row group, None if unknown, and whether the group has nulls."""
+    """Return the best key value in a row group, None if unknown, and whether the row group contains nulls."""
 
     arguments = distance_arguments(key.value)
     if arguments is not None:
@@ -270,16 +277,19 @@ def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
     try:
         bounds = interval(key.value, lambda base: type_in(base, group.schema), bounds_of)
         nulls = bounds_of(key.value).null_count if isinstance(key.value, Column) else None
-    except (TypeError, ValueError):  # of a file that lacks the column, or has it in the names of folders
+    except (TypeError, ValueError):  # the file lacks the column, or its values are in folder names
         return None, False
     return bounds.maximum if key.descending else bounds.minimum, bool(nulls) or bounds.all_null
 
 
 def _in_order(key: OrderKey, items: Sequence[tuple[int, Any, bool]]) -> list[int]:
-    """Sort the items, each with its best value if known and whether it has nulls, the most promising first."""
+    """Return the numbers of the items, the most promising first.
+
+    An item is a number, its best value, None if unknown, and whether it contains nulls.
+    """
     known = [item for item in items if item[1] is not None]
     unknown = [item for item in items if item[1] is None]
-    with suppress(TypeError):  # files with columns of different types
+    with suppress(TypeError):  # the types of a column differ between files
         known.sort(key=lambda item: item[1], reverse=key.descending)
     ordered = [*known, *unknown]
     if key.nulls_first:
@@ -288,7 +298,7 @@ def _in_order(key: OrderKey, items: Sequence[tuple[int, Any, bool]]) -> list[int
 
 
 def _check_type(key: OrderKey, request: ScanRequest, file: ParquetFile) -> None:
-    """Raise ``TypeError`` if the values of a column of a file have no order."""
+    """Raise ``TypeError`` if the values of a file's column have no order."""
     names = request.partitions.schema.names
     if request.rule is None and not any(operand_column(base).path[0] in names for base in bases(key.value)):
         check_order(key.value, type_in(key.value, file.schema))

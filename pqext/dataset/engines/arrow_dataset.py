@@ -1,12 +1,12 @@
 """A scan as a pyarrow dataset, for DuckDB and other engines that push columns and conditions down to datasets.
 
 Engines pass conditions as pyarrow expressions and rely on the dataset to apply them. pyarrow evaluates the complete
-condition on the rows of the scan; the translatable part is pushed down to the files, which prunes rows that cannot
-match. A pyarrow expression has no public structure, so its text is parsed; a parsed condition counts only if pyarrow
-finds its own expression for it equal to the original.
+condition on the rows of the scan. The translatable part is pushed down to the files, which prunes rows that cannot
+match. A pyarrow expression has no public structure, so its text is parsed. A parsed condition is used only if its
+translation back to pyarrow equals the original expression.
 
-The conjuncts of a condition are found in its pickle: a batch of its literals whose schema stores the calls and columns
-as metadata, in sequence.
+The conjuncts of a condition are read from its pickled form: a batch of its literals whose schema metadata lists the
+calls and columns in sequence.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ _HEADER, _METADATA = 2, 2
 
 
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
-    """The rows of a scan; ``scanner`` and the methods built on it read them, other dataset methods are rejected."""
+    """A scan as a pyarrow dataset.
+
+    It can be read with ``scanner`` and the methods based on it; other methods raise an error.
+    """
 
     def __init__(self, scan: ScanSource) -> None:
-        # pyarrow code that bypasses the methods below opens a file that does not exist, and raises an error.
+        # Other pyarrow code would open this file, which does not exist, and therefore raises an error.
         form, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
         super().__init__([form.make_fragment(_NO_FILE, local)], scan.schema, form, local)
         self._scan = scan
@@ -63,7 +66,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         self, columns: Sequence[str] | dict[str, pc.Expression] | None = None, filter: pc.Expression | None = None,
         batch_size: int = BATCH_ROWS, **options: Any,
     ) -> ds.Scanner:
-        """Return a scanner of the ``columns`` of the rows for which ``filter`` is true; it can be read once."""
+        """Return a scanner of the ``columns`` of the rows that match ``filter``. The scanner can be read once."""
         schema = self.schema
         names = list(schema.names)
         if columns is not None and not isinstance(columns, dict):
@@ -76,7 +79,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
     def filter(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Reject projections and filters: the scan supports them."""
+        """Raise an error: columns and filters are arguments of the scan."""
         raise NotImplementedError("apply filters and columns to the scan of pqext, then create the dataset")
 
     get_fragments = replace_schema = join = join_asof = filter
@@ -99,7 +102,10 @@ def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
 
 
 def translate(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a condition to one that is true wherever ``filter`` is; None if no part can be translated."""
+    """Translate a condition to one that is true for at least the rows that match ``filter``.
+
+    Return None if no part of it can be translated.
+    """
     whole = _translate_exactly(filter, schema)
     if whole is not None:
         return whole
@@ -109,7 +115,7 @@ def translate(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _translate_exactly(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a condition exactly; None if it cannot be translated completely."""
+    """Translate a condition exactly; return None if a part of it cannot be translated."""
     text = str(filter)
     if len(text) > MAX_TEXT:
         return None
@@ -122,7 +128,7 @@ def _translate_exactly(filter: pc.Expression, schema: pa.Schema) -> Expression |
 
 
 class _Unread(Exception):
-    """Text that cannot be parsed."""
+    """Raised for expression text that the parser does not support."""
 
 
 Both = tuple[Any, Expression]
@@ -137,7 +143,7 @@ class _Text:
         self._schema = schema
 
     def condition(self) -> Both:
-        """Parse the complete text."""
+        """Parse the complete text and return the condition."""
         result = self._part()
         if self._rest:
             raise _Unread
@@ -183,7 +189,7 @@ class _Text:
         return theirs.is_null(), col(list(column)).is_null()
 
     def _is_in(self) -> Both:
-        """Parse a list of values, null on null, as DuckDB writes it."""
+        """Parse a list of values as DuckDB writes it. The condition is null on null."""
         column, field = self._column()
         theirs = _field(column)
         match = _IS_IN.match(self._rest)
@@ -198,7 +204,7 @@ class _Text:
         return listed, col(list(column)).isin([_literal_value(scalar) for scalar in scalars])
 
     def _column(self) -> tuple[tuple[str, ...], pa.Field]:
-        """Parse a column of the schema, preferring the longest name, or a field of a struct."""
+        """Parse a column of the schema, preferring the longest matching name, or a field of a struct column."""
         match = _NESTED.match(self._rest)
         if match is not None:
             self._rest = self._rest[match.end() :]
@@ -242,7 +248,7 @@ class _Text:
 
 
 def _scalar(text: str, type: pa.DataType) -> pa.Scalar:
-    """Parse a value of a type other than text."""
+    """Parse a scalar of a type other than string."""
     types = pa.types
     if types.is_boolean(type):
         return pa.scalar({"true": True, "false": False}[text], type)
@@ -260,7 +266,7 @@ def _field(column: tuple[str, ...]) -> pc.Expression:
 
 
 def _literal_value(value: pa.Scalar) -> Any:
-    """Whether a literal compares alike in pyarrow and pqext; NaN does not."""
+    """Return the Python value of a literal. Raise an error for NaN, which pyarrow and pqext compare differently."""
     result = value.as_py()
     if isinstance(result, float) and math.isnan(result):
         raise _Unread
@@ -268,7 +274,7 @@ def _literal_value(value: pa.Scalar) -> Any:
 
 
 def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
-    """Split a condition into conjuncts; the condition itself if it cannot be split."""
+    """Split a condition into its conjuncts; return only the condition itself if it cannot be split."""
     try:
         make, (stored,) = condition.__reduce__()
         with pa.ipc.open_file(stored) as file:
@@ -277,12 +283,12 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
         if items[0] != _AND or not make(_replace_calls(batch, items)).equals(condition):
             return [condition]
         return [make(_replace_calls(batch, items[part.start : part.stop])) for part in _merge_operands(items)]
-    except (pa.ArrowException, ValueError, TypeError, IndexError, struct.error):  # of another version of pyarrow
+    except (pa.ArrowException, ValueError, TypeError, IndexError, struct.error):  # an unsupported version of pyarrow
         return [condition]
 
 
 def _merge_operands(items: Items) -> list[range]:
-    """Return the ranges of the joined operands, at any depth."""
+    """Return the range of ``items`` of each conjunct, at any depth of nested conjunctions."""
     results: list[range] = []
     opened: list[bool] = []
     at = 0
@@ -314,7 +320,7 @@ def _stop(items: Items, position: int) -> int:
 
 
 def _replace_calls(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> pa.Buffer:
-    """Return ``batch`` with other calls in its metadata, as pyarrow stores them."""
+    """Return ``batch`` with ``items`` as its metadata, serialised as pyarrow serialises expressions."""
     changed = batch.replace_schema_metadata(pa.KeyValueMetadata(items))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, changed.schema) as file:
@@ -323,8 +329,8 @@ def _replace_calls(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> p
 
 
 def _items(schema: pa.Schema) -> Items:
-    """Return the metadata of a schema including duplicate keys, which Python's mapping would drop."""
-    data = schema.serialize().to_pybytes()[8:]  # after a marker and the length of the message
+    """Return the metadata of a schema as pairs, including duplicate keys, which a Python dictionary would drop."""
+    data = schema.serialize().to_pybytes()[8:]  # skip a marker and the length of the message
 
     def number(position: int, format: str = "<I") -> int:
         return int(struct.unpack_from(format, data, position)[0])

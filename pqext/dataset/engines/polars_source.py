@@ -1,8 +1,8 @@
 """A scan as a polars lazy source: columns, conditions and row limits are pushed down to it.
 
 polars passes its condition as an expression. The translatable part is pushed down to the files, which prunes rows that
-cannot match; polars then evaluates the complete condition on the remaining rows, so that the result never depends on
-the translation.
+cannot match. polars then evaluates the complete condition on the remaining rows, so the result never depends on the
+translation.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "
 
 
 class UntranslatedCondition(Exception):
-    """A part of a condition that only polars evaluates."""
+    """Raised for a part of a condition that cannot be translated and that only polars evaluates."""
 
 
 def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
-    """Return a lazy frame of the rows of ``scan``, which is read on collection.
+    """Return a lazy frame that reads ``scan`` when it is collected.
 
     Raises ``ValueError`` for formats of Python objects.
     """
@@ -56,7 +56,7 @@ def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
         return _frame(formats.schema(scan.schema).empty_table()).schema
 
     def comparable() -> pl.Schema:
-        """Return the columns whose values are unchanged from the files; conditions on them can be pushed down."""
+        """Return the columns whose values are the same as in the files; conditions on them can be pushed down."""
         import polars as pl
 
         converted = {field.name for field in scan.schema if formats.converts(field)}
@@ -83,12 +83,15 @@ def _frame(data: Any) -> pl.DataFrame:
 
 
 def translate(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
-    """Translate a condition to one that is true wherever ``predicate`` is; None if no part can be translated."""
+    """Translate a condition to one that is true for at least the rows that match ``predicate``.
+
+    Return None if no part of it can be translated.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the form is not stable: what is not known is not understood
+        warnings.simplefilter("ignore")  # the JSON format is not stable: unknown nodes are left to polars
         try:
             tree = json.loads(predicate.meta.serialize(format="json"))
-        except Exception:  # whatever polars raises for what has no JSON
+        except Exception:  # polars raises various errors for expressions without a JSON form
             return None
     parts = []
     for part in _conjuncts(tree):
@@ -109,7 +112,7 @@ def _conjuncts(tree: Any) -> Iterator[Any]:
 
 
 def _condition(tree: Any, schema: pl.Schema) -> Expression:
-    """Translate a polars condition to one that is true, false and null on the same rows."""
+    """Translate a polars condition to an equivalent one: true, false and null on the same rows."""
     match tree:
         case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
             return all_of([_condition(left, schema), _condition(right, schema)])
@@ -149,7 +152,7 @@ def _condition(tree: Any, schema: pl.Schema) -> Expression:
 
 
 def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
-    """Return a column or struct field and its type, if it compares alike in polars and pqext."""
+    """Return a column or struct field and the name of its type, if polars and pqext compare its values alike."""
     path, kind = _path(tree, schema)
     name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
     if name not in _KINDS and name not in _INTEGERS and name != "Datetime":

@@ -13,7 +13,7 @@ from pqext.dataset.expressions import Expression
 
 
 class ScanSource(Protocol):
-    """The scan interface used by engines."""
+    """Interface of a scan that the engines use."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -28,7 +28,7 @@ class ScanSource(Protocol):
 
 
 def batches_of(rows: ScanSource, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``rows``, without most of those for which the condition is not true.
+    """Yield the batches of ``rows``, most rows that do not match ``condition`` excluded.
 
     The condition is not pushed down if the scan has a limit, or if the files' columns do not support it.
     """

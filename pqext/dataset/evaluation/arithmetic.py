@@ -1,9 +1,9 @@
-"""Arithmetic and casts on Arrow arrays; a value that cannot be computed is null.
+"""Arithmetic on Arrow arrays; the result is null if it cannot be computed.
 
-Integers are computed exactly in 64 bits, ``uint64`` as decimals of 20 digits; decimals exactly, with as many digits as
-the result needs; floating-point numbers as IEEE 754 doubles. ``/`` returns doubles, infinity on division by zero;
-``%`` has the sign of the dividend. A result that does not fit is null, and so is the remainder of an integer or
-decimal divided by zero.
+Integers are computed exactly in 64 bits, ``uint64`` as decimals of 20 digits. Decimals are computed exactly, with as
+many digits as the result needs, and floating-point numbers as IEEE 754 doubles. ``/`` returns doubles, infinity on
+division by zero. ``%`` has the sign of the dividend. A result that does not fit its type is null, and so is the
+remainder of an integer or decimal divided by zero.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNCHECKED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def number_type(type: pa.DataType) -> pa.DataType | None:
-    """Return the type that values of ``type`` are computed in; None if they are not numbers."""
+    """Return the type in which numbers of ``type`` are computed; None if ``type`` is not numeric."""
     types = pa.types
     if types.is_uint64(type):
         return pa.decimal128(20, 0)
@@ -44,7 +44,7 @@ def number_type(type: pa.DataType) -> pa.DataType | None:
 
 
 def constant_type(value: Literal, other_type: pa.DataType) -> pa.DataType:
-    """Return the type that a number is computed in next to an operand of type ``other_type``, a :func:`number_type`."""
+    """Return the type for a constant that is combined with an operand of type ``other_type``, a :func:`number_type`."""
     if isinstance(value, float) and not (pa.types.is_decimal(other_type) and np.isfinite(value)):
         return pa.float64()
     if pa.types.is_floating(other_type):
@@ -57,7 +57,7 @@ def constant_type(value: Literal, other_type: pa.DataType) -> pa.DataType:
 
 
 def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
-    """Return a number as a scalar of its :func:`constant_type`."""
+    """Convert a number to a scalar of ``type``, its :func:`constant_type`."""
     if pa.types.is_floating(type) and isinstance(value, int | float | Decimal):
         try:
             return pa.scalar(float(value), type)
@@ -67,7 +67,7 @@ def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
 
 
 def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type of ``left operator right``, both of a :func:`number_type`.
+    """Return the type of ``left operator right``, where both types are results of :func:`number_type`.
 
     Raises ``TypeError`` for decimals that would need more than 76 digits.
     """
@@ -86,7 +86,7 @@ def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.Data
 
 
 def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
-    """Compute ``left operator right`` for arrays, or an array and a scalar, of their :func:`number_type`."""
+    """Compute ``left operator right`` for two arrays, or an array and a scalar, of their :func:`number_type`."""
     array = left if isinstance(left, pa.Array) else right
     type = result_type(operator, left.type, right.type)
     if pa.types.is_null(type):
@@ -114,7 +114,7 @@ def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
 
 
 def negate(array: pa.Array) -> pa.Array:
-    """Negate each number; null for the 64-bit minimum, which has no opposite."""
+    """Negate each number. The result is null for the minimum of 64-bit integers, whose negation does not fit."""
     if pa.types.is_integer(array.type):
         return arithmetic("-", pa.scalar(0, pa.int64()), array)
     return pc.negate(array)
@@ -131,18 +131,18 @@ def _digits(type: pa.DataType) -> tuple[int, int]:
 
 
 def _widen_decimal(type: pa.DataType, result: pa.DataType) -> pa.DataType:
-    """Return a decimal with the same digits in the width of the result."""
+    """Return a decimal type with the precision and scale of ``type`` and the bit width of ``result``."""
     precision, scale = _digits(type)
     return pa.decimal256(precision, scale) if pa.types.is_decimal256(result) else pa.decimal128(precision, scale)
 
 
 def _to_decimal(value: Any) -> Decimal:
-    """Convert a number to an exact decimal; a float to the shortest decimal that reads as it."""
+    """Convert a number to an exact decimal, and a float to the shortest decimal that identifies it."""
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
 def _doubles(side: Any) -> Any:
-    """Convert numbers to the nearest doubles; Arrow's own cast of decimals can be off by one unit in the last place."""
+    """Convert numbers to the nearest doubles. (Arrow's cast of decimals can be off by one unit in the last place.)"""
     if pa.types.is_decimal(side.type):
         from pqext.variant.access.widening import widen
 

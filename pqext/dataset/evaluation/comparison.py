@@ -1,4 +1,4 @@
-"""Compare two arrays row by row, by the exact order of their values whatever their types."""
+"""Compare two arrays row by row, by the exact order of their values even if their types differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEAR = 1e-9
 
 
 def check_comparable(left: ValueType, right: ValueType, text: str) -> None:
-    """Raise ``TypeError`` unless values of both kinds compare; ``text`` is the comparison."""
+    """Raise ``TypeError`` if values of the two types cannot be compared. The message quotes the comparison ``text``."""
     same = left == right or "null" in (left.name, right.name)
     numbers = left.name in _NUMBERS and right.name in _NUMBERS
     binary = {left.name, right.name} == {"binary", "uuid"}
@@ -31,7 +31,7 @@ def check_comparable(left: ValueType, right: ValueType, text: str) -> None:
 
 
 def compare_arrays(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
-    """Compute ``left operator right`` for arrays that ``evaluate`` made comparable."""
+    """Compute ``left operator right`` for two arrays returned by ``evaluate.comparable``."""
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return pa.nulls(len(left), pa.bool_())
     less, equal = _order(left, right)
@@ -50,7 +50,10 @@ def compare_arrays(left: pa.Array, operator: Operator, right: pa.Array) -> pa.Bo
 
 
 def _order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    """Return where the left value is less, and where both are equal; null if either is null."""
+    """Return two boolean arrays: where the left value is less, and where both are equal.
+
+    Both are null if a value is null.
+    """
     types = pa.types
     if types.is_temporal(left.type):
         return _ticks_order(left, right)
@@ -85,7 +88,10 @@ def _integers(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Cast both to a decimal type that holds either; to exact numbers as bytes if no type has the digits."""
+    """Cast both arrays to a decimal type that can represent all values of both.
+
+    If no type has enough digits, return exact numbers encoded as bytes.
+    """
     digits = [
         (side.type.precision, side.type.scale) if pa.types.is_decimal(side.type) else (20, 0) for side in (left, right)
     ]
@@ -106,7 +112,10 @@ def _values(side: pa.Array) -> list[Fraction]:
 
 
 def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
-    """Compare integers or decimals with doubles: rounding to doubles preserves the order except near equality."""
+    """Compare integers or decimals with doubles.
+
+    Rounding to doubles preserves the order except for nearly equal values.
+    """
     if pa.types.is_integer(exact.type):
         near = exact.cast(pa.float64(), safe=False)
         inexact = pc.equal(near, floats)
@@ -140,7 +149,7 @@ def _correct(result: pa.Array, rows: Any, values: Any) -> pa.Array:
 
 
 def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    """Compare temporal values of different units: whole ticks of the finer unit first, then the remainder."""
+    """Compare temporal values of different units: first by units of the coarser type, then by the remainder."""
     item, other = _tick(left.type), _tick(right.type)
     if item < other:
         less, equal = _ticks_order(right, left)
@@ -158,14 +167,14 @@ def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
 
 
 def _tick(type: pa.DataType) -> int:
-    """Return the nanoseconds between two stored integers."""
+    """Return the number of nanoseconds in one unit of a temporal type."""
     if pa.types.is_date(type):
         return 1_000_000 if pa.types.is_date64(type) else _DAY
     return NANOSECONDS[type.unit]
 
 
 def kind_of(type: pa.DataType, text: str) -> ValueType:
-    """Return the kind of a type; ``TypeError`` if its values do not compare."""
+    """Return the comparison category of a type. Raise ``TypeError`` if its values cannot be compared."""
     value_type = value_type_of_arrow(type)
     if value_type is None:
         raise TypeError(f"{text} of type {type} can only be compared with null")

@@ -71,12 +71,12 @@ def evaluate(
 ) -> pa.BooleanArray:
     """Evaluate ``expression`` on each row of ``data``: true, false or null.
 
-    A filter selects the rows that are true. ``computed_values`` maps keys of operands to computed arrays. A prepared
-    filter caches the tables built from long IN lists across batches.
+    A filter selects the rows for which the result is true. ``computed_values`` maps the keys of operands to arrays that
+    have already been computed. ``prepared_operands`` caches the hash tables of long IN lists across batches.
 
     Raises:
         ValueError: If ``data`` lacks a column.
-        TypeError: If a literal does not compare with its column.
+        TypeError: If a literal cannot be compared with its column.
     """
     prepared_operands = {} if prepared_operands is None else prepared_operands
     if isinstance(data, pa.Table):
@@ -86,12 +86,12 @@ def evaluate(
 
 
 def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
-    """Return the values of a column, or of a field within a VARIANT column, for each row of ``batch``."""
+    """Return the values of ``operand``, a column or a field within a VARIANT column, for each row of ``batch``."""
     return _Evaluator(batch).value(operand)
 
 
 def stored_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
-    """Return a column or struct field of ``batch``, null where its parent is null."""
+    """Return a column or struct field of ``batch`` in its stored type; null where its parent is null."""
     return _Evaluator(batch)._column(column)[1]
 
 
@@ -172,7 +172,7 @@ class _Evaluator(Visitor[pa.Array]):
             raise
 
     def _geometries(self, operand: Operand) -> tuple[pa.Array, GeospatialType]:
-        """Return the geometries of a column, or those constructed of columns, with their CRS and edges."""
+        """Return the geometries of a column, or geometries constructed from columns, with their CRS and edges."""
         from pqext.geo.summary import resolve_type
         from pqext.geo.types import type_of
 
@@ -184,7 +184,7 @@ class _Evaluator(Visitor[pa.Array]):
         return array, resolve_type(array, crs, edges)
 
     def _spatial_value(self, operand: SpatialValue) -> pa.Array:
-        """Compute a function of geometries. Constants are parsed for each batch, because threads share them."""
+        """Compute a function of geometries. Constants are parsed again for each batch, because threads share them."""
         from pqext.geo.functions.table import FUNCTIONS, constant_column
         from pqext.geo.joins.geometry_column import GeometryColumn
         from pqext.geo.wkb import binary_chunks
@@ -209,7 +209,7 @@ class _Evaluator(Visitor[pa.Array]):
         return result
 
     def _validity(self, operand: Operand) -> pa.Array:
-        """Test for values; entries of dictionary arrays can be null too."""
+        """Return whether the operand is not null for each row. In dictionary arrays, entries can be null too."""
         result = self._entries(operand)
         if result is None:
             return pc.is_valid(self.value(operand))
@@ -217,7 +217,10 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.is_valid(entries.take(indices) if entries.null_count else indices)
 
     def _comparable(self, operand: Operand) -> tuple[pa.Array, ValueType, pa.Array | None]:
-        """Return the array to compare and its kind; for a dictionary array also each row's entry index."""
+        """Return the comparable array of an operand and its comparison category.
+
+        For a dictionary array, return its entries and also the entry index of each row.
+        """
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._entries(operand) or (self.value(operand), None)
@@ -229,19 +232,25 @@ class _Evaluator(Visitor[pa.Array]):
         return array, value_type, indices
 
     def _shown_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
-        """Return the type of an operand's values; durations compare as their stored integers."""
+        """Return the Arrow type of an operand's values:
+
+        ``array.type``, or the duration type if durations are stored as integers.
+        """
         shown = self._stored_type(operand) if pa.types.is_int64(array.type) else None
         return shown if shown is not None and pa.types.is_duration(shown) else array.type
 
     def _stored_type(self, operand: Operand) -> pa.DataType | None:
-        """Return the type of a column in the batch; None for computed values and values known without it."""
+        """Return the Arrow type of a column, or None for computed values and columns that are not in the batch."""
         if not isinstance(operand, Column):
             return None
         names = self.batch.schema.names
         return self._column(operand)[1].type if operand.exact(names).path[0] in names else None
 
     def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
-        """Return the entries of a dictionary array and each row's entry, if that is fewer values to compare."""
+        """Return the dictionary entries of an array and the entry index of each row.
+
+        Return None if the array is not dictionary-encoded or has at least as many entries as rows.
+        """
         array = self.known.get(operand._key())
         if array is None:
             if not isinstance(operand, Column):
@@ -281,7 +290,7 @@ class _Evaluator(Visitor[pa.Array]):
             array = array.storage
         if pa.types.is_dictionary(array.type):
             return decode_dictionary(array)
-        if pa.types.is_duration(array.type):  # as Parquet stores it, and as statistics have it
+        if pa.types.is_duration(array.type):  # as Parquet and its statistics store them
             return array.view(pa.int64())
         return decode_run_ends(array) if pa.types.is_run_end_encoded(array.type) else array
 
@@ -302,12 +311,12 @@ class _Evaluator(Visitor[pa.Array]):
 
 
 def _expand_entries(result: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
-    """Expand a result for the entries of a dictionary to its rows."""
+    """Expand a result for the entries of a dictionary to the rows that ``indices`` assigns to them."""
     if result.null_count or indices.null_count:
         return result.take(indices)
     flags, places = result.to_numpy(zero_copy_only=False), indices.to_numpy()
     chosen = np.flatnonzero(flags)
-    if len(chosen) == 1:  # comparing all at once is quicker than looking each up
+    if len(chosen) == 1:  # comparing all values together is faster than looking up each
         return pc.equal(indices, pa.scalar(chosen[0], indices.type))
     return pa.array(flags.take(places, mode="clip"))
 
@@ -329,7 +338,7 @@ def comparable(array: pa.Array) -> pa.Array:
 
 
 def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
-    """Compute ``array operator value`` for a :func:`comparable` array and a comparison value of its kind."""
+    """Compute ``array operator value`` for a :func:`comparable` array and a comparison value of the same category."""
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.bool_())
     if pa.types.is_floating(array.type):
@@ -345,13 +354,13 @@ def _compare_literal(array: pa.Array, comparison: tuple[Operator, pa.Scalar] | b
 
 
 def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
-    if value != value:  # NaN is the largest value there is
+    if value != value:  # NaN is greater than all other values
         if operator in ("==", ">="):
             return pc.is_nan(array)
         if operator in ("!=", "<"):
             return pc.invert(pc.is_nan(array))
         return _where_valid(array, operator == "<=")
-    if operator in (">", ">="):  # Arrow's are false on NaN, as are all its comparisons but !=
+    if operator in (">", ">="):  # in Arrow, all comparisons with NaN but != are false
         return pc.invert(_compare_float(array, NEGATED[operator], value))
     return _compare_literal(array, fit_literal(array.type, operator, value))
 
@@ -361,13 +370,13 @@ _MANY = 8
 
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
-    """Test whether each value of a :func:`comparable` array is one of ``values``. Null on null."""
+    """Return whether each value of a :func:`comparable` array is one of ``values``; null on null."""
     return _ValueSet.from_values(array.type, values).holds(array)
 
 
 @dataclass(frozen=True, slots=True)
 class _ValueSet:
-    """The values of a list that a :func:`comparable` type can hold, in its storage."""
+    """Values of an IN list that an array of a :func:`comparable` type can contain, in its storage type."""
 
     stored: pa.Array
     has_nan: bool
@@ -376,7 +385,7 @@ class _ValueSet:
 
     @classmethod
     def from_values(cls, type: pa.DataType, values: tuple[Value, ...]) -> _ValueSet:
-        """Keep the members of ``values`` that an array of ``type`` can hold."""
+        """Create a set of those ``values`` that an array of ``type`` can contain."""
         result = cls._from_values(type, values)
         many = len(result.stored) >= _MANY and result.stored.type in (pa.int32(), pa.int64())
         return replace(result, table=IntegerSet(result.stored)) if many else result
@@ -393,12 +402,12 @@ class _ValueSet:
         places = [locate_float(value) if floating else locate(value, type) for value in kept]
         results = [scalar for place, scalar in places if place is Place.EXACT]
         if floating and any(scalar.as_py() == 0 for scalar in results):
-            results += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
+            results += [pa.scalar(0.0), pa.scalar(-0.0)]  # the two zeros are equal, but not in a hash table
         stored = type if floating else _to_integers(pa.nulls(0, type)).type
         return cls(pa.array(results, stored), len(kept) < len(values))
 
     def holds(self, array: pa.Array) -> pa.Array:
-        """Test whether each value is one of these. Null on null."""
+        """Return whether each value is in the set; null on null."""
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.bool_())
         stored = array if pa.types.is_floating(array.type) else _to_integers(array)
@@ -412,7 +421,7 @@ class _ValueSet:
 
 
 def _to_integers(array: pa.Array) -> pa.Array:
-    """Cast times and dates to their stored integers."""
+    """View times and dates as their stored integers; return other arrays unchanged."""
     if pa.types.is_temporal(array.type):
         return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array
@@ -423,7 +432,7 @@ def _where_valid(array: pa.Array, value: bool) -> pa.Array:
 
 
 class IntegerSet:
-    """A hash table of integers, built once for all batches."""
+    """Hash table of integers that is built once for all batches."""
 
     def __init__(self, table: pa.Array) -> None:
         values = table.to_numpy().astype(np.int64)
@@ -433,7 +442,7 @@ class IntegerSet:
         membership.fill(values, self._keys, self._used)
 
     def holds(self, array: pa.Array) -> pa.BooleanArray:
-        """Test whether each integer is in the set. The result for null slots is undefined."""
+        """Return whether each integer is in the set. The result for null slots is undefined."""
         kind = np.int32 if array.type.bit_width == 32 else np.int64
         values = numbers(array.buffers()[1], kind, array.offset, len(array))
         bits = np.zeros((len(values) + 7) // 8, np.uint8)

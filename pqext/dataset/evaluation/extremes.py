@@ -16,7 +16,10 @@ _COMPARED = {
 
 
 def extreme(array: pa.Array, side: str) -> pa.Array:
-    """Return an array of the minimum (``min``) or maximum, ignoring nulls and NaN; null if there is none."""
+    """Return an array with one value: the minimum of ``array`` if ``side`` is ``min``, otherwise its maximum.
+
+    Nulls and NaN are ignored; the result is null if no other values remain.
+    """
     kind = array.type
     array = sortable(array)
     if pa.types.is_floating(array.type):
@@ -28,7 +31,7 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
 
 
 def sortable(array: pa.Array) -> pa.Array:
-    """Cast an array to a type that Arrow orders, if there is one."""
+    """Cast an array to a type that Arrow can sort; return it unchanged if that is not necessary or not possible."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
@@ -41,7 +44,7 @@ def sortable(array: pa.Array) -> pa.Array:
 
 
 def has_nan(array: pa.Array) -> bool:
-    """Test whether any value is NaN."""
+    """Return whether any value is NaN."""
     return pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
 
 

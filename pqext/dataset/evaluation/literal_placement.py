@@ -1,4 +1,4 @@
-"""Place literals among the values of an Arrow type that may not be able to represent them."""
+"""Locate literals among the values of an Arrow type that may be unable to represent them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pqext.dataset.expressions.literals import NANOSECONDS
 
 
 class Place(Enum):
-    """Position of a value relative to the values that an Arrow type can hold."""
+    """Position of a value relative to the values that an Arrow type can represent."""
 
     BELOW = 0
     EXACT = 1
@@ -24,7 +24,9 @@ class Place(Enum):
 
 
 def fit_literal(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
-    """Rewrite ``operator value`` with a scalar that ``type`` can store, or as its constant result for non-null rows.
+    """Rewrite ``operator value`` as an operator and a scalar that ``type`` can store.
+
+    If the result does not depend on the row, return it as a boolean, which holds for all non-null rows.
 
     ``type`` is the type of a :func:`comparable` array. Times and dates compare as their stored integers, NaN like any
     other scalar.
@@ -86,7 +88,7 @@ def locate_float(value: Any) -> tuple[Place, Any]:
 
 
 def _units(type: pa.DataType) -> Fraction:
-    """Units of the stored integer in one unit of the comparison value."""
+    """Return the number of stored integer units in one unit of the comparison value."""
     if pa.types.is_decimal(type):
         return Fraction(10**type.scale) if type.scale >= 0 else Fraction(1, 10**-type.scale)
     if pa.types.is_timestamp(type) or pa.types.is_time(type):

@@ -1,4 +1,4 @@
-"""Types of computed operands, inferred before rows are read, and their values on Arrow data."""
+"""Infer the types of computed operands before any rows are read, and compute their values on Arrow data."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
 
 
 def compute(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
-    """Compute an operand from the values of its inputs; null if an input is null or the result is undefined."""
+    """Compute an operand from the values of its inputs. It is null if an input is null or the result is undefined."""
     match operand:
         case Arithmetic():
             known = {id(element): value(element) for element in operand.operands if not isinstance(element, Constant)}
@@ -95,7 +95,7 @@ def lengths(array: pa.Array) -> pa.Array:
 
 
 def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
-    """Raise ``TypeError`` unless values of a kind are texts, or bytes where the pattern is bytes."""
+    """Raise ``TypeError`` unless the values of the operand are text, or bytes if the pattern is bytes."""
     name = None if value_type is None else value_type.name
     is_bytes = isinstance(node.pattern, bytes)
     if name == "null" or (name in ("binary", "uuid") and is_bytes) or (name == "string" and not is_bytes):
@@ -112,7 +112,7 @@ def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
 
 
 def cast(array: pa.Array, to: Cast) -> pa.Array:
-    """Cast ``array`` to another type, by the rules of :func:`pqext.variant.get`."""
+    """Cast ``array`` to another type by the rules of :func:`pqext.variant.get`."""
     from pqext.variant.access.cast import extract
     from pqext.variant.access.widening import widen
 
@@ -132,7 +132,7 @@ def cast(array: pa.Array, to: Cast) -> pa.Array:
 
 
 def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
-    """Cast UUIDs of 16 bytes to another type, as text in UUID notation."""
+    """Cast UUIDs, arrays of 16 bytes, to another type by way of their text form."""
     from pqext.variant.access.cast import extract
 
     if not _is_text(target_type(to.type)):
@@ -159,7 +159,7 @@ def to_shredded(array: pa.Array) -> pa.StructArray:
 
 
 def _number_types(operand: Arithmetic, type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
-    """Return the types that the two sides of an operation are converted to."""
+    """Return the types to which the operands of an operation are converted."""
     results: list[pa.DataType | None] = []
     for entry in operand.operands:
         if isinstance(entry, Constant):
@@ -188,7 +188,7 @@ def _check_list(operand: ListLength, type: pa.DataType) -> None:
 
 
 def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
-    """Return the type, among those of shredded variants, that values of ``type`` are converted to for a cast."""
+    """Return the type to which values of ``type`` are converted before a cast, a type of shredded variants."""
     types = pa.types
     target = target_type(operand.type)
     if type == target or types.is_null(type):
@@ -235,13 +235,13 @@ def _seconds(times: pa.Array) -> pa.Array:
 
 
 def _rescale(decimals: pa.Array, scale: int) -> pa.Array:
-    """Return decimals with the same digits and another scale."""
+    """Reinterpret the unscaled integers of decimals with another scale."""
     type = pa.decimal128(decimals.type.precision, scale)
     return pa.Array.from_buffers(type, len(decimals), decimals.buffers(), decimals.null_count, decimals.offset)
 
 
 def _narrow(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """Cast ``array`` to a type that holds its values; timestamps out of range become null."""
+    """Cast ``array`` to a type that can represent its values; timestamps that are out of range become null."""
     if array.type == type:
         return array
     if pa.types.is_time(type):

@@ -1,1 +1,1 @@
-"""Run plans: stage by stage within a row group, ahead of the consumer, with metrics."""
+"""Run plans: stage by stage within a row group, ahead of the consumer, and with metrics."""

@@ -1,4 +1,4 @@
-"""Metrics of a scan: requests, bytes, pages and rows, and the time of each phase."""
+"""Metrics of a scan: numbers of requests, bytes, pages and rows, and the time spent in each phase."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _NOTHING: Counts = (0.0,) * len(_COUNTS)
 class Metrics:
     """Metrics of the last run of a scan so far; see :attr:`pqext.Scan.metrics`.
 
-    Times in seconds exclude the consumer. Times of phases can add up to more than the total if threads run in parallel.
+    Times are in seconds and exclude the time spent in the consumer. The times of the phases can add up to more than the
+    total if several threads run in parallel.
     """
 
     files: int = 0
@@ -56,7 +57,7 @@ class Metrics:
     """Total seconds of the run."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers by name."""
+        """Return the metrics as a dictionary."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -78,7 +79,7 @@ def _text(name: str, number: float) -> str:
 
 
 class Run:
-    """Collects the metrics of one run of a scan."""
+    """Collector of the metrics of one run of a scan."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -102,37 +103,40 @@ class Run:
         )
 
     def track_file(self, file: ParquetFile, previous_counts: Counts) -> _FileTracker:
-        """Count what is read of a file, ``previous_counts`` having been read of its source."""
+        """Return a context manager that counts what is read of a file.
+
+        ``previous_counts`` is the usage of its source before.
+        """
         return _FileTracker(self, file.source, previous_counts)
 
     def opens(self, source: Source, previous_counts: Counts) -> bool:
-        """Start to count the usage of a source; returns whether the source is open."""
+        """Start to count the usage of a source; return whether the source is open."""
         self._open[id(source)] = source.usage, previous_counts
         self._files += source.is_opened
         return source.is_opened
 
     def closes(self, source: Source, previous_counts: Counts, is_open: bool) -> None:
-        """Stop counting a source; ends :meth:`opens`."""
+        """Stop counting the usage of a source, which :meth:`opens` started."""
         self._files += source.is_opened - is_open
         del self._open[id(source)]
         self._done = _sum(self._done, source.usage, previous_counts)
 
     def read(self, usages: Iterable[Usage]) -> None:
-        """Count usage outside the scanned files."""
+        """Count usage of sources other than the scanned files."""
         for usage in usages:
             self._files += 1
             self._done = _sum(self._done, usage, _NOTHING)
 
     def planning(self) -> _Planning:
-        """Count the time within as planning, but for what is fetched."""
+        """Return a context manager that counts its time as planning, except for the time spent fetching bytes."""
         return _Planning(self)
 
     def count_planning(self, seconds: float) -> None:
-        """Count planning."""
+        """Add ``seconds`` to the time spent on planning."""
         self._planning += seconds
 
     def plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
-        """Iterate the plans and measure the time that producing them takes."""
+        """Yield the plans and measure the time that producing them takes."""
         waiting = iter(plans)
         while True:
             with self.planning():
@@ -143,7 +147,7 @@ class Run:
             yield plan
 
     def time_batches(self, batches: Generator[T, None, None]) -> Generator[T, None, None]:
-        """Iterate ``batches`` and measure the time that producing the values takes, without the consumer's time."""
+        """Yield the batches and measure the time that producing them takes, without the consumer's time."""
         try:
             while True:
                 started = perf_counter()
@@ -158,7 +162,7 @@ class Run:
             batches.close()
 
     def fetch_seconds(self) -> float:
-        """Return the total time spent waiting for bytes so far."""
+        """Return the total time spent waiting for bytes so far, in seconds."""
         seconds = self._done[_FETCH_SECONDS]
         if self._open:
             for usage, before in [*self._open.values()]:
@@ -173,7 +177,7 @@ class Run:
 
 
 class _Planning:
-    """Planning for a run, which happens often for each file."""
+    """Context manager that measures planning time. It must be fast, because it is often entered for each file."""
 
     __slots__ = ("_fetched", "_run", "_started")
 
@@ -189,7 +193,7 @@ class _Planning:
 
 
 class _FileTracker:
-    """Track a file while it is open in a run."""
+    """Context manager that counts the usage of a file while it is open in a run."""
 
     __slots__ = ("_before", "_opened", "_run", "_source")
 
@@ -204,7 +208,7 @@ class _FileTracker:
 
 
 def _sum(counts: Counts, usage: Usage, previous_counts: Counts) -> Counts:
-    """Add the usage since ``previous_counts`` to ``counts``."""
+    """Return ``counts`` plus the usage of a source since ``previous_counts``."""
     a, b, c, d, e, f = _of(usage)
     if previous_counts is not _NOTHING:
         p = previous_counts
@@ -213,7 +217,7 @@ def _sum(counts: Counts, usage: Usage, previous_counts: Counts) -> Counts:
 
 
 def counts_of(source: Any) -> Counts:
-    """Return the usage of a source so far; zero if it is not open."""
+    """Return the usage of a source so far; all zero if it is not open."""
     if type(source) is str:
         return _NOTHING
     return _of(source.usage) if isinstance(source, Source) else _NOTHING

@@ -1,6 +1,6 @@
-"""Row groups decoded in parallel, ahead of the consumer, which receives their rows in the order of the row groups.
+"""Decode row groups in parallel, ahead of the consumer, which receives the rows in the order of the row groups.
 
-The last row groups of a file are split by rows, so that no thread waits while others decode them.
+The last row group of a file is split by rows, so that no thread is idle while others decode it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_LEAVES = 16
 
 
 class _Steps:
-    """One row group, decoded step by step."""
+    """A row group that is decoded step by step."""
 
     def __init__(self, run: Run, shares: int) -> None:
         self._run = run
@@ -50,7 +50,7 @@ class _Steps:
         self.is_stopped = False
 
     def step(self) -> tuple[deque[Part], bool]:
-        """Return the next parts, and whether there may be more."""
+        """Return the next batches, and whether there may be more."""
         result: deque[Part] = deque()
         held = 0
         try:
@@ -64,16 +64,16 @@ class _Steps:
         except MemoryLimitError:
             if self._shares == 1:
                 raise
-            self._shares = 0  # to be run again, alone
+            self._shares = 0  # must be run again, alone
         return result, False
 
     @property
     def needs_memory(self) -> bool:
-        """Whether the memory share was insufficient."""
+        """Whether the share of memory was insufficient."""
         return not self._shares
 
     def finish(self) -> Iterator[Part]:
-        """Return the remaining parts, with all of the memory."""
+        """Yield the remaining batches, using all of the memory."""
         passed = self._rows
         for batch, arrays in self._run(1):
             skipped = min(passed, batch.num_rows)
@@ -83,15 +83,15 @@ class _Steps:
 
 
 def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part, None, None]:
-    """Yield the parts of all ``runs`` in order, decoded by up to ``threads`` threads; 0 for one per processor.
+    """Decode ``runs`` with up to ``threads`` threads (0: one per processor), and yield their batches in order.
 
-    There are at least ``jobs`` parts. If the iterator is closed early, pending parts never start, and running parts are
-    awaited.
+    At most ``jobs`` runs are active at a time. If the iterator is closed early, pending runs never start, and active
+    runs are awaited.
     """
     width = min(thread_count(threads) + _WAITING, max(jobs, 1)) if thread_count(threads) > 1 else 1
     waiting = iter(runs)
     active: deque[tuple[_Steps, Callable[[], tuple[deque[Part], bool]]]] = deque()
-    with Workers(threads, thread_count(threads)) as workers:  # all of them: columns of few row groups need them too
+    with Workers(threads, thread_count(threads)) as workers:  # all threads, for columns
         try:
             while True:
                 for run in islice(waiting, width - len(active)):
@@ -114,7 +114,7 @@ def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part
 
 
 def divide_plans(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans`` in order; split the last one if there are too few for all ``threads``."""
+    """Yield the ``plans`` in order. The last plan is split if there are too few plans for all ``threads``."""
     waiting = iter(plans)
     begun = 0
     for plan in waiting:
@@ -137,7 +137,10 @@ def _is_long(plan: RowGroupPlan) -> bool:
 
 
 def _parts(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGroupPlan]:
-    """Split the plan into ``count`` plans of about equal rows; unsplit if the byte ranges of its pages are unknown."""
+    """Split ``plan`` into up to ``count`` plans of about equal numbers of rows, at page boundaries.
+
+    It is not split if the byte ranges of its pages are unknown.
+    """
     starts = _page_starts(plan, file)
     if starts is None:
         yield plan
@@ -154,7 +157,7 @@ def _parts(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGro
 
 
 def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | None:
-    """Return the first row of each page of the first column; None if any column lacks an offset index."""
+    """Return the first row of each page of the first column, or None if a column has no offset index."""
     group, leaves = file.row_groups[plan.index], []
     for stage in plan.stages:
         nodes = [file.schema.root] if stage.columns is None else map(file.schema.find, stage.columns)
@@ -167,7 +170,7 @@ def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | N
 
 
 def _row(rows: RowRanges, number: int) -> int:
-    """Return the row at position ``number`` among ``rows``."""
+    """Return the row number at position ``number`` among ``rows``."""
     for item in rows:
         if number < len(item):
             return item[number]

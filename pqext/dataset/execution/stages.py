@@ -1,7 +1,8 @@
 """Run the plan of a file stage by stage, so that columns are decoded only for the rows that the filter selects.
 
-A row group is read in windows of rows, the first of them small. If matching rows are spread over a complete window,
-the rest is read in one stage with all columns in parallel, because there stages cost more than they save.
+A row group is read in windows of rows, starting with a small one. If most rows of a window match or matching rows are
+spread over all of it, the rest of the row group is read in one stage with all columns in parallel, because stages would
+cost more than they save.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ def matching(
     file: ParquetFile, plans: Iterable[RowGroupPlan], computed_columns: Sequence[ComputedColumn], batch_rows: int, *,
     with_prefetch: bool = True,
 ) -> Generator[Part, None, None]:
-    """Yield the matching rows in the order of the ``plans``: at most ``batch_rows`` at a time, no batch empty.
+    """Yield the matching rows in the order of ``plans``, in non-empty batches of at most ``batch_rows`` rows.
+
+    Row groups are decoded in parallel if that is worthwhile. With ``with_prefetch``, rows may be read before they are
+    requested.
 
     Row groups are decoded in parallel if that is worthwhile; ``with_prefetch`` allows reads before rows are requested.
     """
@@ -73,7 +77,7 @@ def matching(
                     unfiltered.setdefault(plan.stages[0], {})[plan.index] = plan.rows
                     continue
                 yield partial(_run, file, plan, computed_columns, batch_rows, statistics)
-        for stage, rows in unfiltered.items():  # without a filter all row groups are read the same way, at once
+        for stage, rows in unfiltered.items():  # without a filter, all row groups are read together
             yield partial(_read_unfiltered, file, stage, rows, batch_rows)
 
     if with_prefetch:
@@ -85,7 +89,7 @@ def matching(
 
 @dataclass(slots=True)
 class AdaptiveStatistics:
-    """Adaptive statistics: results of the row groups read so far that guide the next ones."""
+    """Results of the row groups read so far, which determine how the next row groups are read."""
 
     pays: bool | None = None
     """Whether stages are worth their overhead; ``None`` until a row group was read."""
@@ -109,7 +113,7 @@ def _run(
         indexes.ignore_pages(error)
         yield from _GroupRun(file, replace(plan, rows=None), computed_columns, batch_rows, statistics, shares).parts()
     except InvalidValueError:
-        # The filter may exclude the row, if the other columns are read after it.
+        # The filter may exclude the corrupt row if the other columns are read after the filter.
         stages = _split_filter(plan, file)
         if stages is None or file.options.skips_corrupt:
             raise
@@ -121,7 +125,7 @@ def _run(
 
 
 def _split_filter(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | None:
-    """Separate the stages of a plan from the columns of its filter; None if that is not possible."""
+    """Split a plan into stages for the filter's columns and the other columns; return None if that is not possible."""
     if len(plan.stages) > 1:
         return plan.stages
     (stage,) = plan.stages
@@ -137,7 +141,7 @@ def _split_filter(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | 
 
 
 def _drop_rows(parts: Iterable[Part], rows: int) -> Iterator[Part]:
-    """Drop the first ``rows`` rows of the parts."""
+    """Yield the batches without their first ``rows`` rows."""
     for batch, arrays in parts:
         if rows < batch.num_rows:
             yield batch.slice(rows), [array.slice(rows) for array in arrays]
@@ -153,7 +157,7 @@ def _read_unfiltered(
 
 @dataclass(slots=True)
 class _Window:
-    """Rows of a row group that stages have evaluated: the remaining rows, and their columns read so far.
+    """Window of a row group's rows: the rows that passed the filters so far, and their columns read so far.
 
     ``schema`` is the schema of these columns in the result.
     """
@@ -171,7 +175,8 @@ class _Window:
     ) -> pa.BooleanArray:
         """Evaluate a stage's filter on ``batch`` and the values in ``fields``; return its result for each row.
 
-        The batch contains the ``rows``, or the flagged ones if ``flags`` of the preceding stages are passed.
+        The batch contains the ``rows``. If the ``flags`` of the preceding stages are passed, it contains only the
+        flagged rows.
         """
         mask = _mask(stage, batch, fields, usage, statistics.prepared, is_first=flags is None)
         self.looked_at += batch.num_rows
@@ -190,23 +195,23 @@ class _Window:
         return mask
 
     def restore_types(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Restore result types of columns that were dictionary-encoded to compare their entries."""
+        """Restore the result types of columns that were read dictionary-encoded to compare their entries."""
         for place, (result, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
             if pa.types.is_dictionary(result.type) and (field := self.schema.field(result.name)).type != result.type:
                 batch = batch.set_column(place, field, decode_dictionary(column).cast(field.type))
         return batch
 
     def row_numbers(self) -> NDArray[np.int64]:
-        """The remaining rows."""
+        """Return the numbers of the remaining rows."""
         return np.concatenate(self.rows) if self.rows else np.empty(0, np.int64)
 
     def columns(self) -> pa.RecordBatch | None:
-        """Return the columns read for the remaining rows, ``None`` if there are none."""
+        """Return the columns read for the remaining rows; None if no columns have been read."""
         return pa.concat_batches(self.kept) if self.kept else None
 
 
 class _GroupRun:
-    """Reads one row group with one of ``shares`` shares of the call's memory."""
+    """Reader of one row group that uses one of ``shares`` equal shares of the memory limit."""
 
     def __init__(
         self, file: ParquetFile, plan: RowGroupPlan, computed_columns: Sequence[ComputedColumn], batch_rows: int,
@@ -226,7 +231,7 @@ class _GroupRun:
     def parts(self) -> Iterator[Part]:
         """Yield the matching rows."""
         stages = self._plan.stages
-        # If corrupt rows are skipped, rows cannot be numbered.
+        # If corrupt rows are skipped, row numbers are unknown.
         if len(stages) < 2 or not self._is_staging_worthwhile(stages) or self._file.options.skips_corrupt:
             return self._in_one_stage(stages, self._plan.rows)
         result = self._file.row_groups[self._plan.index].num_rows
@@ -238,7 +243,7 @@ class _GroupRun:
         return self.in_stages(*self._statistics.passed.order_stages(stages, self._file, self._plan.index))
 
     def _is_staging_worthwhile(self, stages: Sequence[Stage]) -> bool:
-        """Whether stages are worth their overhead, by adaptive statistics, at first by column statistics."""
+        """Return whether stages are worth their overhead, by adaptive statistics or, at first, by column statistics."""
         if self._statistics.pays is not None:
             return self._statistics.pays
         condition = merged_stage(stages).filter
@@ -249,7 +254,10 @@ class _GroupRun:
         yield from self._run_last_stage(merged_stage(stages), ranges)
 
     def in_stages(self, first: Stage, *next_stages: Stage) -> Iterator[Part]:
-        """Yield the matching rows, in stages while these are worthwhile, or if columns must stay separate."""
+        """Yield the matching rows.
+
+        Read them in stages as long as that is worthwhile, or if the columns must be read separately.
+        """
         at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
         batches = self._batches(first, self._plan.rows, at_once)
@@ -269,15 +277,17 @@ class _GroupRun:
                 del batches
                 yield from self._in_one_stage([first, *next_stages], queue.take(1 << 62))
                 return
-        for _ in batches:  # to the end, where the reader rejects a chunk with more rows than the row group
+        for _ in batches:  # read to the end, where the reader rejects a chunk with more rows than the row group
             pass
 
     def _apply_stages(
         self, left: NDArray[np.int64], read: pa.RecordBatch | None, stages: Sequence[Stage]
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None, Stage]:
-        """Apply the further stages to the rows ``left`` by the first stage, which has read the columns ``read``.
+        """Apply the further stages to ``left``, the rows that passed the first stage;
 
-        Returns the rows, the columns read for them, and the last stage, which reads the remaining columns.
+        ``read`` contains their columns so far.
+
+        Return the remaining rows, the columns read for them, and the last stage, which reads the other columns.
         """
         *filters, last = stages
         for stage in filters:
@@ -293,7 +303,7 @@ class _GroupRun:
                     batch, fields = _select_flagged(batch, fields, remaining)
                     flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
                 if window.kept_bytes > _KEPT_BYTES:
-                    # They are read again, with the columns of the last stage.
+                    # These columns are read again with those of the last stage.
                     last = replace(merged_stage([stage, last]), filter=None, asked=())
                     stage = replace(stage, kept=())
                     window.kept, window.kept_bytes = [], 0
@@ -304,7 +314,7 @@ class _GroupRun:
         return left, read, last
 
     def _yield_columns(self, last: Stage, left: NDArray[np.int64], read: pa.RecordBatch | None) -> Iterator[Part]:
-        """Yield the rows ``left`` with their columns ``read`` and those of the last stage."""
+        """Yield the rows ``left`` with the columns ``read`` and the columns of the last stage."""
         if last.columns or last.leaves:
             yield from self._run_last_stage(last, self._rows(left), left, read)
             return
@@ -316,7 +326,10 @@ class _GroupRun:
     def _run_last_stage(
         self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, read: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``read``."""
+        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``read``.
+
+        Yield the matching rows.
+        """
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
@@ -347,7 +360,7 @@ class _GroupRun:
     def _batches(
         self, stage: Stage, rows: Rows, batch_rows: int
     ) -> Iterator[tuple[pa.RecordBatch, Fields]]:
-        """Yield a stage's columns, each batch with the VARIANT fields that are read from leaves."""
+        """Yield batches of a stage's columns, each with the VARIANT fields that are read from leaf columns."""
         index, leaves = self._plan.index, self._file.schema.leaves
         budget = self._file.budget(self._shares)
         batches = self._file.iter_dictionary_batches(batch_rows, stage.columns, index, rows, stage.compared, budget)
@@ -366,7 +379,7 @@ class _GroupRun:
         )
 
     def _rows(self, left: NDArray[np.int64]) -> Rows:
-        """Return the rows to decode for the rows ``left``: only these, or all of the plan if most remain."""
+        """Return the rows to decode for the rows ``left``: only these, or all rows of the plan if most remain."""
         is_dense = len(left) >= _NEARLY_ALL * self._plan.rows_read and not self._is_apart
         return self._plan.rows if is_dense else left
 
@@ -376,12 +389,12 @@ Rows = RowRanges | NDArray[np.int64] | None
 
 
 def _in_part(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Flag the rows in ``part`` that are ``left``."""
+    """Flag the rows of ``part`` that are in ``left``."""
     return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(left, part)
 
 
 def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
-    """Combine the columns of two batches of the same rows."""
+    """Combine the columns of two batches with the same rows; either batch can be None."""
     if first is None or second is None:
         return first if second is None else second
     return pa.RecordBatch.from_arrays(
@@ -390,15 +403,15 @@ def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) ->
 
 
 def _matching_positions(mask: pa.BooleanArray, count: int, first: int = 0) -> NDArray[np.int64]:
-    """Return the ``count`` positions where a condition is true, counted from ``first``."""
-    mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null imports pandas
+    """Return the positions, counted from ``first``, at which a mask of ``count`` rows is true."""
+    mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null would import pandas
     places = np.empty(count, np.int64)
     selected_values.mask_positions(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
     return places
 
 
 def _fields(stage: Stage) -> Iterator[tuple[Operand, int]]:
-    """Return the operands of a stage's filter that are read from leaves, with their column indexes."""
+    """Yield the operands of a stage's filter that are read directly from leaf columns, with the leaf indexes."""
     if stage.filter is not None and stage.asked:
         requested = operands(stage.filter)
         for place, leaf in stage.asked:
@@ -409,7 +422,7 @@ def _mask(
     stage: Stage, batch: pa.RecordBatch, fields: Fields, usage: Usage, prepared_operands: Prepared, *,
     is_first: bool,
 ) -> pa.BooleanArray:
-    """Evaluate a stage's filter; ``is_first`` if no other filter was evaluated on these rows."""
+    """Evaluate a stage's filter. ``is_first`` is true if no other filter has been evaluated on these rows."""
     if stage.filter is None:
         return pa.repeat(True, batch.num_rows)
     known = fields if stage.asked else None
@@ -420,7 +433,7 @@ def _mask(
 def _select_flagged(
     batch: pa.RecordBatch, fields: Fields, flags: NDArray[np.bool_]
 ) -> tuple[pa.RecordBatch, Fields]:
-    """Return the flagged rows of a batch, which may have no columns, and of the arrays alongside it."""
+    """Select the flagged rows of a batch and of the arrays in ``fields``. The batch may have no columns."""
     if flags.all():
         return batch, fields
     mask = pa.array(flags)

@@ -34,10 +34,10 @@ class OrderKey:
         return f"{self.value}{direction}{', nulls first' if self.nulls_first else ''}"
 
     def admits(self, limit: pa.Scalar, is_tie_admitted: bool) -> Expression | bool:
-        """Return the condition on rows that precede a row whose key is ``limit``; True if all do, False if none.
+        """Return a condition that is true for all rows that may precede a row whose key is ``limit``.
 
-        Rows with the same key count as earlier if ``is_tie_admitted``. The condition lets rows pass that come later
-        if no condition excludes them.
+        Return True if all rows may precede it and False if none can. Rows with the same key count as preceding if
+        ``is_tie_admitted``. The condition may also be true for rows that come later.
         """
         if not limit.is_valid:
             if self.nulls_first:
@@ -51,23 +51,23 @@ class OrderKey:
 
 
 def key_values(value: Value, batch: pa.RecordBatch) -> pa.Array:
-    """Compute the sort key of the rows of a batch. Raises ``TypeError`` if the values have no order."""
+    """Return the sort key of each row of a batch. Raises ``TypeError`` if the values have no order."""
     array = sortable(stored_of(value, batch) if isinstance(value, Column) else value_of(value, batch))
     check_order(value, array.type)
     return array
 
 
 def check_order(value: Value, type: pa.DataType) -> None:
-    """Raise ``TypeError`` if values of a type have no order."""
+    """Raise ``TypeError`` if the values of a type have no order."""
     if pa.types.is_nested(type) or pa.types.is_interval(type):
         kind = "a VARIANT, a geometry or a struct" if pa.types.is_struct(type) else f"of type {type}"
         raise TypeError(f"rows cannot be ordered by {value}, which is {kind}: order by a value within it")
 
 
 class TopRows:
-    """Collects the first ``rows`` rows by ``keys`` of all added batches; all rows if None.
+    """Collector of the first ``rows`` rows of all added batches, sorted by ``keys``; of all rows if ``rows`` is None.
 
-    Rows with equal keys are ordered by the positions they were added with, then by the order of addition.
+    Rows with equal keys are ordered by the ``position`` passed to :meth:`add`, then by the order of addition.
     """
 
     def __init__(self, keys: Sequence[OrderKey], rows: int | None) -> None:
@@ -82,7 +82,7 @@ class TopRows:
         """Bytes of the rows held."""
 
     def add(self, batch: pa.RecordBatch, values: Sequence[pa.Array], position: int) -> None:
-        """Add the rows of a batch with the values of their keys, as :func:`key_values` returns them."""
+        """Add the rows of a batch; ``values`` are their keys, as returned by :func:`key_values`."""
         keys = [*values]
         keys.append(pa.repeat(pa.scalar(position, pa.int64()), batch.num_rows))
         self._batches.append(batch)
@@ -99,19 +99,22 @@ class TopRows:
             self._select()
 
     def is_below(self, key: float) -> bool:
-        """Return whether as many rows as are wanted have been added, all with first keys below ``key``."""
+        """Return whether enough rows have been added whose first keys are all below ``key``."""
         if self._rows is None or self._count < self._rows:
             return False
         self._select()
         return self._limit is not None and bool(self._limit[0].as_py() < key)
 
     def merge_pending(self) -> None:
-        """Merge the buffered rows with those held if worthwhile, so that :meth:`admits` is strict."""
+        """Merge the buffered rows into the selected rows if worthwhile, so that :meth:`admits` is more selective."""
         if self._rows is not None and self._count >= self._rows and self._pending > self._rows // 2:
             self._select()
 
     def admits(self, position: int) -> Expression | bool:
-        """Return the condition on rows at a position that may be among the first, or that all rows or none may be."""
+        """Return a condition on the rows at ``position`` that may be among the first rows.
+
+        Return True if all of them may be and False if none can.
+        """
         if self._limit is None:
             return True
         limit, last = self._limit
@@ -121,7 +124,10 @@ class TopRows:
         return self._admitted[is_tie_admitted]
 
     def iter_sorted(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows in their order. Raises ``LimitError`` if Arrow cannot hold a column of them in one array."""
+        """Yield the rows in sort order.
+
+        Raises ``LimitError`` if a column of the rows does not fit into one Arrow array.
+        """
         if self._batches:
             self._select()
         yield from self._batches
@@ -156,7 +162,7 @@ class TopRows:
                     array = pc.if_else(nan, pa.scalar(0, array.type), array)
             columns.append(array)
             directions.append(direction)
-        columns.append(keys.column(len(self._keys)))  # the position; sorting is stable
+        columns.append(keys.column(len(self._keys)))  # sorting is stable, so the position comes last
         directions.append("ascending")
         names = [*map(str, range(len(columns)))]
         batch = pa.RecordBatch.from_arrays(columns, names=names)
@@ -179,7 +185,7 @@ def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _take_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
-    """Copy rows, so that the batch can be freed."""
+    """Copy rows into new arrays, so that the batch can be freed."""
     if not batch.num_columns:
         return batch.slice(0, len(rows))
     return pa.RecordBatch.from_arrays([_copy_rows(column, rows) for column in batch.columns], schema=batch.schema)
@@ -189,4 +195,4 @@ def _copy_rows(array: pa.Array, rows: Any) -> pa.Array:
     if not is_view(array.type):
         return take_positions(array, rows)
     plain = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()
-    return take_positions(array, rows).cast(plain).cast(array.type)  # views keep all the bytes that they lie in
+    return take_positions(array, rows).cast(plain).cast(array.type)  # views keep all bytes of the original array alive

@@ -1,10 +1,10 @@
 """Conditions of expressions: an immutable tree of comparisons and predicates, joined by And, Or and Not.
 
-Conditions apply to operands; see :mod:`pqext.dataset.expressions.operands`. SQL's three-valued logic holds throughout:
-a comparison with null is null, ``not null`` is null, and a filter selects the rows where the expression is true.
-Floating-point numbers have a total order, with NaN equal to itself and above all other values, so that ``~(x > 5)``
-and ``x <= 5`` are equivalent. Strings and binary values compare by their unsigned bytes, numbers by their exact value
-regardless of type.
+Conditions apply to operands; see :mod:`pqext.dataset.expressions.operands`. They follow SQL's three-valued logic: a
+comparison with null is null, ``not null`` is null, and a filter selects the rows for which the expression is true.
+Floating-point numbers have a total order in which NaN is equal to itself and greater than all other values, so ``~(x >
+5)`` and ``x <= 5`` are equivalent. Strings and binary values compare by their unsigned bytes, and numbers by their
+exact value regardless of type.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Expression(ABC):
 
     @property
     def depth(self) -> int:
-        """Levels of And, Or and Not above the deepest leaf."""
+        """Number of levels of And, Or and Not above the deepest leaf."""
         return 0
 
     def equals(self, other: Expression) -> bool:
-        """Test structural equality; literals must also agree in type."""
+        """Return whether the expressions are structurally equal; literals must also have the same type."""
         return isinstance(other, Expression) and self._key() == other._key()
 
     def __eq__(self, other: object) -> bool:
@@ -84,11 +84,11 @@ class Operand(ABC):
 
     @property
     def depth(self) -> int:
-        """Levels of computation above the columns."""
+        """Number of levels of computation above the columns."""
         return 0
 
     def equals(self, other: Operand) -> bool:
-        """Test structural equality. (``==`` builds a comparison.)"""
+        """Return whether the operands are structurally equal. (``==`` builds a comparison.)"""
         return isinstance(other, Operand) and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -119,7 +119,7 @@ class OneOperand(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(OneOperand):
-    """``operand operator value``."""
+    """Comparison ``operand operator value`` with a literal."""
 
     operator: Operator
     value: Literal
@@ -141,9 +141,10 @@ class Comparison(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsIn(OneOperand):
-    """Test whether the operand equals any of ``values``, which are distinct.
+    """Test whether the operand equals any of the distinct ``values``.
 
-    ``has_null`` records that the list also contained a null: a value that is not in the list then yields null.
+    ``has_null`` is true if the list also contained a null. The result is then null, not false, for a value that is not
+    in the list.
     """
 
     values: tuple[Literal, ...]
@@ -174,7 +175,7 @@ class IsIn(OneOperand):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _is_in, (self.operand, self.has_null, *map(pack, self.values))  # hashes differ between processes
+        return _is_in, (self.operand, self.has_null, *map(pack, self.values))  # hash values differ between processes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -201,7 +202,7 @@ class IsNotNull(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Relation(Expression):
-    """``left operator right``, both computed from columns of the row. Null if either side is null."""
+    """Comparison ``left operator right`` of two operands of the same row. The result is null if either side is null."""
 
     left: Operand
     operator: Operator
@@ -221,7 +222,9 @@ class Relation(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matches(OneOperand):
-    """Test whether a text starts with, ends with, contains or is LIKE ``pattern``. Null on null.
+    """Test whether text starts with, ends with, contains or is LIKE ``pattern``. The result is null on null.
+
+    In a LIKE pattern, a wildcard or escape character after ``escape`` is a literal character.
 
     ``escape`` makes the following LIKE wildcard, or a second escape, a literal character.
     """
@@ -246,7 +249,9 @@ class Matches(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spatial(Expression):
-    """Spatial relation of a column's geometries to a box or geometry in the column's coordinates.
+    """Spatial relation of a column's geometries to a box or geometry in the coordinates of the column.
+
+    Only ``dwithin`` has a ``distance``.
 
     Only ``dwithin`` has a ``distance``.
     """

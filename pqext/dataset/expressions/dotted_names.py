@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def exact(node: T, names: Container[str]) -> T:
-    """Resolve dotted names in a condition or a value that are exactly one of ``names``."""
+    """Resolve the dotted names in a condition or value that equal one of ``names``."""
     if not dotted_columns(node):
         return node
     made: T = replace_columns(node, lambda column: column.exact(names))
@@ -26,7 +26,7 @@ def exact(node: T, names: Container[str]) -> T:
 
 
 def dotted_columns(node: Any) -> list[Column]:
-    """Return the columns of a condition or value whose dotted names may be names of top-level columns."""
+    """Return the columns of a condition or value whose dotted names may also be names of top-level columns."""
     results: list[Column] = []
 
     def collect(column: Column) -> Column:
@@ -39,12 +39,12 @@ def dotted_columns(node: Any) -> list[Column]:
 
 
 def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
-    """Replace each column in the tree below ``node``, an immutable value; returns ``node`` if nothing changes."""
+    """Replace each column in ``node``, an immutable tree; return ``node`` itself if nothing changes."""
     if isinstance(node, Column):
         return replacement(node)
     if isinstance(node, VariantField):
         column = replacement(node.column)
-        is_same = column is node.column or not isinstance(column, Column)  # computed values are not VARIANT columns
+        is_same = column is node.column or not isinstance(column, Column)  # VARIANT columns cannot be computed
         return node if is_same else replace(node, column=column)
     if isinstance(node, tuple):
         parts = tuple(replace_columns(part, replacement) for part in node)
@@ -54,7 +54,7 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
     changed: dict[str, Any] = {}
     for field in filter(attrgetter("init"), fields(node)):
         old = getattr(node, field.name)
-        first = old[:2] if isinstance(old, tuple) else (old,)  # lists of literals may be long
+        first = old[:2] if isinstance(old, tuple) else (old,)  # lists of literals may be long, and contain no columns
         is_tree = any(isinstance(item, Expression | Operand) for item in first)
         new = replace_columns(old, replacement) if is_tree else old
         if new is not old:

@@ -1,7 +1,8 @@
 """Parse dates, times of day and timestamps in the unambiguous ISO 8601 format.
 
-Every form is fixed: years have four digits, months and days two. A timestamp without a timezone takes text without one,
-and an instant takes text with one, because no session's timezone could decide what the other means.
+Every format is fixed: years have four digits, months and days two. Text that is compared with timestamps without a
+timezone must have no offset, and text that is compared with instants must have one, because there is no session
+timezone that would determine the missing offset.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def days(text: str) -> int:
-    """The days since 1970 of ``YYYY-MM-DD``.
+    """Return the number of days between 1970-01-01 and the date ``YYYY-MM-DD``.
 
     Raises ``ValueError`` for any other text.
 
@@ -37,7 +38,7 @@ def days(text: str) -> int:
 
 
 def nanoseconds_of_day(text: str) -> int:
-    """The nanoseconds since midnight of ``HH:MM``, ``HH:MM:SS`` or ``HH:MM:SS.fffffffff``.
+    """Return the nanoseconds since midnight of ``HH:MM``, ``HH:MM:SS`` or ``HH:MM:SS.fffffffff``.
 
     Raises ``ValueError`` for any other text.
 
@@ -51,9 +52,9 @@ def nanoseconds_of_day(text: str) -> int:
 
 
 def nanoseconds(text: str, utc: bool) -> int:
-    """The nanoseconds since 1970 of a date, or of a date and a time with ``T`` or a space between them.
+    """Return the nanoseconds since 1970 of a date, or of a date and a time separated by ``T`` or a space.
 
-    With ``utc`` the text ends with its zone, ``Z`` or an offset such as ``+02:00``; without, it has none. Raises
+    If ``utc``, the text must end with ``Z`` or an offset such as ``+02:00``; otherwise it must have no offset. Raises
     ``ValueError`` for any other text.
 
     >>> nanoseconds("1970-01-01 00:00:01", utc=False), nanoseconds("1970-01-01T02:00:00+02:00", utc=True)
@@ -90,7 +91,7 @@ def _nanoseconds(parts: tuple[str | None, ...]) -> int:
 
 
 def _offset(zone: str | None) -> int:
-    """Return the offset of a zone from UTC in nanoseconds, positive to the east."""
+    """Return the UTC offset ``zone`` in nanoseconds, positive to the east; 0 if it is None."""
     if zone is None or zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[3:].removeprefix(":") or 0)

@@ -1,8 +1,9 @@
 """Literals of expressions: their canonical representation, and their comparison value for a column.
 
-An expression holds a literal in canonical representation, one Python type for each type of value, so that equal
-literals are equal objects. :func:`to_value` converts it to the value that statistics and arrays are compared with, or
-raises ``TypeError`` if column and literal do not compare. Values beyond a column's range are preserved: nothing wraps.
+An expression stores each literal in canonical form: there is one Python type for each type of value, so that equal
+literals are equal objects. :func:`to_value` converts a literal to the value that is compared with statistics and
+arrays. It raises ``TypeError`` if the column and the literal cannot be compared. Values beyond a column's range keep
+their value; they never overflow.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def canonical(value: Any) -> Literal:
-    """The canonical form of a Python, numpy, pandas or Arrow scalar.
+    """Return the canonical form of a Python, numpy, pandas or Arrow scalar.
 
-    Raises ``ValueError`` for nulls and for values out of range, ``TypeError`` for what is not a literal.
+    Raises ``ValueError`` for nulls and values out of range, and ``TypeError`` for values that are not literals.
     """
     if value is None:
         raise ValueError("comparisons with null are never true; use is_null() or is_not_null()")
@@ -86,12 +87,12 @@ def canonical(value: Any) -> Literal:
 
 
 def is_null(value: Any) -> bool:
-    """Whether a value is null: None, or an Arrow scalar that is not valid."""
+    """Return whether a value is null: None, or an Arrow scalar that is not valid."""
     return value is None or (isinstance(value, pa.Scalar) and not value.is_valid)
 
 
 def key(literal: Literal) -> tuple[str, str]:
-    """Return a key that distinguishes literals by type and text: ``1``, ``1.0`` and ``True`` differ."""
+    """Return a key that distinguishes literals by type and text, so that ``1``, ``1.0`` and ``True`` differ."""
     if isinstance(literal, pa.Scalar):
         return (str(literal.type), str(literal.value))
     return (type(literal).__name__, repr(literal))
@@ -116,7 +117,7 @@ def time_nanoseconds(literal: time | pa.Scalar) -> int:
 
 
 def duration_nanoseconds(literal: timedelta | pa.Scalar) -> int:
-    """Return the nanoseconds of a canonical duration."""
+    """Return the length of a canonical duration in nanoseconds."""
     if isinstance(literal, timedelta):
         return (literal.days * 86_400 + literal.seconds) * NANOSECONDS["s"] + literal.microseconds * NANOSECONDS["us"]
     nanoseconds: int = literal.value * NANOSECONDS[literal.type.unit]
@@ -134,7 +135,7 @@ def duration_literal(nanoseconds: int) -> timedelta | pa.Scalar:
 
 
 def is_duration(literal: Any) -> bool:
-    """Whether a canonical literal is a duration."""
+    """Return whether a canonical literal is a duration."""
     return isinstance(literal, timedelta) or (isinstance(literal, pa.Scalar) and pa.types.is_duration(literal.type))
 
 
@@ -151,7 +152,7 @@ def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
 
 
 def time_literal(nanoseconds: int) -> time | pa.Scalar:
-    """Return the canonical time of day ``nanoseconds`` after midnight, up to 24:00, which Python's times lack."""
+    """Return the canonical time of day ``nanoseconds`` after midnight, up to 24:00, which Python cannot represent."""
     if not 0 <= nanoseconds <= _DAY:
         raise ValueError("a time of day must be between 00:00 and 24:00")
     if nanoseconds % 1000 or nanoseconds == _DAY:
@@ -160,9 +161,9 @@ def time_literal(nanoseconds: int) -> time | pa.Scalar:
 
 
 def pack(literal: Literal) -> Any:
-    """Return a picklable representation of a literal, to be restored by :func:`unpack`.
+    """Return a picklable representation of a literal; :func:`unpack` restores the literal.
 
-    Arrow pickles scalars as Python values, which do not exist for the scalars used as literals.
+    Arrow pickles scalars as Python values, but some of the scalars used as literals have no Python equivalent.
     """
     return (literal.value, literal.type) if isinstance(literal, pa.Scalar) else literal
 
@@ -173,7 +174,7 @@ def unpack(representation: Any) -> Literal:
 
 
 def scalar_text(literal: pa.Scalar) -> str:
-    """Format a timestamp or time of day that Python's types cannot hold."""
+    """Format a timestamp or time of day that Python's types cannot represent."""
     if pa.types.is_time(literal.type):
         return time_text(literal)
     if pa.types.is_duration(literal.type):
@@ -183,7 +184,7 @@ def scalar_text(literal: pa.Scalar) -> str:
 
 
 def time_text(literal: time | pa.Scalar) -> str:
-    """Format a canonical time of day; to Arrow, 24:00 looks like 00:00."""
+    """Format a canonical time of day. (Arrow would format 24:00 as 00:00.)"""
     if time_nanoseconds(literal) == _DAY:
         return "24:00:00"
     return str(literal.cast(pa.string()) if isinstance(literal, pa.Scalar) else literal)
@@ -234,7 +235,7 @@ def _from_timedelta(value: timedelta | np.timedelta64) -> Literal:
     if value != value:  # NaT
         return canonical(None)
     if isinstance(value, timedelta):
-        extra = int(getattr(value, "nanoseconds", 0))  # of a pandas.Timedelta
+        extra = int(getattr(value, "nanoseconds", 0))  # a pandas.Timedelta
         return duration_literal(duration_nanoseconds(value) + extra)
     unit, count = np.datetime_data(value.dtype)
     nanoseconds = {**_NUMPY_UNITS, "D": _DAY, "W": 7 * _DAY}.get(unit)
@@ -246,7 +247,7 @@ def _from_timedelta(value: timedelta | np.timedelta64) -> Literal:
 def _from_datetime(value: datetime) -> Literal:
     if value != value:  # pandas.NaT
         return canonical(None)
-    extra = int(getattr(value, "nanosecond", 0))  # of a pandas.Timestamp
+    extra = int(getattr(value, "nanosecond", 0))  # a pandas.Timestamp
     plain = datetime.combine(
         date(value.year, value.month, value.day),
         time(value.hour, value.minute, value.second, value.microsecond),
@@ -295,9 +296,9 @@ class ValueType:
 
 
 def value_type_of_node(node: SchemaNode) -> ValueType | None:
-    """The kind of a column in a file's schema; None when its values compare with nothing.
+    """Return the comparison category of a column in a file's schema, or None if its values cannot be compared.
 
-    It is the kind of the Arrow type that shows the column, so that statistics and values are asked alike.
+    It is the category of the column's Arrow type, so that conditions on statistics and on values are evaluated alike.
     """
     if not node.is_leaf or for_logical(node.logical_name) is not None:
         return None
@@ -305,7 +306,7 @@ def value_type_of_node(node: SchemaNode) -> ValueType | None:
 
 
 def value_type_of_arrow(type: pa.DataType) -> ValueType | None:
-    """Return the kind of an Arrow type; None if its values do not compare."""
+    """Return the comparison category of an Arrow type, or None if its values cannot be compared."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
         return value_type_of_arrow(type.storage_type)
@@ -395,7 +396,7 @@ def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
 
 
 def _parse_temporal(text: str, value_type: ValueType) -> int:
-    """Parse text as a value of a temporal kind; the ``ValueError`` shows the expected format."""
+    """Parse text as a value of a temporal category. The ``ValueError`` for invalid text shows the expected format."""
     match value_type.name:
         case "date":
             return iso_text.days(text)
@@ -405,7 +406,7 @@ def _parse_temporal(text: str, value_type: ValueType) -> int:
 
 
 def value_text(value: Value, value_type: ValueType | None) -> str:
-    """Format a comparison value, as a literal of its kind if there is one."""
+    """Format a comparison value, as a literal of its category if there is one."""
     try:
         match value, value_type:
             case bytes(), ValueType("string"):
@@ -420,7 +421,7 @@ def value_text(value: Value, value_type: ValueType | None) -> str:
                 result = timestamp_literal(value, utc)
                 return scalar_text(result) if isinstance(result, pa.Scalar) else str(result)
     except (ValueError, OverflowError):
-        pass  # statistics may hold anything
+        pass  # statistics may contain invalid values
     return str(value)
 
 

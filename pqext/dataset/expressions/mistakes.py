@@ -38,7 +38,7 @@ _LONGEST = 40
 
 
 class Notation(Enum):
-    """The notation in which an expression was written, which its errors use as well."""
+    """Notation in which an expression was written. Its error messages use the same notation."""
 
     SQL = "sql"
     PYTHON = "python"
@@ -47,17 +47,20 @@ class Notation(Enum):
 
 
 def notation(operand: Operand) -> Notation:
-    """Return the notation of an operand: operands of SQL text record their position in the text."""
+    """Return the notation of an operand. Only operands that were parsed from SQL text have a position in the text."""
     return Notation.SQL if any(position_text(operand)) else Notation.PYTHON
 
 
 def position_text(operand: Operand) -> str:
-    """Return the position of an operand in SQL text, formatted as the end of an error; empty for Python."""
+    """Return the position of an operand in SQL text, formatted to end an error message; empty for other notations."""
     return next((result for base in bases(operand) if (result := operand_column(base).place)), "")
 
 
 def no_column(column: Column, node: SchemaNode, name: str, extra_names: Iterable[str]) -> str:
-    """Format the error that ``node`` lacks field ``name`` of a condition; the root also has ``extra_names``."""
+    """Format the error that a condition's ``column`` does not exist, because ``node`` lacks the field ``name``.
+
+    Columns in ``extra_names`` are suggested in addition to the top-level columns of the file.
+    """
     whole = ".".join(column.path)
     if not node.path and len(column.path) > 1 and node.child(whole) is not None:
         shown, written = escape_text(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
@@ -69,7 +72,10 @@ def no_column(column: Column, node: SchemaNode, name: str, extra_names: Iterable
 
 
 def in_place_of(text: str) -> str:
-    """Suggest Python for command-line text passed as a column name; empty for a plain name."""
+    """Return a hint at the Python equivalent of command-line syntax that was passed as a column name.
+
+    The hint is empty for a plain name.
+    """
     if kept := exclusion_hint(text):
         return escape_text(kept)
     if order := _ORDER.fullmatch(text):
@@ -81,7 +87,7 @@ def in_place_of(text: str) -> str:
 
 
 def missing_column_message(root: SchemaNode, column: str, extra_names: Iterable[str]) -> str:
-    """Format the error that a result column's dotted path does not exist."""
+    """Format the error that the dotted path of a result column does not exist."""
     if message := in_place_of(column):
         return f"no column {escape_text(column)!r}: {message}"
     node = root
@@ -103,7 +109,9 @@ _OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
 
 def _suggest_computed(text: str) -> str:
-    """Translate the SQL text of a column to Python, or give an example; empty if it looks like a plain name.
+    """Return the Python equivalent of the SQL text of a column, or an example.
+
+    Empty if the text looks like a plain name.
 
     >>> _suggest_computed("ev:$.n::int as n")
     "col('ev').variant('$.n', 'int').alias('n')"
@@ -169,7 +177,7 @@ def _missing(column: str, node: SchemaNode, name: str, extra_names: Iterable[str
 
 
 def ask_for(node: SchemaNode, notation: Notation, path: Sequence[str] = ("name",)) -> str:
-    """Suggest how to address values inside ``node``; empty if they cannot be addressed."""
+    """Return a hint at how to address values inside ``node``; empty if they cannot be addressed."""
     name = escape_text(node.dotted_path)
     if node.logical_name == "VARIANT":
         inside = escape_text(".".join(path))
@@ -188,7 +196,7 @@ _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_withi
 
 
 def compared_value(literal: Literal, value_type: ValueType, operand: Operand) -> Value:
-    """Convert as ``to_value``; if the literal does not compare with the operand, the error suggests one that does."""
+    """Convert a literal as ``to_value``. If the types do not match, the error suggests a literal that does."""
     try:
         return to_value(literal, value_type, str(operand))
     except TypeError as error:
@@ -197,7 +205,7 @@ def compared_value(literal: Literal, value_type: ValueType, operand: Operand) ->
 
 
 def write_instead(literal: Literal, value_type: ValueType, notation: Notation) -> str:
-    """Suggest a literal to compare with values of ``value_type`` if the user may have meant it; else nothing.
+    """Return a hint at the literal of ``value_type`` that the user probably meant; empty if there is none.
 
     >>> write_instead("2026-05-01", ValueType("date"), Notation.SQL)
     "; write date '2026-05-01'"
@@ -220,7 +228,7 @@ def write_instead(literal: Literal, value_type: ValueType, notation: Notation) -
 
 
 def _duration(ticks: int, value_type: ValueType, is_sql: bool) -> str:
-    """Format the duration that a number of ticks stands for in a column of ``value_type``."""
+    """Format the duration that consists of ``ticks`` units of ``value_type``, as a literal."""
     if is_sql:
         count, unit = (f"{Decimal(ticks).scaleb(-3):f}", "us") if value_type.unit == "ns" else (ticks, value_type.unit)
         return f"interval '{count} {unit}'"
@@ -239,7 +247,7 @@ def _of_text(text: str, value_type: ValueType, is_sql: bool) -> str:
             if not isfinite(float(text)):
                 return (f"double '{text}'" if is_sql else f"float('{text}')") if value_type.name == "float" else ""
             return text if value_type.name != "integer" and float(text) else str(int(text))
-    except (ValueError, OverflowError):  # within hours of the first or last day: not representable in UTC
+    except (ValueError, OverflowError):  # within hours of the first or last date, which UTC may not represent
         return ""
     return _word(text.lower() == "true", is_sql) if value_type.name == "boolean" and text.lower() in _TRUTHS else ""
 
@@ -252,7 +260,7 @@ def _word(value: bool, is_sql: bool) -> str:
 
 
 def _temporal(value: date, value_type: ValueType, is_sql: bool) -> str:
-    """Format a date or timestamp as a literal of ``value_type``; assumes UTC if a zone is needed and missing."""
+    """Format a date or timestamp as a literal of ``value_type``. UTC is used if a timezone is required but missing."""
     if value_type.name == "date":
         day = value.isoformat()[:10]
         return f"date '{day}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"

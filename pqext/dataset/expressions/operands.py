@@ -44,9 +44,10 @@ ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
     """A value of each row: a column, a field of a VARIANT column, or a value computed from these.
 
-    Comparisons create expressions, arithmetic creates values. A value that cannot be computed is null and never an
-    error, so that neither the order of evaluation nor skipped rows change the result: a sum beyond 64 bits, the
-    remainder of a division by zero, text that does not cast. ``/`` returns doubles; dividing by zero returns infinity.
+    Comparisons create expressions, and arithmetic creates values. A value that cannot be computed is null and never an
+    error, so neither the order of evaluation nor skipped rows change the result. Examples are a sum beyond 64 bits, the
+    remainder of a division by zero, and text that cannot be cast. ``/`` returns doubles; division by zero returns
+    infinity.
     """
 
     __slots__ = ()
@@ -71,7 +72,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         return Cast(self, type_name(type))
 
     def list_length(self) -> ListLength:
-        """The number of elements of a list, or of entries of a map; null if the list or map is null.
+        """Return the number of elements of a list, or of entries of a map; null if the list or map is null.
 
         >>> from pqext import col
         >>> str(col("tags").list_length() > 2)
@@ -80,7 +81,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         return ListLength(cast(Base, self))
 
     def alias(self, name: str) -> NamedValue:
-        """The value as a column called ``name`` of the result, for ``columns=``.
+        """Return the value as a result column called ``name``, for ``columns=``.
 
         >>> from pqext import col
         >>> str((col("price") * col("count")).alias("total"))
@@ -88,7 +89,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
         """
         return NamedValue(name, self)
 
-    if not TYPE_CHECKING:  # so that type checkers reject brackets
+    if not TYPE_CHECKING:  # so that type checkers reject indexing
         __iter__ = None
 
         def __getitem__(self, key: object) -> NoReturn:
@@ -111,7 +112,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunctions["SpatialValue"]):
-    """A column by its path: the top-level name, then the names of struct fields."""
+    """A column, addressed by its path: the top-level name, followed by the names of struct fields."""
 
     path: tuple[str, ...]
     place: str | None = None
@@ -132,7 +133,9 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
         return Column((name, *self.path[self.dotted :]), self.place)
 
     def field(self, name: str) -> Column:
-        """The field ``name`` of this struct; ``col("a").field("b")`` is ``col(["a", "b"])``, never a column ``a.b``.
+        """Return the field ``name`` of this struct.
+
+        ``col("a").field("b")`` is ``col(["a", "b"])``, not a column ``a.b``.
 
         >>> from pqext import col
         >>> str(col("user").field("name") == "Bo")
@@ -143,9 +146,9 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
         return Column((*self.path, name), self.place, self.dotted)
 
     def variant(self, path: str | Sequence[str | int], type: Any = None) -> VariantField:
-        """The value at ``path`` (``$.a.b[0]['x y']``) of this VARIANT column, cast to ``type``, or null.
+        """Return the value at ``path`` (``$.a.b[0]['x y']``) of this VARIANT column, cast to ``type``, or null.
 
-        ``type`` is a type name or an Arrow type; casts follow ``pqext.variant.get``. Without a type the value is a
+        ``type`` is a type name or an Arrow type; casts follow ``pqext.variant.get``. Without a type, the value is a
         VARIANT, and a condition uses the type of its literal: ``double`` for all numbers. Lists, structs and maps can
         be selected and tested for null but not compared. Raises ``ValueError`` if the path or type is invalid.
 
@@ -164,7 +167,7 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
     def contains(self, part: Any) -> Spatial: ...
 
     def contains(self, part: Any) -> Any:
-        """Test whether the text contains ``part``, or the geometry contains a geometry (a box, WKB or shapely)."""
+        """Test whether the text contains ``part``, or whether the geometry contains it (a box, WKB or shapely)."""
         return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
 
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
@@ -182,7 +185,7 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariantField(Value):
-    """Value at a path of a VARIANT column, cast to a type; null if it is missing or the cast fails."""
+    """Value at a path of a VARIANT column, cast to a type. It is null if it is missing or if the cast fails."""
 
     column: Column
     path: str
@@ -199,11 +202,11 @@ class VariantField(Value):
         object.__setattr__(self, "path", format_path(as_path(self.path)))
 
     def cast(self, type: Any) -> Value:
-        """Cast the value to another type; a VARIANT casts the value at the path, as :func:`pqext.variant.get` does."""
+        """Cast the value to another type. A VARIANT is cast as by :func:`pqext.variant.get`."""
         return self.column.variant(self.path, type) if self.type == UNTYPED else Value.cast(self, type)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
-        """Return the operand to compare with literals; a VARIANT uses the type of the literals."""
+        """Test whether the value is one of ``values``. If it has no type, it is cast to the type of the literals."""
         if self.type != UNTYPED or isinstance(values, str | bytes | bytearray):
             return Value.isin(self, values)
         values = tuple(values)
@@ -250,7 +253,7 @@ class Constant(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arithmetic(Value):
-    """Addition, subtraction, multiplication, division or remainder of two numbers, or the negation of one."""
+    """Addition, subtraction, multiplication, division or remainder of two numbers, or negation of a number."""
 
     operator: ArithmeticOperator
     operands: tuple[Value, ...]
@@ -331,7 +334,7 @@ class ListLength(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SpatialValue(Value, SpatialFunctions["SpatialValue"]):
-    """A measure or property of geometries, or a geometry constructed of them, by its function in SQL."""
+    """Measure or property of geometries, or geometry constructed from them; ``name`` is the SQL function."""
 
     function: str
     arguments: tuple[functions.Argument, ...]
@@ -348,7 +351,7 @@ class SpatialValue(Value, SpatialFunctions["SpatialValue"]):
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """The arguments that are columns and computed values."""
+        """The arguments that are columns or computed values."""
         return tuple(item for item in self.arguments if isinstance(item, Operand))
 
     @property
@@ -371,7 +374,7 @@ Base = Column | VariantField
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedValue:
-    """A named value, as a column of the result."""
+    """A value with a name, used as a column of the result."""
 
     name: str
     value: Value
@@ -387,14 +390,14 @@ class NamedValue:
 
 
 def col(path: str | Sequence[str]) -> Column:
-    """A column by its name or its dotted path, or by its path in parts.
+    """Return a column by its name, by its dotted path or by a list of path components.
 
-    The column called ``a.b`` wins over the field ``b`` of a column ``a``, as in ``columns=``: that field is
-    ``col("a").field("b")`` or ``col(["a", "b"])``. ``col(["a.b"])`` is the column, never the field.
+    The column called ``a.b`` takes precedence over the field ``b`` of a column ``a``, as in ``columns=``. Use
+    ``col("a").field("b")`` or ``col(["a", "b"])`` for the field. ``col(["a.b"])`` is the column, never the field.
 
     NaN is equal to itself and greater than every number, as in Spark, DuckDB, PostgreSQL and polars: ``col("f") > 0``
-    keeps it, ``(col("f") > 0) & (col("f") != math.nan)`` does not. In pyarrow, pandas and numpy every comparison with
-    NaN is false but ``!=``. ``col("f").is_nan()`` asks for NaN alone.
+    selects it, ``(col("f") > 0) & (col("f") != math.nan)`` does not. In pyarrow, pandas and numpy, every comparison
+    with NaN except ``!=`` is false. ``col("f").is_nan()`` selects NaN only.
 
     >>> str((col("a.b") > 3) & col(["x.y"]).is_null())
     '(a.b > 3 and x.y is null)'
@@ -415,7 +418,7 @@ def as_value(value: Any) -> Value:
 
 
 def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
-    """Build ``left operator right``; a comparison with a literal if one side is constant."""
+    """Build the condition ``left operator right``. If one side is constant, it becomes a comparison with a literal."""
     if isinstance(right, Constant):
         return Comparison(left, operator, right.value)
     if isinstance(left, Constant):
@@ -424,7 +427,7 @@ def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
 
 
 def bases(operand: Operand) -> list[Base]:
-    """Return the columns and VARIANT fields that an operand is computed from, in order."""
+    """Return the columns and VARIANT fields from which an operand is computed, in order."""
     match operand:
         case Column() | VariantField():
             return [operand]
@@ -436,7 +439,7 @@ def bases(operand: Operand) -> list[Base]:
 
 
 def operand_column(operand: Operand) -> Column:
-    """Return the column that an operand reads from."""
+    """Return the column from which an operand is read."""
     return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
 
 

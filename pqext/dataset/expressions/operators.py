@@ -19,13 +19,13 @@ Number = TypeVar("Number", covariant=True)
 
 
 class ArithmeticOperators(Generic[Number]):
-    """Operators of arithmetic with values and numbers on both sides."""
+    """Arithmetic operators between values and numbers."""
 
     __slots__ = ()
 
     @abstractmethod
     def _arithmetic(self, operator: Any, *operands: Any) -> Number:
-        """Build ``operator`` of values and numbers."""
+        """Build the result of ``operator`` on values and numbers."""
 
     def __add__(self, value: Any) -> Number:
         return self._arithmetic("+", self, value)
@@ -62,10 +62,10 @@ class ArithmeticOperators(Generic[Number]):
 
 
 class Predicates(Operand):
-    """An operand whose comparisons and predicates create conditions."""
+    """Operand whose comparisons and predicates create conditions."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # so that a numpy scalar on the left leaves the comparison to us
+    __array_ufunc__ = None  # so that a numpy scalar on the left side leaves the comparison to this class
 
     __hash__ = Operand.__hash__
 
@@ -74,7 +74,7 @@ class Predicates(Operand):
         """Build ``self operator value`` for a literal or another operand."""
 
     def _as_text(self) -> Operand:
-        """Return the operand that patterns are compared with."""
+        """Return the operand as text, for comparison with patterns."""
         return self
 
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
@@ -119,8 +119,9 @@ class Predicates(Operand):
     def isin(self, values: Iterable[Any]) -> IsIn:
         """Test whether the value is one of ``values``. Null if the value is null; false for an empty list.
 
-        A None among ``values`` is SQL's null, which equals no value: where it is listed, the condition is null for all
-        values that are not, and ``~`` of it is true for no row. Add ``| col("kind").is_null()`` to match nulls.
+        A None among ``values`` is SQL's null, which equals no value. If the list contains None, the condition is null
+        for all values that are not in the list, and its negation is not true for any row. Add ``|
+        col("kind").is_null()`` to match nulls.
 
         >>> from pqext import col
         >>> str(col("kind").isin(["a", "b"]))
@@ -133,7 +134,7 @@ class Predicates(Operand):
         return IsIn(self, tuple(values))
 
     def between(self, low: Any, high: Any) -> Expression:
-        """Test whether the value lies between ``low`` and ``high``, both included.
+        """Test whether the value lies between ``low`` and ``high``, both inclusive.
 
         >>> from pqext import col
         >>> str(col("mag").between(5, 6))
@@ -150,11 +151,11 @@ class Predicates(Operand):
         return IsNotNull(self)
 
     def is_nan(self) -> Expression:
-        """Test whether the value is NaN. Null on null, as in pyarrow; equivalent to ``== math.nan``."""
+        """Test whether the value is NaN. Null on null, as in pyarrow. Equivalent to ``== math.nan``."""
         return self._compare("==", math.nan)
 
     def starts_with(self, prefix: str | bytes) -> Matches:
-        """Test whether the text begins with ``prefix``. Bounds skip row groups and pages.
+        """Test whether the text begins with ``prefix``. Row groups and pages are skipped by their bounds.
 
         >>> from pqext import col
         >>> str(col("name").starts_with("Fi"))
@@ -171,7 +172,7 @@ class Predicates(Operand):
         return Matches(self._as_text(), "contains", part)
 
     def like(self, pattern: str, escape: str = ESCAPE) -> Matches:
-        """Test whether the text is LIKE ``pattern``: ``%`` matches any text and ``_`` one character.
+        """Test whether the text is LIKE ``pattern``: ``%`` matches any text and ``_`` any one character.
 
         A wildcard after ``escape`` is a literal character, as in Spark and Postgres. Raises ``ValueError`` if
         ``escape`` precedes a character other than a wildcard or itself.
@@ -188,7 +189,7 @@ class Predicates(Operand):
 
 
 def as_condition(value: object) -> Expression:
-    """Return a condition unchanged, or a boolean column as the condition that it is true."""
+    """Return a condition unchanged, and a boolean column as the condition that it is true."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, Predicates):
@@ -197,7 +198,7 @@ def as_condition(value: object) -> Expression:
 
 
 def _to_condition(other: object) -> Expression:
-    """Return the other operand of ``&`` or ``|`` as a condition."""
+    """Return an operand of ``&`` or ``|`` as a condition."""
     if not isinstance(other, Expression | Predicates):
         raise TypeError(
             "& and | join conditions and bind closer than comparisons, so put these into parentheses: "

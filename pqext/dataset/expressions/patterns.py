@@ -30,7 +30,7 @@ Parts: TypeAlias = tuple[str | Wildcard, ...]
 
 
 def check_pattern(operator: str, pattern: object, escape: object) -> None:
-    """Raise ``TypeError`` or ``ValueError`` for a pattern of another type, an unknown operator or an invalid escape."""
+    """Raise ``TypeError`` or ``ValueError`` if the pattern's type, the operator or the escape character is invalid."""
     if operator not in HOW:
         raise ValueError(f"{operator!r} is not one of {', '.join(HOW)}")
     is_like = operator in ("like", "ilike")
@@ -50,7 +50,7 @@ def check_pattern(operator: str, pattern: object, escape: object) -> None:
 
 
 def like_parts(pattern: str, escape: str) -> Parts:
-    """Split a pattern of LIKE at its wildcards. ``ValueError`` if ``escape`` is not before a wildcard or itself."""
+    """Split a LIKE pattern at its wildcards. Raises ``ValueError`` if ``escape`` precedes any other character."""
     parts: list[str | Wildcard] = []
     text = ""
     characters = iter(pattern)
@@ -74,7 +74,7 @@ def like_parts(pattern: str, escape: str) -> Parts:
 
 
 def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -> pa.BooleanArray:
-    """Match the values of an array of strings or bytes; null on null."""
+    """Return whether each value of an array of strings or bytes matches the pattern; null on null."""
     array = _to_plain_layout(array)
     if isinstance(pattern, str) and operator in ("like", "ilike"):
         parts = like_parts(pattern, escape)
@@ -98,7 +98,7 @@ def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -
 
 
 def prefix_of(operator: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]:
-    """Return the prefix of every match, and whether every text with that prefix matches."""
+    """Return the longest known prefix of all matches, and whether every text with that prefix matches."""
     if operator == "starts_with":
         return (pattern.encode() if isinstance(pattern, str) else pattern), True
     if operator != "like" or isinstance(pattern, bytes):
@@ -110,7 +110,7 @@ def prefix_of(operator: How, pattern: str | bytes, escape: str) -> tuple[bytes, 
 
 
 def is_exact(operator: How, pattern: str | bytes, escape: str) -> bool:
-    """Test whether exactly one text matches."""
+    """Return whether the pattern matches exactly one text."""
     if operator != "like" or isinstance(pattern, bytes):
         return False
     parts = like_parts(pattern, escape)
@@ -118,13 +118,13 @@ def is_exact(operator: How, pattern: str | bytes, escape: str) -> bool:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """Return the smallest bytes above all values that start with ``prefix``; None if unbounded."""
+    """Return the least value greater than all values that start with ``prefix``; None if there is none."""
     retained = prefix.rstrip(b"\xff")
     return retained[:-1] + bytes([retained[-1] + 1]) if retained else None
 
 
 def _of_arrow(part: str | Wildcard) -> str:
-    """Escape a part of a pattern for Arrow, where a backslash escapes."""
+    """Escape a part of a LIKE pattern for Arrow, where the escape character is the backslash."""
     if isinstance(part, Wildcard):
         return part.value
     return "".join("\\" + item if item in "%_\\" else item for item in part)
@@ -135,7 +135,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _to_plain_layout(array: pa.Array) -> pa.Array:
-    """Cast ``array`` to a layout that Arrow's functions accept."""
+    """Cast ``array`` to a layout that Arrow's string functions accept."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     if pa.types.is_binary_view(array.type):

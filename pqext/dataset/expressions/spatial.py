@@ -1,6 +1,6 @@
-"""Spatial predicates: their query geometry or box in canonical representation.
+"""Spatial predicates, with their query geometry or box in canonical form.
 
-``pqext.geo`` is imported when a spatial expression is created, because shapely is slow to load.
+``pqext.geo`` is imported only when a spatial expression is created, because importing shapely is slow.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Geometry: TypeAlias = Box | bytes
 
 
 def canonical_geometry(operation: str, geometry: Any) -> Geometry:
-    """The canonical form of four numbers, a ``pqext.geo.BoundingBox``, WKB bytes or a shapely geometry.
+    """Return the canonical form of four numbers, a ``pqext.geo.BoundingBox``, WKB bytes or a shapely geometry.
 
-    Raises ``ValueError`` for boxes that are not finite or upside down, for bytes that are not WKB and for
-    unknown operations, ``TypeError`` for anything else.
+    Raises ``ValueError`` for boxes that are infinite or upside down, for invalid WKB and for unknown operations, and
+    ``TypeError`` for all other types.
     """
     from pqext.geo.wkb import from_shapely, to_iso_wkb, to_shapely
 
@@ -44,7 +44,10 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
 
 
 def canonical_distance(operation: str, distance: Any) -> float | None:
-    """Return the distance of ``dwithin``, None for all other operations; raises as ``pqext.geo.SpatialPredicate``."""
+    """Return the distance of ``dwithin``, and None for all other operations.
+
+    Raises the errors of ``pqext.geo.SpatialPredicate``.
+    """
     from pqext.geo.predicates.query import as_distance
 
     return as_distance(operation, distance)
@@ -75,7 +78,7 @@ def _box(geometry: Any) -> Box:
 
 
 def geometry_text(geometry: Geometry) -> str:
-    """Format a box or geometry, truncated if long."""
+    """Format a box or geometry as text, truncated if it is long."""
     if not isinstance(geometry, bytes):
         return f"box ({', '.join(map(repr, geometry))})"
     import shapely
@@ -87,11 +90,11 @@ def geometry_text(geometry: Geometry) -> str:
 class SpatialPredicates(Generic[Result]):
     """Spatial predicates of a geometry column; each returns an expression that is null on null.
 
-    ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges of
-    GEOMETRY are straight lines; edges of GEOGRAPHY, and of ``geometry`` then, follow the column's edge algorithm. A box
-    on GEOGRAPHY covers the area between two meridians, eastward from ``xmin``, and two parallels. The inside of a
-    polygon, including the result of ``shapely.box``, is the smaller side; polygons that cover another area on a map
-    raise a warning.
+    ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges
+    are straight lines for GEOMETRY. For GEOGRAPHY, the edges of the column and of ``geometry`` follow the column's edge
+    algorithm. A box on GEOGRAPHY covers the area between two meridians, eastward from ``xmin``, and two parallels. The
+    interior of a polygon, including the result of ``shapely.box``, is its smaller side. A warning is raised for
+    polygons that cover a different area on a planar map.
     """
 
     __slots__ = ()
@@ -100,10 +103,9 @@ class SpatialPredicates(Generic[Result]):
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Result: ...
 
     def intersects(self, geometry: Any) -> Result:
-        """Test whether the geometry shares a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or
-        shapely.
+        """Test whether the geometry shares a point with ``geometry``: a box, WKB or a shapely geometry.
 
-        A box with ``xmin > xmax`` crosses the antimeridian.
+        A box ``(xmin, ymin, xmax, ymax)`` with ``xmin > xmax`` crosses the antimeridian.
         """
         return self._spatial("intersects", geometry)
 
@@ -120,28 +122,30 @@ class SpatialPredicates(Generic[Result]):
         return self._spatial("contains", geometry)
 
     def touches(self, geometry: Any) -> Result:
-        """Test whether the boundaries share points and the interiors do not."""
+        """Test whether the boundaries share points but the interiors do not."""
         return self._spatial("touches", geometry)
 
     def crosses(self, geometry: Any) -> Result:
-        """Test whether the geometry lies partly inside and partly outside ``geometry``, and the intersection has a
-        lower dimension."""
+        """Test whether the geometry lies partly inside and partly outside ``geometry``.
+
+        The intersection must have a lower dimension than the geometries.
+        """
         return self._spatial("crosses", geometry)
 
     def overlaps(self, geometry: Any) -> Result:
-        """Test whether both have the same dimension and share some, but not all, of their points."""
+        """Test whether both geometries have the same dimension and share some, but not all, of their points."""
         return self._spatial("overlaps", geometry)
 
     def covers(self, geometry: Any) -> Result:
-        """Test whether ``geometry`` lies within the geometry, boundary included."""
+        """Test whether ``geometry`` lies within the geometry or on its boundary."""
         return self._spatial("covers", geometry)
 
     def covered_by(self, geometry: Any) -> Result:
-        """Test whether the geometry lies within ``geometry``, boundary included."""
+        """Test whether the geometry lies within ``geometry`` or on its boundary."""
         return self._spatial("covered_by", geometry)
 
     def geom_equals(self, geometry: Any) -> Result:
-        """Test whether both are the same set of points. (:meth:`equals` compares operands.)"""
+        """Test whether both geometries are the same set of points. (:meth:`equals` compares operands.)"""
         return self._spatial("equals", geometry)
 
     def dwithin(self, geometry: Any, distance: float) -> Result:
@@ -157,7 +161,7 @@ _LARGE = 16 << 10
 
 
 def predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
-    """Return the predicate as ``pqext.geo`` evaluates it, for rows and for row groups."""
+    """Return the predicate as a ``pqext.geo`` predicate, which evaluates rows and row groups."""
     is_large = isinstance(geometry, bytes) and len(geometry) > _LARGE
     return (_large_predicate if is_large else _small_predicate)(operation, geometry, distance)
 
@@ -169,7 +173,7 @@ def _make_predicate(operation: Operation, geometry: Geometry, distance: float | 
 
 
 def query_of(geometry: Geometry) -> Any:
-    """Return a canonical geometry as a query: a box or a shapely geometry."""
+    """Convert a canonical geometry to a box or a shapely geometry."""
     from pqext.geo.wkb import to_shapely
 
     return to_shapely(pa.array([geometry], pa.binary()))[0] if isinstance(geometry, bytes) else geometry

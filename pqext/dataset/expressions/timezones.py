@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def in_timezone(node: T, timezone: str) -> T:
-    """An expression, a value, a named value or a tuple of these with its casts in ``timezone``.
+    """Return a copy of ``node`` in which casts without a timezone use ``timezone``.
 
-    Casts that have a zone keep it, and what does not depend on the zone stays the same object. Raises ``ValueError``
-    for an unknown zone.
+    ``node`` is an expression, a value, a named value or a tuple of these. If no cast depends on the timezone, ``node``
+    itself is returned. Raises ``ValueError`` if the timezone is unknown.
 
     >>> from pqext import col
     >>> in_timezone(col("at").cast("date") > "2024-05-01", "Europe/Paris").operand.timezone
@@ -45,6 +45,6 @@ def _in_timezone(node: Any, timezone: str) -> Any:
 
 
 def _takes(node: Cast | VariantField, timezone: str) -> bool:
-    """Whether a cast without a zone gives other values in ``timezone`` than in UTC."""
+    """Return whether a cast without a timezone has other results in ``timezone`` than in UTC."""
     is_open = node.timezone is None and depends_on_timezone(target_type(node.type))
     return is_open and find_timezone(timezone) is not None

@@ -1,4 +1,4 @@
-"""Types of literals: of the values within a VARIANT that they are compared with, and of the operands of arithmetic."""
+"""Infer types from literals: of values within a VARIANT that are compared with them, and of operands of arithmetic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXACT_INTEGERS = 1 << 53
 
 
 def infer_type(literal: Any) -> str | None:
-    """The type of a literal's values within VARIANT columns, ``double`` for all numbers; None if it does not decide.
+    """Return the type of VARIANT values to compare with a literal: ``double`` for all numbers. None if it is ambiguous.
 
     >>> infer_type("x"), infer_type(5), infer_type(True)
     ('string', 'double', 'boolean')
@@ -42,7 +42,7 @@ def infer_type(literal: Any) -> str | None:
 
 
 def type_beside_all(values: Iterable[Any]) -> str | None:
-    """Infer the type as :func:`infer_type`, for a list. Raises ``ValueError`` for literals of several types."""
+    """Infer the type for a list of literals, like :func:`infer_type`. Raises ``ValueError`` if their types differ."""
     types = {infer_type(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
         raise ValueError("the list holds literals of several types; write the type of the value within the VARIANT")
@@ -50,7 +50,7 @@ def type_beside_all(values: Iterable[Any]) -> str | None:
 
 
 def type_to_write(literal: Any) -> str:
-    """Return the type name to suggest if a literal, None for a column, does not determine the type."""
+    """Return the type name to suggest if the type cannot be inferred from a literal, or from a column (None)."""
     value = None if literal is None else canonical(literal)
     match value:
         case int():

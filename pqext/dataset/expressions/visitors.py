@@ -1,4 +1,4 @@
-"""Traverse expressions: a bottom-up fold, and the queries on the tree built on it."""
+"""Traverse expressions: a bottom-up fold, and queries on the tree that are based on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Visitor(ABC, Generic[T]):
-    """Results of :func:`fold` for each type of node, from the leaves up."""
+    """Visitor that returns a result for each type of node, used by :func:`fold`."""
 
     @abstractmethod
     def visit_and(self, operands: list[T]) -> T: ...
@@ -65,7 +65,7 @@ class Visitor(ABC, Generic[T]):
 
 
 def fold(expression: Expression, visitor: Visitor[T]) -> T:
-    """Visit every node of the tree, operands before their parent, and return the result for the root."""
+    """Visit every node of the tree, operands before their parents, and return the result for the root."""
     match expression:
         case And():
             return visitor.visit_and([fold(operand, visitor) for operand in expression.operands])
@@ -91,10 +91,10 @@ def fold(expression: Expression, visitor: Visitor[T]) -> T:
 
 
 def normal(expression: Expression, negate: bool = False) -> Expression:
-    """Push Not down to the leaves of ``expression``, or of its opposite if ``negate``.
+    """Push Not down to the leaves of ``expression``, or of its negation if ``negate``.
 
-    Not remains on leaves without an opposite: IsIn, Matches, and spatial predicates other than ``intersects`` and
-    ``disjoint``. Nulls are unaffected, because a leaf and its opposite are null on the same rows.
+    Not remains on leaves whose negation is not a leaf: IsIn, Matches, and spatial predicates other than ``intersects``
+    and ``disjoint``. Null results do not change, because a leaf and its negation are null on the same rows.
     """
     match expression:
         case And() | Or():
@@ -121,12 +121,12 @@ def normal(expression: Expression, negate: bool = False) -> Expression:
 
 
 def paths(expression: Expression) -> tuple[tuple[str, ...], ...]:
-    """Return the paths of the columns that the condition reads, each once, in order of appearance."""
+    """Return the distinct paths of the columns that the condition reads, in order of appearance."""
     return tuple(dict.fromkeys(operand_column(operand).path for operand in operands(expression)))
 
 
 def columns(expression: Expression) -> tuple[str, ...]:
-    """Return the names of the top-level columns that the condition reads, each once, in order of appearance."""
+    """Return the distinct names of the top-level columns that the condition reads, in order of appearance."""
     return tuple(dict.fromkeys(path[0] for path in paths(expression)))
 
 
@@ -140,7 +140,7 @@ def compared_columns(expression: Expression) -> frozenset[str]:
 
 
 def operands(expression: Expression) -> list[Base]:
-    """Return the columns and VARIANT fields that the leaves use, in order."""
+    """Return the columns and VARIANT fields that the leaves of an expression use, in order."""
     return [base for leaf in leaves(expression) for operand in leaf_operands(leaf) for base in bases(operand)]
 
 
@@ -157,7 +157,7 @@ def leaves(expression: Expression) -> Iterator[Expression]:
 
 
 def leaf_operands(leaf: Expression) -> tuple[Operand, ...]:
-    """Return the operands of a leaf, computed operands included."""
+    """Return the operands of a leaf, including computed operands."""
     match leaf:
         case OneOperand():
             return (leaf.operand,)

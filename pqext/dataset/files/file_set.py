@@ -1,4 +1,4 @@
-"""Open the files of a scan in order: one by one, or several concurrently if opening waits on a network."""
+"""Open the files of a scan in order: one by one, or several concurrently if opening requires network requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NAMED = 10
 
 @dataclass(eq=False)
 class FileSet(PickledByFields):
-    """Sources and the options to open them. Derived scans share an instance with its metadata cache."""
+    """Sources of a scan and the options to open them. Derived scans share an instance and its metadata cache."""
 
     sources: tuple[Any, ...]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -64,9 +64,10 @@ class FileSet(PickledByFields):
     def iter_open(
         self, rows: Sequence[int], is_learning: bool = False
     ) -> Generator[tuple[int, ParquetFile], None, None]:
-        """Open the files at positions ``rows`` in order; each is closed when the next one is requested.
+        """Open the files at positions ``rows`` in order; each file is closed when the next one is requested.
 
-        Files skipped while schemas are collected are not reported again by the run that follows.
+        ``is_learning`` is true while schemas are collected. Files skipped then are not reported again by the following
+        run.
 
         Raises:
             CorruptFileError: If files are not Parquet, unless they are skipped.
@@ -85,8 +86,8 @@ class FileSet(PickledByFields):
                 with file:
                     if not self._has_shared and len(rows) > 1:
                         self._has_shared = True
-                        with suppress(ParquetError):  # which is raised again where the columns are needed
-                            _ = file.arrow_schema  # with it, what the next files of this schema share is made
+                        with suppress(ParquetError):  # the error is raised again where the columns are needed
+                            _ = file.arrow_schema  # initialise what files with the same schema share
                     yield row, file
         finally:
             reported, self._reported = self._reported, frozenset(skipped if is_learning else ())
@@ -98,11 +99,11 @@ class FileSet(PickledByFields):
 
     @cached_property
     def schemas(self) -> list[tuple[str, pa.Schema]]:
-        """The distinct Arrow schemas of all files, each with the first file that has it."""
+        """The distinct Arrow schemas of all files, each with the name of the first file that has it."""
         result: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
         before: Schema | None = None
         for row, file in self.iter_open(range(len(self.sources)), is_learning=True):
-            if file.schema is before:  # files of one schema share the object
+            if file.schema is before:  # files with the same schema share the object
                 continue
             before = file.schema
             with ErrorLocation(file):
@@ -118,19 +119,23 @@ class FileSet(PickledByFields):
                 for item in local:
                     yield item
                     opened += 1
-            rows = rows[opened:]  # which are opened one by one, where no more may be open at once
+            rows = rows[opened:]  # open them one by one if the limit of open files is reached
         remote = sum(not _is_local(self.sources[row]) for row in rows)
         with Workers(_AT_ONCE if remote > 1 else 1, len(rows)) as workers:
             files = workers.map_ahead(self._try_open, rows, _AT_ONCE - 1)
             yield from zip(rows, files, strict=True)
 
     def _can_read_together(self, rows: Sequence[int]) -> bool:
-        """Whether the files are several local files without summary metadata."""
+        """Return whether the files are several local files without metadata from summary files."""
         with_reasons = self.summaries is not None and self.summaries.tell
         return len(rows) > 1 and not with_reasons and all(_is_plain_path(self.sources[row]) for row in rows)
 
     def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
-        """Open files ahead, as `_open_ahead` does: threads read the footers of the next files, several in one call.
+        """Open local files ahead of the consumer, like `_open_ahead`.
+
+        Threads read the footers of several files per call.
+
+        Stops before the first file that would exceed the system's limit of open files.
 
         Stops before the file at which the system's limit of open files is reached.
         """
@@ -166,13 +171,13 @@ class FileSet(PickledByFields):
                 raise
             return CorruptFileError("a pipe or device is not a Parquet file", path=source)
         except FileNotFoundError as error:
-            if not _is_local(source):  # it may never have been listed
+            if not _is_local(source):  # the caller may have named a file that never existed
                 raise
             reason = f"{os.strerror(errno.ENOENT)}: it was removed after the scan had listed it"
             raise FileNotFoundError(error.errno, reason, source_name(source)) from None
 
     def _of_all(self, row: int, error: CorruptFileError, rows: Sequence[int]) -> CorruptFileError:
-        """Return the error of one file, or an error that names all files like it."""
+        """Return the error of one file, or an error that names all files that are not Parquet."""
         later = [other for other in rows[rows.index(row) + 1 :] if self._is_invalid(other)]
         if not later:
             if len(rows) > 1:
@@ -186,7 +191,7 @@ class FileSet(PickledByFields):
         return CorruptFileError(message, path=error.path, offset=error.offset)
 
     def _pattern(self, rows: Sequence[int]) -> str:
-        """Suggest a pattern that excludes files without a Parquet file name."""
+        """Return a hint at a pattern that excludes the invalid files, if none of them is named like a Parquet file."""
         others = [row for row in rows if not source_name(self.sources[row]).endswith(".parquet")]
         return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(rows) else ""
 
@@ -217,7 +222,7 @@ def _metadata_key(field: pa.Field) -> tuple[Any, ...]:
 
 
 class ErrorLocation:
-    """Errors name the file."""
+    """Context manager that adds the file's path to errors."""
 
     __slots__ = ("_file",)
 

@@ -1,16 +1,16 @@
 """Consistent listing of a folder, and patterns of names: ``{a,b}`` for alternatives, ``[^a]`` as in Hadoop.
 
-A pending or interrupted save is visible completely or not at all.
+A pending or interrupted save is visible either completely or not at all.
 
 pqext's Spark sink collects a job's files in a hidden folder. Renaming that folder to ``_pqext_commit-<job>`` commits
-the job: from then on, files that its ``journal.json`` lists as new belong to the dataset, wherever they are, and files
-listed as old do not. Moving the new and deleting the old files comes afterwards, and any process that finds the folder
-can do it (:mod:`pqext.dataset.writing.commit`). Without such a folder all files count, except in the folder of a Spark
-streaming sink, where the files in its log count (:mod:`pqext.dataset.files.spark_metadata`).
+the job. From then on, files that its ``journal.json`` lists as new belong to the dataset, wherever they are, and files
+listed as old do not. Afterwards, the new files are moved and the old files are deleted, which any process that detects
+the folder can do (:mod:`pqext.dataset.writing.commit`). Without a commit folder, all files belong to the dataset,
+except in the folder of a Spark streaming sink, where its log lists them (:mod:`pqext.dataset.files.spark_metadata`).
 
-A listing takes time, during which a complete save may happen. A listing therefore counts only if no folder changed
-since it began; if a folder changed, or changed so recently that its time stamp is inconclusive, the listing counts once
-a second one returns the same files.
+A complete save may happen while a folder is being listed. A listing is therefore accepted only if no folder changed
+since it began. If a folder changed, or changed so recently that its timestamp is inconclusive, the folder is listed
+again until two listings agree.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _SET = re.compile(r"\[([!^]?)(\]?[^]]*\])")
 
 
 def alternatives(pattern: str) -> list[str]:
-    """The patterns that ``pattern`` stands for, in order: itself where it has no braces with a comma between.
+    """Return the patterns that ``pattern`` expands to, in order: itself if it has no braces that contain a comma.
 
-    Raises ``LimitError`` where they are more than 10,000, or braces are very many and within one another.
+    Raises ``LimitError`` for more than 10,000 patterns, or for too many nested braces.
     """
     found: list[str] = []
     waiting = [(pattern, 0)]
@@ -68,9 +68,9 @@ def alternatives(pattern: str) -> list[str]:
 
 
 def _group(text: str, start: int) -> list[int]:
-    """Return the positions of the first pair of braces after ``start`` that contains commas, and of the commas.
+    """Return the positions of the first pair of braces after ``start`` that contains commas, and of these commas.
 
-    For nested pairs, the outermost; empty if there is no pair.
+    For nested pairs, it is the outermost pair. The list is empty if there is no pair.
     """
     first: list[int] = []
     open_ones: list[list[int]] = []
@@ -91,7 +91,7 @@ def _group(text: str, start: int) -> list[int]:
 
 @lru_cache(1000)
 def matcher(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    """Compile a pattern for names with ``*``, ``?``, ``[abc]``, and ``[!abc]`` or ``[^abc]`` for other characters.
+    """Compile a pattern for names with ``*``, ``?``, ``[abc]``, and the negations ``[!abc]`` and ``[^abc]``.
 
     >>> [name for name in ("a", "b", "^") if matcher("[^b]")(name)]
     ['a', '^']
@@ -112,7 +112,7 @@ _FRESH = 2 * 10**9
 
 @dataclass(frozen=True)
 class ReplacedFile:
-    """A file that a save replaces: its path relative to the folder, and its identity."""
+    """A file that a save replaces: its path relative to the folder, and the identity of its content."""
 
     name: str
     size: int
@@ -120,14 +120,14 @@ class ReplacedFile:
 
     @staticmethod
     def from_path(name: str, path: str) -> ReplacedFile:
-        """Record the file at ``path``; raises ``OSError`` if it does not exist."""
+        """Record the identity of the file at ``path``. Raises ``OSError`` if it does not exist."""
         stat = os.lstat(path)
         return ReplacedFile(name, stat.st_size, stat.st_mtime_ns)
 
 
 @dataclass(frozen=True)
 class Journal:
-    """Files that a committed save adds to its folder, by name, and files that it removes."""
+    """The files that a committed save adds to its folder, by name, and the files that it replaces."""
 
     new: tuple[str, ...]
     old: tuple[ReplacedFile, ...]
@@ -139,9 +139,9 @@ class Journal:
 
     @staticmethod
     def load(folder: str) -> Journal | None:
-        """Load the journal in ``folder``; None if it does not exist any more.
+        """Load the journal in ``folder``; return None if it no longer exists.
 
-        Raises ``CorruptFileError`` if a journal is corrupt or leads out of its folder.
+        Raises ``CorruptFileError`` if the journal is corrupt or names a file outside the dataset.
         """
         path = os.path.join(folder, JOURNAL)
         try:
@@ -163,9 +163,10 @@ class Journal:
         return Journal(new, old)
 
     def replaced_paths(self, target: str) -> list[str]:
-        """The paths of the old files below ``target``, there or not.
+        """Return the paths of the replaced files below ``target``, whether they still exist or not.
 
-        Raises ``CorruptFileError`` for one that somebody has written anew since: whether it counts is not known.
+        Raises ``CorruptFileError`` if one of them has been written again since, because it is unknown whether it
+        belongs to the dataset.
         """
         paths = [join_path(target, item.name) for item in self.old]
         for element, path in zip(self.old, paths, strict=True):
@@ -186,7 +187,7 @@ def _inside(name: Any) -> str:
         raise ValueError("a path must stay below the folder")
     if local_paths.ON_WINDOWS and re.search(r"[\\:]", name):
         raise ValueError("a path must not contain a drive or backslashes")
-    os.fsencode(name)  # a ValueError where no file can have the name
+    os.fsencode(name)  # raises a ValueError for an invalid file name
     return str(name)
 
 
@@ -196,21 +197,21 @@ def join_path(folder: str, name: str) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether readers skip files or folders with this name, as Spark does."""
+    """Return whether readers skip files or folders with this name, as in Spark."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def list_files(
     directory: str, pattern: Sequence[str] = (), *, ignore_table_format: bool = False
 ) -> dict[str, str]:
-    """The visible files of ``directory`` and the folders in it, in order, and for each the path where it is now.
+    """Return the visible files below ``directory``, in order: a mapping of their final paths to their current paths.
 
-    With a ``pattern``, one part a level (``**`` for any number of levels), only the files that match and those in
-    matching folders; hidden names match nothing. Keys are the paths at which the files will be when every save is
-    finished; values differ from them for files of an unfinished one.
+    With a ``pattern``, one part per level (``**`` matches any number of levels), only matching files and files in
+    matching folders are returned; hidden names never match. The two paths of a file differ as long as the save that
+    adds it is unfinished.
 
-    Raises ``OSError`` for a folder that cannot be read or never stops changing, ``CorruptFileError`` for a journal that
-    cannot be understood, and ``TableFormatError`` for the folder of a table unless ``ignore_table_format``.
+    Raises ``OSError`` if a folder cannot be read or keeps changing, ``CorruptFileError`` if a journal is corrupt, and
+    ``TableFormatError`` for the folder of a table unless ``ignore_table_format``.
     """
     before: _Walk | None = None
     for _ in range(_WALKS):
@@ -222,7 +223,7 @@ def list_files(
 
 
 def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Test whether the names of folders and a file match a pattern, part by part, or lie in a matching folder."""
+    """Return whether a path, split into ``names``, matches a pattern part by part or lies in a matching folder."""
     if not pattern:
         return not any(map(is_hidden, names))
     if pattern[0] == "**":
@@ -233,7 +234,7 @@ def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def enters(folders: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Test whether files that match a pattern can lie in a folder or below it."""
+    """Return whether files that match a pattern can lie in or below the folder at the path ``folders``."""
     if not folders:
         return True
     if not pattern or pattern[0] == "**":
@@ -243,7 +244,7 @@ def enters(folders: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 class _Folder:
-    """The entries of one folder by path, and the changes that unfinished saves in it make."""
+    """Entries of one folder by path, with the effects of unfinished saves in it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -254,7 +255,7 @@ class _Folder:
             self.folders: list[str] = []
             self.links: list[str] = []
             self.commits: list[str] = []
-            self.format: str | None = None  # of the table that is here
+            self.format: str | None = None  # format of the table in this folder
             self.old: set[str] = set()
             self._scan()
             journals = {commit: Journal.load(commit) for commit in self.commits}
@@ -297,7 +298,7 @@ class _Folder:
             self.folders.append(path)
 
     def _add(self, commit: str, name: str) -> None:
-        """Add a new file from the commit's folder or its final path; if neither exists, it was removed."""
+        """Add a new file at its path in the commit's folder or at its final path; skip it if neither exists."""
         files = self.deeper if "/" in name else self.files
         place = join_path(self.path, name)
         if os.path.exists(here := join_path(commit, name)):
@@ -307,7 +308,7 @@ class _Folder:
 
 
 class _Walk:
-    """One walk over a folder and its descendants, as far as a pattern reaches."""
+    """One traversal of a folder and those of its descendants that may match a pattern."""
 
     def __init__(self, directory: str, pattern: tuple[str, ...], ignore_table_format: bool) -> None:
         self._ignore_table_format = ignore_table_format
@@ -318,7 +319,8 @@ class _Walk:
         self._found: dict[str, str] = {}
         self._old: set[str] = set()
         self._logged: list[tuple[str, SinkLog, bool]] = []
-        # A stack, because folders nest deeper than Python's calls; each is entered once for what is left of a pattern.
+        # A stack, because folders can be nested deeper than Python's call stack. Each folder is entered once per
+        # remaining pattern.
         waiting = [(directory, pattern)]
         seen: set[tuple[str, tuple[str, ...]]] = set()
         while waiting:
@@ -331,10 +333,13 @@ class _Walk:
             self._keep(folder, log, whole)
 
     def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool) -> list[tuple[str, tuple[str, ...]]]:
-        """Collect the entries of a folder; return the folders to enter next, in order, with the rest of the pattern."""
+        """Collect the entries of a folder.
+
+        Return the folders to enter next, in order, each with the remaining pattern.
+        """
         try:
             stamp = os.stat(directory or os.curdir).st_mtime_ns
-            log = SinkLog.read(directory)  # before the files, which are there when the log names them
+            log = SinkLog.read(directory)  # read before the files, which exist when the log lists them
             folder = _Folder(directory)
         except FileNotFoundError:
             if is_root:
@@ -383,7 +388,7 @@ class _Walk:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing can have changed since the walk began."""
+        """Whether nothing can have changed since the traversal began."""
         known = time.time_ns() - _FRESH
         try:
             return self.complete and all(
@@ -393,7 +398,7 @@ class _Walk:
             return False
 
     def agrees(self, previous_walk: _Walk) -> bool:
-        """Whether no save or removal happened between two walks; other writers may add files at any time."""
+        """Return whether no save or removal happened between two traversals. Others may add files at any time."""
         added = self.found.keys() - previous_walk.found.keys()
         return (
             self.commits == previous_walk.commits

@@ -1,4 +1,4 @@
-"""Read small JSON files in a folder that state which of its files count."""
+"""Read small JSON files that state which files of their folder belong to the dataset."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LINE_BYTES = 1 << 20
 
 
 def read_note(path: str) -> bytes:
-    """The bytes of the regular file at ``path``.
+    """Return the content of the regular file at ``path``.
 
-    Raises ``CorruptFileError`` for anything else, ``LimitError`` for a large one, and ``OSError`` where nothing can be
-    opened.
+    Raises ``CorruptFileError`` if it is not a regular file, ``LimitError`` if it is too large, and ``OSError`` if it
+    cannot be opened.
     """
     with _open_regular(path) as file:
         check_manifest_size(os.fstat(file.fileno()).st_size, path)
@@ -27,9 +27,9 @@ def read_note(path: str) -> bytes:
 
 
 def lines_of(path: str) -> Iterator[bytes]:
-    """The lines of the regular file at ``path``, which may be many: lists of files grow as long as their folder does.
+    """Yield the lines of the regular file at ``path``, which can be large: a list of files grows with its folder.
 
-    Raises as :func:`read_note` does, ``LimitError`` for a long line.
+    Raises the errors of :func:`read_note`, and ``LimitError`` if a line is too long.
     """
     with _open_regular(path) as file:
         while line := file.readline(LINE_BYTES):
@@ -39,7 +39,7 @@ def lines_of(path: str) -> Iterator[bytes]:
 
 
 def _open_regular(path: str) -> BinaryIO:
-    """Open the regular file at ``path``; a pipe or a device could block or never end."""
+    """Open the file at ``path``, which must be a regular file: reading a pipe or a device could block or never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -56,7 +56,7 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def parse_integer(number: Any) -> int:
-    """Return an integer of a document. Raises ``ValueError`` for anything else, such as fractions."""
+    """Return ``number``, an integer of a document. Raises ``ValueError`` if it is not an integer."""
     if type(number) is not int:
         raise ValueError("expected an integer")
     return number

@@ -25,13 +25,13 @@ def find_sources(
 ) -> tuple[Any, ...]:
     """Return the files named by ``sources``, in order; sources other than paths are returned unchanged.
 
-    A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``) for the paths it
-    matches, both sorted by name; ``[!a]`` and ``[^a]`` match any character but ``a``, as in Hadoop. As in Spark, names
-    that start with ``.``, or with ``_`` and contain no ``=``, are hidden, and so are files in the folder of a Spark
-    streaming sink that are missing from its log; a file named explicitly is never hidden. Links to folders are followed
-    if a path names them or a part of a pattern other than ``**`` matches them, but not inside a directory, which might
-    contain itself. ``filesystem`` and ``storage_options`` resolve paths and URLs, as in
-    :func:`pqext.core.io.sources.locations.locate`.
+    A directory represents all files below it, and a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``) the paths that
+    it matches, both sorted by name. ``[!a]`` and ``[^a]`` match any character but ``a``, as in Hadoop. As in Spark,
+    names that start with ``.``, or with ``_`` and contain no ``=``, are hidden. Files in the folder of a Spark
+    streaming sink that are missing from its log are hidden too. A file that is named explicitly is never hidden. Links
+    to folders are followed if a path names them or if a part of a pattern other than ``**`` matches them. Links inside
+    a directory are not followed, because they might lead back to it. ``filesystem`` and ``storage_options`` resolve
+    paths and URLs, as in :func:`pqext.core.io.sources.locations.locate`.
 
     Raises:
         FileNotFoundError: If a path does not exist, or a file listed in the log is missing.
@@ -46,10 +46,11 @@ def find_sources(
 
 
 def common_root(sources: Sequence[Any]) -> str | None:
-    """Return the common root of all ``sources`` from :func:`locate_sources`, to which partition folders are relative.
+    """Return the common root folder of ``sources``, results of :func:`locate_sources`.
 
-    The root of a folder is the folder itself, of a pattern the part before the first wildcard, of a file its folder.
-    None if no source is a path, or if they are on several drives or in several stores.
+    Partition folders are relative to it. The root of a folder is the folder itself, the root of a pattern the part
+    before the first wildcard, and the root of a file its folder. Return None if no source is a path, or if the sources
+    are on several drives or in several stores.
     """
     places = [source for source in sources if isinstance(source, Location)]
     roots = {root for source in sources if isinstance(source, str) for root in _roots(source)}
@@ -63,7 +64,7 @@ def common_root(sources: Sequence[Any]) -> str | None:
 
 
 def folder_of(source: Any) -> str | None:
-    """Return the folder of a file, as in :func:`common_root`; None for a source without a path."""
+    """Return the folder of a file, comparable with :func:`common_root`; None for a source without a path."""
     if isinstance(source, Location):
         return posixpath.dirname("/" + source.key.lstrip("/"))
     return os.path.dirname(os.path.abspath(source)) if isinstance(source, str) else None
@@ -80,7 +81,7 @@ def source_name(source: Any) -> str:
 def locate_sources(
     sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """Resolve the location of each source, once; the other functions accept the result."""
+    """Resolve the location of each source once. The other functions accept the result."""
     places = []
     several = sources if isinstance(sources, list | tuple) and not is_filesystem_path(sources) else [sources]
     for source in several:
@@ -117,7 +118,7 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
 
 
 def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
-    """Return the paths of one alternative of a pattern; possibly none."""
+    """Return the paths that match one alternative of a pattern; empty if there are none."""
     try:
         return _find(alternative, False, guard)
     except FileNotFoundError:
@@ -125,7 +126,7 @@ def _find_alternative(alternative: Any, guard: TableGuard | None) -> Iterable[An
 
 
 def _suggest_path(path: str) -> str:
-    """Suggest a similar name next to a path that does not exist."""
+    """Return a hint at a similar name next to a path that does not exist; empty if there is none."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
@@ -141,9 +142,9 @@ _ALIKE = 0.85
 
 
 def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> Sequence[Location]:
-    """A file, the visible ones below a folder, or those that match a pattern.
+    """Return the file at a location, the visible files below it if it is a folder, or the files that match its pattern.
 
-    Of one source the store is asked which it is; in a list what has an extension is a file.
+    The store is queried for the type of a single source. In a list, a name with an extension is assumed to be a file.
     """
     if (several := alternatives(location.key)) != [location.key] and not (is_one and location.is_file()):
         named = {
@@ -175,7 +176,9 @@ def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> 
 
 
 def _list_files(folder: Location, guard: TableGuard | None, pattern: Sequence[str] = ()) -> Sequence[Location]:
-    """List the files below a folder.
+    """List the files below a folder of a store.
+
+    Raises ``TableFormatError`` if a table below it can contain files that match the pattern, unless ``guard`` is None.
 
     Raises ``ValueError`` if a table below it can contain files that match the pattern, unless ``guard`` is None.
     """
@@ -196,7 +199,7 @@ def _remote_root(location: Location) -> str:
     parts = _parts(location)
     fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     if parts and fixed == len(parts) and "." in parts[-1][-10:] and "=" not in parts[-1]:
-        fixed -= 1  # a file, as far as its name indicates
+        fixed -= 1  # its name looks like that of a file
     return "/" + "/".join(parts[:fixed])
 
 
@@ -216,7 +219,7 @@ def _matching(pattern: str, guard: TableGuard | None) -> list[str]:
 
 
 def _fixed_parts(pattern: str) -> int:
-    """Return the number of path parts before the first part with a wildcard."""
+    """Return the number of parts of a path before the first part with a wildcard."""
     parts = Path(pattern).parts
     return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
 
@@ -234,7 +237,7 @@ def _roots(path: str) -> list[str]:
 
 
 def _mode(path: str) -> int | None:
-    """Return the file type of a path; None if it does not exist."""
+    """Return the mode of the file or folder at a path; None if it does not exist."""
     try:
         return os.stat(path).st_mode
     except (OSError, ValueError):

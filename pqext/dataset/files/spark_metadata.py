@@ -1,7 +1,7 @@
 """Log of a Spark streaming sink, which lists the committed files of a folder.
 
-A query that Spark streams into a folder first writes files and then, in one step, lists the files of a batch in
-``_spark_metadata``. A batch that failed and was repeated leaves unlisted files, whose rows would be duplicates.
+A query that Spark streams into a folder first writes the files of a batch and then lists them in ``_spark_metadata`` in
+one step. A failed batch that was repeated leaves unlisted files, whose rows would be duplicates.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Parts = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SinkLog:
-    """The files listed in the log at ``path``, by the parts of the path at the time of writing."""
+    """The committed files listed in the log at ``path``, by the components of their paths when they were written."""
 
     path: str
     files: tuple[Parts, ...]
 
     @staticmethod
     def read(folder: str) -> SinkLog | None:
-        """The log of ``folder``, None if it has no log.
+        """Read the log of ``folder``; return None if there is no log.
 
-        Raises ``CorruptFileError`` for a log that is damaged or lacks a batch, ``UnsupportedError`` for one of
-        another version than 1.
+        Raises ``CorruptFileError`` if the log is corrupt or lacks a batch, and ``UnsupportedError`` if its version is
+        not 1.
         """
         path = os.path.join(folder, FOLDER)
         for attempt in range(_ATTEMPTS):
@@ -51,10 +51,11 @@ class SinkLog:
         raise AssertionError
 
     def committed_files(self, files: Sequence[Parts], is_complete: bool) -> set[Parts]:
-        """Return the committed ``files``, by the components of their paths below the folder.
+        """Return those of ``files`` that are committed; files are paths below the folder, split into components.
 
-        The folder may have been moved since its log was written, so the ends of paths are compared. Raises
-        ``FileNotFoundError`` if ``files`` are all of the folder (``is_complete``) and one that counts is missing.
+        The folder may have been moved since its log was written, so only the ends of paths are compared. Raises
+        ``FileNotFoundError`` if a committed file is missing and ``files`` are all files of the folder
+        (``is_complete``).
         """
         lengths: dict[str, set[int]] = {}
         for parts in files:
@@ -76,7 +77,7 @@ class SinkLog:
 
 
 def _batches(folder: str, names: Sequence[str]) -> list[str]:
-    """Return the effective files of the log: the last compacted one and all later ones."""
+    """Return the names of the log files to read: the last compacted file and all files after it."""
     matches = [match for match in map(_BATCH.fullmatch, names) if match]
     if not matches:
         return []
@@ -103,7 +104,7 @@ def _replay_log(paths: Sequence[str]) -> Iterator[Parts]:
 
 
 def _entries(path: str) -> Iterator[tuple[Parts, str]]:
-    """Parse the entries of one log file with their action: ``add`` or ``delete``."""
+    """Yield the path components and the action, ``add`` or ``delete``, of each entry of a log file."""
     try:
         lines = (line.decode() for line in lines_of(path))
         version = next(lines, "")

@@ -1,4 +1,4 @@
-"""Journal of a save to an object store: the files that it adds and replaces."""
+"""Journal of a save to an object store, which lists the files that the save adds and replaces."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _JOB = re.compile(r"[\w-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class StoreJournal:
-    """A committed job: its uploads and small new files, by name, and the names of the old files.
+    """A committed job: its uploads and small new files, by name, and the names of the files that they replace.
 
-    ``after`` is the content of ``_SUCCESS`` when the old files were listed, or the records of ingested files were read.
-    If another job has finished since, that content differs: the journal is void, and its job writes a new one. None if
-    nothing depends on it. ``batch`` is the query and batch number of a stream; the journal is void if another job has
-    added the batch.
+    ``after`` is the content of ``_SUCCESS`` when the old files were listed or the records of ingested files were read,
+    or None if nothing depends on it. If another job has finished since then, the content differs, the journal is void,
+    and its job writes a new one. ``batch`` is the query and batch number of a stream; the journal is void if another
+    job has added the batch.
     """
 
     job: str
@@ -74,17 +74,18 @@ class StoreJournal:
 
 
 def _name(name: Any) -> str:
-    """Check a name below the folder. Keys may have empty parts, but dots could leave the folder."""
+    """Check and return a name below the folder. Keys may have empty parts, but dots could lead out of the folder."""
     if not isinstance(name, str) or not name or {".", ".."}.intersection(name.split("/")):
         raise ValueError("a file is outside the folder")
     return name
 
 
 def list_settled(folder: Location) -> Sequence[Location]:
-    """List the files below a folder of a store: without a job's new files until all exist, then without its old files.
+    """List the files below a folder of a store that belong to the dataset.
 
-    Notes are read before and after a listing that counts, because a job may end, and another begin, between the two.
-    Raises ``CorruptFileError`` for a note that cannot be understood.
+    The new files of a pending job are excluded until all of them exist; after that, its old files are excluded.
+    Journals are read both before and after a listing, because one job may end and another begin in between. Raises
+    ``CorruptFileError`` if a journal is corrupt.
     """
     every: Sequence[Location] = ()
     hidden: Collection[str] = ()
@@ -112,8 +113,8 @@ def _read(note: Location) -> bytes:
 
 
 def _hidden_names(note: Location, data: bytes, names: Collection[str]) -> Collection[str]:
-    """Return the names next to a journal that readers skip."""
-    if not data:  # as the end of a job leaves it in stores that do not delete under a condition
+    """Return the names of the files listed in a journal that readers must skip."""
+    if not data:  # written at the end of a job in stores without conditional deletion
         return ()
     journal = StoreJournal.load(data, note.path)
     inside = note.key.removesuffix(NOTE)

@@ -1,8 +1,8 @@
 """Use summary files (``_metadata``) instead of the footers of a scan's files.
 
-A summary file that is named explicitly is trusted: it stands for the files that it lists, as in
-``pyarrow.dataset.parquet_dataset``, unless it records another size for one of them. From a summary file found in a
-scanned folder, only entries whose recorded size and modification time still hold are used
+A summary file that is named explicitly is trusted: it represents the files that it lists, as in
+``pyarrow.dataset.parquet_dataset``, unless it records another size for one of them. For a summary file found in a
+scanned folder, only entries whose recorded size and modification time are still valid are used
 (:mod:`pqext.core.files.summary_files`); all other files are read by their own footers. A stale summary file therefore
 cannot hide a file or a row.
 """
@@ -31,7 +31,7 @@ _NOT_NOTED = "it lacks the sizes and times of its files; pqext.write_summary rec
 
 @dataclass(eq=False)
 class Summaries(PickledByFields):
-    """The summary files of a scan: ``named`` ones, by the files that they list, and those in ``folders``."""
+    """The summary files of a scan: the ``named`` ones, by the files that they list, and those in ``folders``."""
 
     named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
     folders: Sequence[str] = ()
@@ -47,9 +47,9 @@ class Summaries(PickledByFields):
         self._waiting = dict.fromkeys(self.folders)
 
     def prepare(self, paths: Sequence[Any], options: ReadOptions) -> None:
-        """Read the summaries that pay for the files at ``paths``.
+        """Read the summary files that are worth reading for the files at ``paths``.
 
-        Raises ``CorruptFileError`` where one that was named contradicts itself.
+        Raises ``CorruptFileError`` if a summary file that was named explicitly is inconsistent.
         """
         self._used = {}
         if self.named and not self._is_checked:
@@ -70,11 +70,11 @@ class Summaries(PickledByFields):
 
     @property
     def tell(self) -> bool:
-        """Whether summaries contain metadata of any file."""
+        """Whether the summary files contain metadata of any file."""
         return bool(self.named or self._found)
 
     def source(self, path: Any) -> SummarisedSource | None:
-        """Return the summary metadata of the file at ``path``; None if its own footer must be read."""
+        """Return the metadata of the file at ``path`` from its summary; None if its own footer must be read."""
         if not self.tell:
             return None
         if path in self.named:
@@ -90,12 +90,12 @@ class Summaries(PickledByFields):
         return source
 
     def take_usages(self) -> list[Usage]:
-        """Return and reset the usage of summary files."""
+        """Return the usage of the summary files since the last call, and reset it."""
         result, self.usages = self.usages, []
         return result
 
     def usage_lines(self) -> list[str]:
-        """Describe how summaries were used for the files opened last, one line each."""
+        """Describe, one line per summary file, how they were used for the files that were opened last."""
         lines = []
         for path, (used, changed) in [*self._used.items()]:
             others = f", and not {_files(changed)} changed since" if changed else ""
@@ -131,10 +131,10 @@ def _files(number: int) -> str:
 def expand_summaries(
     sources: Sequence[Any], files: tuple[Any, ...], options: ReadOptions, limits: Limits
 ) -> tuple[tuple[Any, ...], Summaries | None]:
-    """Replace summary files in ``files`` by the files that they list; return these with the summaries' metadata.
+    """Replace summary files in ``files`` by the files that they list; return these, and the metadata of the summaries.
 
-    A summary file that does not list one file for each row group, or lists files elsewhere, remains one file whose
-    column chunks lie in other files.
+    A summary file remains a single file, whose column chunks are stored in other files, if it does not list one file
+    for each row group or if it lists files in other folders.
     """
     named: dict[str, tuple[Summary, str]] = {}
     several: list[Any] = []
@@ -156,12 +156,12 @@ def expand_summaries(
 
 
 def _open_summary(file: Any, limits: Limits) -> Summary | None:
-    """Return the summary of ``file`` if it is a summary file that lists complete files."""
+    """Return the summary of ``file`` if it is a summary file that lists complete files; otherwise None."""
     if not isinstance(file, str) or not file.endswith(METADATA) or os.path.basename(file) != METADATA:
         return None
     try:
         summary = Summary(file, limits)
-    except (OSError, ValueError, NotByFileError):  # reported when the file is read
+    except (OSError, ValueError, NotByFileError):  # the error is raised when the file is read
         return None
     return summary if summary.groups else None
 

@@ -24,10 +24,10 @@ An expression or a boolean column, a tuple, lists of these in disjunctive normal
 def from_dnf(filters: Sequence[Any]) -> Expression:
     """Convert ``[[("a", ">", 3), ("b", "in", [1, 2])], [("c", "=", "x")]]`` to an expression.
 
-    Inner lists are conjunctions, the outer list is their disjunction; one list of tuples is a conjunction. A tuple
-    holds a column (a dotted name, or its path in parts), one of ``= == != < <= > >= in`` and ``not in``, and a literal;
-    a single tuple needs no list. Expressions and boolean columns can replace tuples. NaN compares as in
-    :func:`pqext.col`: greater than every number, unlike in pyarrow and pandas.
+    Inner lists are conjunctions, and the outer list is their disjunction; a single list of tuples is a conjunction. A
+    tuple consists of a column (a dotted name or a list of path components), an operator (``= == != < <= > >= in`` or
+    ``not in``) and a literal. A single tuple needs no list. Expressions and boolean columns can replace tuples. NaN
+    compares as in :func:`pqext.col`: it is greater than every number, unlike in pyarrow and pandas.
 
     Raises:
         ValueError: If ``filters`` has any other structure.
@@ -48,7 +48,7 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
 
 
 def as_expression(filter: Any) -> Expression | None:
-    """Convert a filter of any accepted type, see :data:`Filter`, to an expression. ``None`` means no filter."""
+    """Convert a filter of any type accepted by :data:`Filter` to an expression. Return None for None, no filter."""
     if filter is None or isinstance(filter, Expression):
         return filter
     if isinstance(filter, Predicates):
@@ -70,7 +70,7 @@ def as_expression(filter: Any) -> Expression | None:
 
 
 def from_text(text: str) -> Expression:
-    """Parse JSON text, which starts with a brace, or an SQL condition."""
+    """Parse a filter from text: as JSON if it starts with a brace, otherwise as an SQL condition."""
     if text.lstrip().startswith("{"):
         return from_json(text)
     from pqext.dataset.notations.sql import from_sql

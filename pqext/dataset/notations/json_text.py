@@ -102,12 +102,12 @@ def from_json(text: str | bytes) -> Expression:
 
 
 def tree_of(value: Value) -> dict[str, Any]:
-    """Convert a computed value to its JSON object."""
+    """Convert a value to its JSON tree."""
     return _write_operand(value)
 
 
 def value_of_tree(tree: Any) -> Value:
-    """Parse an operand from its JSON tree, as built by :func:`tree_of`; ``ValueError`` if it is not an operand."""
+    """Parse an operand from a JSON tree built by :func:`tree_of`. Raises ``ValueError`` if it is not an operand."""
     try:
         return _whole_operand(tree)
     except (RecursionError, TypeError, OverflowError) as error:
@@ -266,7 +266,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
 
 
 def _whole_operand(tree: Any, depth: int = 0) -> Value:
-    """Parse an operand that is an object of its own, without an op."""
+    """Parse an operand that is a complete object, without an ``op`` member."""
     if not isinstance(tree, dict):
         raise ValueError("an operand must be a JSON object")
     rest = dict(tree)
@@ -323,7 +323,7 @@ def _spatial_argument(tree: Any, depth: int) -> Any:
 
 
 def _timezone(tree: dict[str, Any]) -> str | None:
-    """Remove and parse the time zone in the object of a cast."""
+    """Remove and parse the timezone in the object of a cast."""
     if "timezone" not in tree:
         return None
     name = _text(tree.pop("timezone"))
@@ -332,7 +332,7 @@ def _timezone(tree: dict[str, Any]) -> str | None:
 
 
 def _column(tree: dict[str, Any]) -> Column:
-    """Remove and parse the column of a tree."""
+    """Remove and parse the column in the object of an operand."""
     is_dotted = "dotted" in tree
     path = tree.pop("dotted" if is_dotted else "column", None)
     if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):

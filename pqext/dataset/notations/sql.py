@@ -5,9 +5,9 @@
     st_intersects(geom, st_geomfromtext('POLYGON ((0 0, 9 0, 9 9, 0 0))')) or not (price * count > 100)
 
 sqlglot parses the text, and its syntax tree is mapped to an expression node by node; nothing is executed. Any other
-syntax is rejected with its position in the text. Identifiers are case-sensitive, like column names; ``"a b"`` and
-```a b``` quote them. ``event:a.b`` and ``event:$.a.b`` are the value at a path of a VARIANT column, cast by a following
-``::type`` or to the type of the literal that it is compared with: ``double`` for all numbers.
+syntax is rejected with its position in the text. Identifiers are case-sensitive, like column names; ``"a b"`` and ```a
+b``` quote them. ``event:a.b`` and ``event:$.a.b`` are the value at a path of a VARIANT column. The value is cast by a
+following ``::type``, otherwise to the type of the literal that it is compared with: ``double`` for all numbers.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ Node: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """A path of a VARIANT column before its type is known."""
+    """A path of a VARIANT column whose type is not yet known."""
 
     column: Column
     path: str
 
 
 class _PlacedError(ValueError):
-    """A syntax error with its position."""
+    """A syntax error at a known position in the text."""
 
 
 def from_sql(text: str) -> Expression:
@@ -111,12 +111,12 @@ def value_from_sql(text: str) -> Value:
 
 
 def parse_tree(text: str) -> Node:
-    """Parse SQL text with sqlglot, before the tree is mapped. Raises ``ValueError`` on syntax errors."""
+    """Parse SQL text into sqlglot's syntax tree. Raises ``ValueError`` for syntax errors."""
     return _Reader(text)._read(lambda node: node)
 
 
 class _Reader:
-    """Maps one SQL text to an expression."""
+    """Parser of one SQL text, which maps its syntax tree to an expression."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -140,7 +140,7 @@ class _Reader:
             raise ValueError(str(self._failure(self._last_position(), "the text is nested too deeply"))) from None
 
     def _last_position(self) -> int:
-        """Return the start of the part of the text that was read last."""
+        """Return the position at which the last token read begins."""
         if self._deepest is not None:
             return literals.start_of(self._deepest) or 0
         token = getattr(self._parser, "_curr", None)
@@ -161,7 +161,7 @@ class _Reader:
         return result[0]
 
     def _tokens(self, dialect: sqlglot.Dialect) -> list[Token]:
-        """Tokenise the text, with every VARIANT path as one text token in brackets."""
+        """Split the text into tokens, with every VARIANT path as a bracketed string token."""
         try:
             spans = path_spans(self.text)
         except PathError as error:
@@ -177,7 +177,7 @@ class _Reader:
     def _condition(self, node: Node) -> Expression:
         result = self._any(node)
         if isinstance(result, Column | VariantField | Cast | SpatialValue):
-            return Comparison(result, "==", True)  # of booleans
+            return Comparison(result, "==", True)  # booleans
         if isinstance(result, _Path):
             return Comparison(self._with_type(node, result, True), "==", True)
         if not isinstance(result, Expression):
@@ -185,7 +185,7 @@ class _Reader:
         return result
 
     def _result(self, node: Node) -> Value:
-        """Map a value outside a comparison; a VARIANT path without a type is a VARIANT."""
+        """Map a value that is not part of a comparison; a VARIANT path without a type is mapped to a VARIANT."""
         result = self._any(node)
         return result.column.variant(result.path, "variant") if isinstance(result, _Path) else self._value(node)
 
@@ -198,7 +198,7 @@ class _Reader:
         return match
 
     def _any(self, node: Node) -> Any:
-        """Map any node: a condition, a value, a path without a type, a geometry, a literal, or None for null."""
+        """Map a node to a condition, a value, a path without a type, a geometry, a literal, or None for null."""
         self._deepest = node
         try:
             self._check(node)
@@ -282,7 +282,7 @@ class _Reader:
         return Column(path, place, 0 if is_quoted else len(path))
 
     def _inside(self, node: exp.Bracket) -> Any:
-        """Map a struct field, or a path of a VARIANT."""
+        """Map an indexed node: a struct field, or a path of a VARIANT."""
         column = self._any(node.this)
         (inner,) = node.expressions if len(node.expressions) == 1 else (None,)
         if not isinstance(column, Column) or not isinstance(inner, exp.Literal) or not inner.is_string:
@@ -301,7 +301,7 @@ class _Reader:
         return literals.cast_literal(result, node.to)
 
     def _operand(self, node: Node) -> Any:
-        """Map a value or a literal."""
+        """Map a node to a value or a literal."""
         result = self._any(node)
         if result is None:
             raise self._syntax_error(node, NULL_COMPARED)
@@ -328,7 +328,7 @@ class _Reader:
         return null_safe_equality(self._comparison("==", node, node.this, node.expression))
 
     def _with_type(self, node: Node, path: _Path, other_operand: Any) -> VariantField:
-        """Map a VARIANT value, with the type of the literal that it is compared with."""
+        """Map a path of a VARIANT to a value with the type of the literal that it is compared with."""
         is_literal = not isinstance(other_operand, Value | _Path)
         type = infer_type(other_operand) if is_literal else None
         if type is None:

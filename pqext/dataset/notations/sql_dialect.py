@@ -1,7 +1,7 @@
-"""SQL dialect of filters: how sqlglot tokenises the text and parses it.
+"""SQL dialect of filters: how sqlglot splits the text into tokens and parses it.
 
-Both kinds of quotes around names are names, and numbers end as in Spark, ``1L`` and ``1.5BD``. Functions are but names
-and arguments, so that none is taken for another.
+Both kinds of quotes around names are accepted, and numbers can have Spark's suffixes: ``1L`` and ``1.5BD``. A function
+is only a name with arguments, so sqlglot cannot rewrite one function as another.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pqext.dataset.notations.sql_literals import restore_interval
 
 
 class Filter(sqlglot.Dialect):
-    """SQL with both kinds of quotes around names, in which a function is only a name with arguments."""
+    """SQL dialect that accepts both kinds of quotes around names, and treats functions as names with arguments."""
 
     class Tokenizer(sqlglot.Tokenizer):
         """Tokenizer of SQL filters."""
@@ -43,4 +43,4 @@ class Filter(sqlglot.Dialect):
             return restore_interval(interval, self._tokens[start : self._index])
 
         def _warn_unsupported(self) -> None:
-            self.raise_error("a statement")  # sqlglot would log the text and continue
+            self.raise_error("a statement")  # sqlglot would log a warning and continue

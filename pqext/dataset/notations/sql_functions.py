@@ -33,7 +33,7 @@ class Shape:
 
 
 def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
-    """Compute an operation on two literals as it would be computed on columns."""
+    """Compute an arithmetic operation on two literals as it would be computed on columns."""
     whole = pa.int64()
     for side in (left, right):
         check_number(side)
@@ -74,7 +74,7 @@ def _box(*sides: Any) -> tuple[float, ...]:
 
 
 def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
-    """Build a measure or a construction; text among its geometries is WKT."""
+    """Build a measure or a construction of geometries; text arguments are parsed as WKT."""
     values: list[Any] = []
     for parameter, argument in MEASURES[name].parameters_of(arguments):
         is_text = parameter.type == "geometry" and isinstance(argument, str)
@@ -83,7 +83,7 @@ def spatial_value(name: str, arguments: Sequence[Any]) -> SpatialValue:
 
 
 def null_safe_equality(equality: Expression) -> Expression:
-    """Build an equality that is never null: true if both sides are null, false if one of them is."""
+    """Build an equality that is never null: true if both sides are null, and false if only one of them is."""
     sides = leaf_operands(equality)
     same = all_of([equality, *(IsNotNull(side) for side in sides)])
     return same if len(sides) == 1 else any_of([same, all_of([IsNull(side) for side in sides])])

@@ -1,4 +1,4 @@
-"""Literals, types, operators and source positions of SQL text."""
+"""Map literals, types and operators of SQL text, and locate nodes in it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _MOST = 200
 
 
 def number(text: str) -> int | float | Decimal:
-    """Parse a number: a float if the text is the shortest representation of that float, otherwise a decimal."""
+    """Parse a number: as a float if the text is the shortest representation of a float, otherwise as a decimal."""
     if len(text) > MAX_EXPONENT:
         raise ValueError(f"a number has more than {MAX_EXPONENT:,} characters")
     if text.isdecimal():
@@ -74,14 +74,14 @@ def number(text: str) -> int | float | Decimal:
 
 
 def _finite(value: float, text: str) -> float:
-    """Return ``value``; ``ValueError`` if it is infinite and its ``text`` is not."""
+    """Return ``value``. Raises ``ValueError`` if it is infinite but its ``text`` is not."""
     if isinf(value) and "inf" not in text.lower():
         raise ValueError(f"{text} exceeds the range of double")
     return value
 
 
 def excerpt(text: str, offset: int) -> str:
-    """Format the text around a position, with a caret below it."""
+    """Return the text around a position, with a caret below the position."""
     start = max(0, offset - _AROUND)
     before, after = escape_text(text[start:offset]), escape_text(text[offset : offset + _AROUND])
     dots = "..." if start else ""
@@ -90,7 +90,7 @@ def excerpt(text: str, offset: int) -> str:
 
 @contextmanager
 def sql_types() -> Iterator[None]:
-    """Make errors about unknown types list the SQL types instead of those of the variant encoding."""
+    """Make errors about unknown types list the names of SQL types instead of those of the variant encoding."""
     try:
         yield
     except ValueError as error:
@@ -103,7 +103,7 @@ def sql_types() -> Iterator[None]:
 
 
 def type_of_cast(type: exp.DataType) -> str:
-    """Return the name of a type for casts; ``ValueError`` if casts do not support it."""
+    """Return the name of a type for casts. Raises ``ValueError`` if casts do not support the type."""
     from pqext.variant.access.targets import type_name
 
     name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
@@ -119,7 +119,7 @@ def type_of_cast(type: exp.DataType) -> str:
 
 
 def _format_nested_type(type: exp.DataType) -> str:
-    """Format a list, map or struct as DDL; field names keep their case."""
+    """Format a list, map or struct type as DDL; field names keep their case."""
     parts = []
     for part in type.expressions:
         if isinstance(part, exp.ColumnDef) and isinstance(part.args.get("kind"), exp.DataType):
@@ -132,7 +132,7 @@ def _format_nested_type(type: exp.DataType) -> str:
 
 
 def cast_literal(value: Any, type: exp.DataType) -> Any:
-    """Convert a literal to another type, as in ``date '2024-01-01'``; ``ValueError`` if the text does not match."""
+    """Convert a literal to another type, as in ``date '2024-01-01'``. Raises ``ValueError`` if the text is invalid."""
     name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
     kind = _TYPES.get(name, name.lower())
     if kind == "decimal":
@@ -170,7 +170,7 @@ def _decimal(value: Any, type: exp.DataType) -> Decimal:
 
 
 def _timestamp(text: str) -> datetime | pa.Scalar:
-    """Parse a timestamp with up to nine fractional digits; in UTC if the text has an offset."""
+    """Parse a timestamp with up to nine fractional digits. The result is in UTC if the text has an offset."""
     whole, dot, rest = text.strip().partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
     try:
@@ -212,7 +212,7 @@ _EXAMPLES = {
 
 
 def start_of(node: exp.Expression) -> int | None:
-    """Return the offset of a node in the text, if sqlglot records it."""
+    """Return the offset of a node in the text; None if sqlglot does not record it."""
     return min((int(item.meta["start"]) for item in node.walk() if "start" in item.meta), default=None)
 
 
@@ -224,7 +224,7 @@ def null(parser: Any, token: Token) -> exp.Null:
 
 
 def token_offset(text: str, attributes: dict[str, Any]) -> int:
-    """Return the offset of a token from the line and column that sqlglot records for its last character."""
+    """Return the offset of a token, from the line and column of its last character, which sqlglot records."""
     lines = text.splitlines(keepends=True)[: int(attributes.get("line") or 1) - 1]
     end = sum(map(len, lines)) + int(attributes.get("col") or 1)
     return max(0, min(end, len(text)) - max(1, len(attributes.get("highlight") or "")))
@@ -236,7 +236,7 @@ COMPARE: dict[type[exp.Expression], Operator] = {
 
 
 def is_compared_with(node: exp.Expression) -> bool:
-    """Test whether a node is the right-hand side of a comparison, where literals belong."""
+    """Return whether a node is the right-hand side of a comparison, where literals are expected."""
     return isinstance(node.parent, tuple(COMPARE)) and node.arg_key == "expression"
 
 
@@ -247,7 +247,7 @@ ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
 
 
 def duration(node: exp.Interval) -> timedelta | pa.Scalar:
-    """Convert an interval to a duration; ``ValueError`` for months and years, which have no fixed length."""
+    """Convert an interval to a duration. Raises ``ValueError`` for months and years, which have no fixed length."""
     number, unit = node.this, node.args.get("unit")
     while isinstance(number, exp.Paren):
         number = number.this
@@ -261,7 +261,7 @@ def duration(node: exp.Interval) -> timedelta | pa.Scalar:
 
 
 def restore_interval(node: Any, tokens: Sequence[Token]) -> Any:
-    """Return sqlglot's node of an interval with the complete text of its ``tokens``, whose end sqlglot may drop."""
+    """Return sqlglot's node of an interval with the complete text of ``tokens``, because sqlglot may drop the end."""
     texts = [token for token in tokens if token.token_type == TokenType.STRING]
     if not isinstance(node, exp.Interval) or len(texts) != 1:
         return node
@@ -271,7 +271,7 @@ def restore_interval(node: Any, tokens: Sequence[Token]) -> Any:
 
 
 def parse_duration(text: str) -> timedelta | pa.Scalar:
-    """The duration of a text such as ``1 day 2 hours`` and ``01:30:00``.
+    """Parse a duration such as ``1 day 2 hours`` or ``01:30:00``.
 
     >>> parse_duration("1 day -01:30:00")
     datetime.timedelta(seconds=81000)

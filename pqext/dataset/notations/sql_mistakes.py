@@ -1,4 +1,4 @@
-"""Error messages for SQL text that is not a condition: what was expected, and where."""
+"""Error messages for invalid SQL conditions: which syntax was expected, and at which position."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def expected_syntax(text: str, error: ParseError, parser: Any) -> tuple[int, str
 
 
 def unsupported_syntax(node: Any) -> tuple[int, str]:
-    """Return the position of unsupported syntax, and its replacement."""
+    """Return the position of unsupported syntax, and the reason with a replacement."""
     at = start_of(node) or 0
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):
         alias = node.args["alias"]
@@ -73,7 +73,7 @@ def unsupported_syntax(node: Any) -> tuple[int, str]:
 
 
 def unsupported_node(node: Any, parser: Any) -> tuple[int, str]:
-    """Return the position of an unsupported form or operator; ``parser`` has the tokens."""
+    """Return the position of an unsupported node or operator, and the reason; ``parser`` has the tokens."""
     at = start_of(node) or 0
     if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
         return at, "conditions are joined by and and or"
@@ -90,7 +90,7 @@ NULL_COMPARED = "comparisons with null are never true: write is null or is not n
 
 
 def no_function(name: str) -> str:
-    """Format the error that function ``name`` does not exist, with a suggestion."""
+    """Format the error that the function ``name`` does not exist, with a suggestion."""
     if name in _OF_ROWS:
         return f"{name} aggregates many rows, but filters and columns are evaluated row by row: {_OF_ROWS[name]}"
     message = f"no function {escape_text(name)!r}"

@@ -1,7 +1,7 @@
 """Paths into VARIANT columns within SQL text: ``event:user.name``, ``event:`zip code` ``, ``event:$.a[0]['x y']``.
 
-sqlglot parses colons in another way, so paths are replaced by spaces before the text is split into tokens. Afterwards
-three tokens are inserted for each path, a text in brackets, which bind like a path.
+sqlglot parses colons differently, so paths are replaced by spaces before the text is split into tokens. Afterwards,
+three tokens are inserted for each path: a string in brackets, which has the same precedence as a path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pqext.variant.access.path import format_path
 
 @dataclass(frozen=True, slots=True)
 class PathSpan:
-    """A path, with the start (including the colon) and end of its text."""
+    """A VARIANT path, with the start (including the colon) and end of its text."""
 
     start: int
     stop: int
@@ -25,7 +25,7 @@ class PathSpan:
 
 
 class PathError(ValueError):
-    """An invalid path in SQL text, with the offset of the fault."""
+    """An invalid path in SQL text, with the offset of the error."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ _ESCAPED = {"'": re.compile(r"\\([\\'])|'(')"), '"': re.compile(r'\\([\\"])|"(")
 
 
 def path_spans(text: str) -> list[PathSpan]:
-    """Find the paths of SQL text, in order. Raises :class:`PathError` for an invalid path."""
+    """Return the VARIANT paths of SQL text, in order. Raises :class:`PathError` for an invalid path."""
     results: list[PathSpan] = []
     at = 0
     while at < len(text):
@@ -63,14 +63,14 @@ def path_spans(text: str) -> list[PathSpan]:
 
 
 def mask_paths(text: str, spans: Sequence[PathSpan]) -> str:
-    """Replace paths in the text by spaces, so that all other positions are unchanged."""
+    """Replace the paths in the text by spaces, so that all other positions are unchanged."""
     for span in spans:
         text = text[: span.start] + " " * (span.stop - span.start) + text[span.stop :]
     return text
 
 
 def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token]:
-    """Tokenise a masked text, with each path as a text in brackets."""
+    """Insert each path into the tokens of the masked text, as a string in brackets."""
     joined: list[Token] = []
     left = list(reversed(spans))
     for token in [*tokens, None]:
@@ -87,7 +87,7 @@ def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token
 
 
 def _type_end(text: str, position: int) -> int:
-    """Return the position after the bracket that closes a type opened before ``position``."""
+    """Return the position after the bracket that closes a type, which was opened before ``position``."""
     depth = 1
     while position < len(text) and depth:
         depth += (text[position] == "<") - (text[position] == ">")

@@ -1,1 +1,1 @@
-"""Plan which byte ranges of a file are read, in which stages, and why the rest is skipped."""
+"""Plan which byte ranges of a file are read, in which stages, and record why the rest is skipped."""

@@ -1,7 +1,7 @@
-"""Rows proved to match by statistics and page indexes, without reading values.
+"""Prove by statistics and page indexes that rows match, without reading values.
 
-A row certainly matches if the opposite of the condition cannot be true and no operand can be null. The proof is as
-sound as pruning in :mod:`pqext.dataset.pruning.row_groups`; anything unknown is not certain.
+A row is certain to match if the negation of the condition cannot be true and no operand can be null. The proof is as
+reliable as pruning in :mod:`pqext.dataset.pruning.row_groups`. Without a proof, a row is not certain.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
     leaf = condition.operand if isinstance(condition, Not) else condition
     if not isinstance(leaf, Comparison | IsIn | IsNull | IsNotNull) or not isinstance(leaf.operand, Column):
         return []
-    if isinstance(leaf, IsIn) and leaf.has_null:  # null for values that are not in the list, so true of those that are
+    if isinstance(leaf, IsIn) and leaf.has_null:  # null in the list: null for other values, true for listed ones
         return [] if isinstance(condition, Not) else _certain_rows(IsIn(leaf.operand, leaf.values), group)
     left = difference(whole, _possible_rows(normal(condition, negate=True), group))
     if left and isinstance(leaf, Comparison | IsIn):
@@ -48,7 +48,7 @@ def _possible_rows(condition: Expression, group: RowGroup) -> RowRanges:
 
 
 def can_be_certain(file: ParquetFile) -> bool:
-    """Whether values may remain unread: the options request neither strict reading nor reports of corruption."""
+    """Return whether values need not be read: neither strict reading nor reports of corruption are requested."""
     options = file.options
     return options.may_leave_unread and options.trust_statistics
 
@@ -56,9 +56,9 @@ def can_be_certain(file: ParquetFile) -> bool:
 def split_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
 ) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-    """Split plans into those whose rows all match for certain and those to read.
+    """Split plans into those whose rows are all certain to match, and those that must be read.
 
-    None is certain unless ``is_exact``: otherwise the ``condition`` is true of rows that do not match.
+    If not ``is_exact``, the ``condition`` may be true for rows that do not match, so no plan is certain.
     """
     certain: list[RowGroupPlan] = []
     others: list[RowGroupPlan] = []
@@ -77,7 +77,7 @@ def split_plans(
 def uncertain_plans(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, on_certain: Callable[[int], None]
 ) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans`` without the rows that certainly match, and pass the number of those to ``on_certain``."""
+    """Yield the ``plans`` without rows that are certain to match; pass the number of these rows to ``on_certain``."""
     for plan in plans:
         if plan.prune_reason is None and can_be_certain(file):
             rows = [range(plan.num_rows)] if plan.rows is None else plan.rows

@@ -1,4 +1,4 @@
-"""Check that the plan of a row group fits a file, since plans are sent between processes."""
+"""Check that the plan of a row group matches its file, because plans are sent between processes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pqext.dataset.planning.projection import ComputedColumn
 def check_batches(
     plans: Iterable[RowGroupPlan], file: ParquetFile, computed_columns: Sequence[ComputedColumn]
 ) -> Iterator[RowGroupPlan]:
-    """The ``plans``, each when it is asked for, once all that it names is found in ``file``.
+    """Yield each of the ``plans`` after checking that everything that it names exists in ``file``.
 
-    Raises ``ValueError`` for a plan of another file.
+    Raises ``ValueError`` if a plan belongs to another file.
     """
     seen: set[tuple[Stage, ...]] = set()
     for plan in plans:
@@ -31,7 +31,7 @@ def check_batches(
 
 
 def check_numbers(row_groups: Iterable[int], file: ParquetFile) -> None:
-    """Raise ``ValueError`` for a row group that is not in ``file``."""
+    """Raise ``ValueError`` if a row group does not exist in ``file``."""
     for index in row_groups:
         if not 0 <= index < len(file.row_groups):
             raise _other_file_error(f"it has a row group {index}, the file {len(file.row_groups)} row groups")

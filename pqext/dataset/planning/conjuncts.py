@@ -1,4 +1,4 @@
-"""Conjuncts of a filter: the leaves that each needs, and the order that evaluates the most selective first."""
+"""Conjuncts of a filter: the leaves that each reads, and the order that evaluates the most selective ones first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def conjuncts_of(expression: Expression) -> list[Expression]:
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A conjunct of a filter, and the leaves that it needs, by top-level column."""
+    """A conjunct of a filter, with the leaves that it reads, by top-level column."""
 
     filter: Expression
     names: tuple[str, ...]
@@ -50,12 +50,12 @@ class Conjunct:
 
     @cached_property
     def leaves(self) -> frozenset[int]:
-        """Return the leaves that the conjunct reads."""
+        """The leaves that the conjunct reads."""
         return frozenset(leaf for _, leaf in self.asked).union(*self.tops.values())
 
     @cached_property
     def _fields(self) -> list[VariantField] | None:
-        """Return the operands if all of them are fields of VARIANT columns."""
+        """The operands if all of them are fields of VARIANT columns, otherwise None."""
         results = [operand for operand in operands(self.filter) if isinstance(operand, VariantField)]
         nodes = [find(self.schema, item.column) for item in results]
         is_all = len(results) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
@@ -63,11 +63,11 @@ class Conjunct:
 
     @property
     def is_within_variants(self) -> bool:
-        """Whether a row group may store every operand in a shredded leaf."""
+        """Whether all operands are fields of VARIANT columns, which a row group may store in shredded leaves."""
         return self._fields is not None
 
     def of_group(self, group: RowGroupFacts) -> Conjunct:
-        """Return the conjunct for one row group: if leaves hold all values of its fields, it reads only these."""
+        """Return the conjunct for one row group: it reads only the leaves of its fields if these contain all values."""
         leaves = []
         for position, variant_field in enumerate(self._fields or ()):
             leaf = leaf_of(variant_field, group)
@@ -84,7 +84,7 @@ _LEAST = 0.01
 
 
 def estimate_selectivity(condition: Expression, group: RowGroupFacts) -> float:
-    """Estimate the share of a row group's rows that match, assuming values are uniform between their bounds."""
+    """Estimate the fraction of a row group's rows that match, assuming uniform distribution between the bounds."""
     match condition:
         case And():
             share = 1.0
@@ -129,29 +129,29 @@ def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, 
 
 
 def _equal(low: Any, high: Any) -> float:
-    """Estimate the share of rows that equal one value."""
+    """Estimate the fraction of rows that equal one value."""
     is_counted = type(low) is int and type(high) is int and high >= low
     return 1 / (high - low + 1) if is_counted else _EQUAL
 
 
 def rank(cost: float, share: float) -> float:
-    """Rank a condition by its cost for each row that it removes; lower ranks are evaluated first."""
+    """Return the cost of a condition per row that it removes. Conditions with lower ranks are evaluated first."""
     return cost / max(1 - share, _LEAST)
 
 
 @dataclass(slots=True)
 class PassRates:
-    """Observed number of matching rows of each condition, and of rows it was evaluated on."""
+    """Observed number of matching rows of each condition, and number of rows on which it was evaluated."""
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 
     def count(self, condition: Expression, rows: int, matches: int) -> None:
-        """Record the result for ``rows`` rows."""
+        """Record that ``matches`` of ``rows`` rows matched a condition."""
         before = self.counts.get(condition, (0, 0))
         self.counts[condition] = before[0] + rows, before[1] + matches
 
     def order_stages(self, stages: Sequence[Stage], file: ParquetFile, row_group: int) -> Sequence[Stage]:
-        """Order the filter stages by observed cost; unchanged if nothing was observed."""
+        """Order the filter stages by observed cost; keep the order if nothing has been observed."""
         *filters, last = stages
         if len(filters) < 2 or any(one.filter is None or not self.counts.get(one.filter, (0, 0))[0] for one in filters):
             return stages

@@ -1,4 +1,4 @@
-"""Plans for people to read, and as plain data."""
+"""Format plans as text for users, and as JSON values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def summary(tasks: Sequence[Task]) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Format ``number`` with its noun."""
+    """Format ``number`` with ``noun``, in the plural unless the number is 1."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -60,7 +60,7 @@ def count_skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
 
 
 def format_skipping(tasks: Sequence[Task]) -> list[str]:
-    """Format the amount of data that each type of evidence skips, one line each."""
+    """Describe how much data each type of evidence skips, one line each."""
     lines = []
     for evidence, numbers in count_skipped(tasks).items():
         parts = [count(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]
@@ -71,7 +71,7 @@ def format_skipping(tasks: Sequence[Task]) -> list[str]:
 def explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[str]:
     """Describe what is read of each file and row group, in which stages, and why the rest is skipped.
 
-    Beyond ``max_entries`` files, or row groups of a file, only the number of the remaining ones is given.
+    At most ``max_entries`` files, and row groups per file, are listed; for the remaining ones, only their number is.
     """
     lines = []
     for task in tasks[:max_entries]:
@@ -90,7 +90,7 @@ def explanation(tasks: Sequence[Task], max_entries: int | None = SHOWN) -> list[
 
 
 def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], max_entries: int | None) -> dict[str, Any]:
-    """Convert an explanation to JSON values, after the ``facts`` of the scan."""
+    """Convert an explanation to JSON values: the ``facts`` of the scan, followed by its tasks."""
     read = [task for task in tasks if task.prune_reason is None]
     totals = {
         "files": (len(read), len(tasks)),
@@ -150,7 +150,7 @@ def _group_lines(plan: RowGroupPlan) -> list[str]:
 
 
 def _rows_text(plan: RowGroupPlan) -> str:
-    """Format the rows that remain after page pruning: the first few ranges."""
+    """Format the rows that remain after page pruning as their first few ranges."""
     rows = plan.rows or []
     held = sum(map(len, rows))
     spans = ", ".join(f"{item.start:,} to {item.stop - 1:,}" for item in rows[:_SHOWN_RANGES])

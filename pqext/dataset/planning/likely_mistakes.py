@@ -1,4 +1,4 @@
-"""Warn of likely mistakes in a query: paths similar to shredded ones, and boxes outside the range of longitudes."""
+"""Detect likely mistakes in a query: paths similar to shredded paths, and boxes outside the range of longitudes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pqext.variant.access.path import as_path
 
 
 def checkable_parts(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
-    """Return the VARIANT fields and the spatial conditions of a query."""
+    """Return the VARIANT fields and the spatial conditions of a query, which can be checked for mistakes."""
     requested = [] if condition is None else operands(condition)
     requested += [base for element in result if isinstance(element, ComputedColumn) for base in bases(element.field)]
     spatial = [] if condition is None else [leaf for leaf in leaves(condition) if isinstance(leaf, Spatial)]
@@ -29,14 +29,14 @@ def checkable_parts(condition: Expression | None, result: Iterable[object]) -> t
 
 
 def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
-    """Return warnings about them for a file."""
-    with suppress(TypeError, ValueError):  # raised again when the scan runs
+    """Return warnings about ``fields`` and spatial ``conditions`` for a file."""
+    with suppress(TypeError, ValueError):  # the error is raised again when the scan runs
         return misspelt_paths(fields, file.schema) + unlikely_boxes(conditions, file.arrow_schema)
     return []
 
 
 def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
-    """Warn of boxes beyond the longitudes of a geographic column, or with ``xmin > xmax`` in a planar column."""
+    """Return warnings about boxes outside the longitudes of a geographic column or with ``xmin > xmax`` on a plane."""
     result = (_unlikely_box(condition, schema) for condition in conditions)
     return list(dict.fromkeys(line for line in result if line))
 
@@ -63,7 +63,7 @@ def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
 
 
 def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
-    """Return the field at a path of names; None if it does not exist or lies in a list."""
+    """Return the field at a path of names; None if it does not exist or is within a list."""
     inner: pa.Schema | pa.DataType = schema
     result: pa.Field | None = None
     for name in path:
@@ -78,7 +78,7 @@ def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
 
 
 def misspelt_paths(fields: Iterable[VariantField], schema: Schema) -> list[str]:
-    """Format a warning for each field whose path misses the shredded paths by a similar name."""
+    """Return a warning for each field whose path is not shredded but similar to a shredded path."""
     result = (_misspelt_path(field, find(schema, field.column)) for field in fields)
     return list(dict.fromkeys(line for line in result if line))
 

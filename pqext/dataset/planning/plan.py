@@ -1,8 +1,8 @@
 """Plans: the row groups, rows and byte ranges that a query reads, in which stages, and why the others are skipped.
 
-A plan is a value. :mod:`pqext.dataset.planning.planner` creates it from the metadata of files, it travels as JSON to
-the process that runs it (:mod:`pqext.dataset.execution.stages`), and :mod:`pqext.dataset.planning.explanation` formats
-it.
+A plan is immutable data. :mod:`pqext.dataset.planning.planner` creates it from the metadata of files, it is sent as
+JSON to the process that executes it (:mod:`pqext.dataset.execution.stages`), and
+:mod:`pqext.dataset.planning.explanation` formats it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ByteRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Columns of a row group read together, for the rows that earlier stages select."""
+    """Columns of a row group that are read together, for the rows that earlier stages select."""
 
     columns: tuple[str, ...] | None
     """Columns requested from the reader: names and dotted paths, all columns if None."""
@@ -54,7 +54,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPlan:
-    """Plan of one row group; ``num_bytes`` counts all stored bytes of the columns it needs."""
+    """Plan of one row group; ``num_bytes`` is the total stored size of the columns it needs."""
 
     index: int
     num_rows: int
@@ -73,14 +73,14 @@ class RowGroupPlan:
 
     @property
     def rows_read(self) -> int:
-        """Number of rows read, except for the rest of pages that are read in part."""
+        """Number of rows read, not counting other rows of pages that are only partly needed."""
         if self.prune_reason is not None:
             return 0
         return self.num_rows if self.rows is None else sum(map(len, self.rows))
 
     @property
     def bytes_read(self) -> int:
-        """Upper bound of stored bytes read of the needed columns, each byte counted once."""
+        """Upper bound of the stored bytes that are read of the needed columns, each byte counted once."""
         if self.prune_reason is not None:
             return 0
         if self.rows is None or not self.stages:
@@ -118,7 +118,7 @@ class Task:
 
     @property
     def bytes_kept(self) -> int:
-        """Stored bytes of the needed columns that are read: complete row groups, or pages if page indexes were used."""
+        """Stored bytes of needed columns that are read, of complete row groups or, with page indexes, of pages."""
         return sum(plan.bytes_read for plan in self.row_groups)
 
     @property
@@ -138,7 +138,7 @@ class Task:
 
     @property
     def reasons(self) -> dict[int, str]:
-        """The proof for each skipped row group, by index."""
+        """The reason for skipping each skipped row group, by index."""
         return {plan.index: plan.prune_reason for plan in self.row_groups if plan.prune_reason is not None}
 
     def to_json(self) -> str:
@@ -188,7 +188,7 @@ def merged_stage(stages: Sequence[Stage]) -> Stage:
 
 
 def merge_byte_ranges(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
-    """Sort byte ranges, and merge those that touch or overlap."""
+    """Sort byte ranges, and merge ranges that touch or overlap."""
     result = merge_ranges(range(offset, offset + length) for offset, length in ranges)
     return tuple((item.start, len(item)) for item in result)
 

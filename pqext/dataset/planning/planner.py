@@ -1,8 +1,8 @@
 """Plan the columns, row groups and pages that a query reads from one file, in stages.
 
-The filter's columns come first, those of each conjunct in a stage of its own, ordered by the bytes they are expected
-to save for the bytes they cost; then the other columns of the result, for the remaining rows. All decisions about
-reading are made here.
+The filter's columns are read first: those of each conjunct in a separate stage, ordered by the bytes that the stage is
+expected to save relative to the bytes that it reads. The other columns of the result follow, for the remaining rows.
+All decisions about reading are made here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORTH_BYTES = 64 << 10
 
 
 class FilePlanner:
-    """Plans one file for a query: the rows for which ``filter`` is true, and their ``columns``.
+    """Planner of a query on one file: it selects the rows for which ``filter`` is true, and their ``columns``.
 
     ``columns`` are names and dotted paths, all columns if None; ``computed`` are fields of VARIANT columns.
     """
@@ -58,11 +58,11 @@ class FilePlanner:
         self, pages: bool, ranges: bool, row_target: RowTarget | None = None, *,
         row_groups: Collection[int] | None = None,
     ) -> Iterator[RowGroupPlan]:
-        """Yield a plan for each row group on demand, until the ``row_target`` rows are certain.
+        """Yield a plan for each row group on demand, until the rows of ``row_target`` are certain.
 
-        ``pages`` also prunes by page indexes. ``ranges`` adds byte ranges and complete reasons, which a plan that is
-        only run does not need. ``row_groups`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if
-        the footer counts rows that do not exist.
+        ``pages`` also prunes by page indexes. ``ranges`` adds byte ranges and complete reasons, which are not needed to
+        execute a plan. ``row_groups`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if the
+        footer counts rows that do not exist.
         """
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
@@ -72,10 +72,10 @@ class FilePlanner:
         return (self._group_plan(group, bound, pages, ranges, row_target) for group in self._groups(row_groups))
 
     def outlines(self, with_reasons: bool) -> Iterator[RowGroupPlan]:
-        """Yield the row groups that may contain matching rows, with their byte counts, without stages.
+        """Yield a plan without stages for each row group, with its stored bytes if it may contain matching rows.
 
-        ``with_reasons`` adds complete reasons, and the bytes of pruned row groups. If the file is ``by_footer_alone``,
-        only its statistics are evaluated, otherwise Bloom filters as well.
+        ``with_reasons`` adds complete reasons, and the stored bytes of pruned row groups. If the file is
+        ``by_footer_alone``, only its statistics are evaluated, otherwise Bloom filters as well.
         """
         bound = self._bind()
         return (self._outline(group, bound, with_reasons) for group in self.facts.row_groups)
@@ -91,10 +91,10 @@ class FilePlanner:
             error.locate(row_group=group.index)
             if not self.options.skips_corrupt:
                 raise
-            return RowGroupPlan(group.index, 0, 0, None)  # planning it in full meets the damage again
+            return RowGroupPlan(group.index, 0, 0, None)  # complete planning detects the corruption again
 
     def _stored_bytes(self, group: RowGroupFacts) -> int:
-        """Return the stored bytes of all columns read of a row group, including pruned pages."""
+        """Return the stored bytes of all columns that are read from a row group, including pruned pages."""
         if self._common_leaves is not None:
             return group.stored_bytes(self._common_leaves)
         known = [self._leaves_read(stage) for stage in self._stages(group, None)]
@@ -105,11 +105,11 @@ class FilePlanner:
         return iter(groups) if row_groups is None else (groups[index] for index in sorted(row_groups))
 
     def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
-        """Whether everything derived from the schema applies to a file with these options."""
+        """Return whether everything derived from the schema also applies to a file with these options."""
         return self.facts.schema is facts.schema and self.options is options
 
     def for_file(self, facts: FileFacts) -> FilePlanner:
-        """Return a planner of the same query for another file of this schema, sharing everything derived from it."""
+        """Return a planner of the same query for another file with this schema, sharing everything derived from it."""
         other = FilePlanner.__new__(FilePlanner)
         other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
         return other
@@ -120,22 +120,21 @@ class FilePlanner:
         return self._bound
 
     def prunes_all(self) -> bool:
-        """Whether the footer certainly excludes all row groups. False if each lookup costs a round trip.
-        """
+        """Return whether the footer proves that no row group matches. False if each lookup requires a round trip."""
         bound = self._bind()
         if bound is None or self.facts.round_trip_bytes:
             return False
         try:
             for group in self.facts.row_groups:
                 if row_group_may_match(bound, group):
-                    self._open = frozenset([group.index])  # which planning need not ask again
+                    self._open = frozenset([group.index])  # planning need not check this row group again
                     return False
-        except CorruptFileError:  # planning reports the position
+        except CorruptFileError:  # planning reports the error with its position
             return False
         return True
 
     def _request_all(self, bound: Bound, pages: bool, row_groups: Collection[int] | None) -> None:
-        """Prefetch the indexes of the row groups that planning and reading need."""
+        """Load the indexes of the row groups that planning and reading need, so that they are prefetched."""
         with suppress(CorruptFileError):
             for group in self._groups(row_groups):
                 if prune_reason(bound, group) is None and pages and not self.options.skips_corrupt:
@@ -151,7 +150,7 @@ class FilePlanner:
             is_open = is_reached or bound is None or group.index in self._open
             proven = None if is_open or bound is None else _prove_no_match(bound, group, with_reasons=ranges)
             refused = REACHED if is_reached else None if proven is None else proven.reason
-            # Where an index is wrong about damaged rows nobody would see it.
+            # An incorrect index could hide corrupt rows without a report.
             pages = pages and not self.options.skips_corrupt
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
             if row_target is not None and bound is None and refused is None:
@@ -182,7 +181,7 @@ class FilePlanner:
             error.locate(row_group=group.index)
             if not self.options.skips_corrupt:
                 raise
-            # The reader finds the damage again, and reports it.
+            # The reader detects and reports the corruption again.
             return RowGroupPlan(group.index, 0, 0, None, None, (self._one_stage({}),))
 
     def _stages(self, group: RowGroupFacts, rows: RowRanges | None) -> tuple[Stage, ...]:
@@ -215,14 +214,20 @@ class FilePlanner:
         return tuple(stages) if worth else (merged_stage(stages),)
 
     def _own_leaves(self, group: RowGroupFacts, filter_leaves: frozenset[str]) -> dict[str, int]:
-        """Return the computed columns that a row group stores in a leaf of their own, outside ``filter_leaves``."""
+        """Return the computed columns that a row group stores in a separate leaf, and the number of that leaf.
+
+        Columns within the top-level columns ``filter_leaves`` are excluded.
+        """
         if not self.computed or not self.options.may_leave_unread:
-            return {}  # corrupt rows must be dropped in all columns; strict reading checks complete variants
+            return {}  # corrupt rows must be dropped in all columns; strict reading checks all of a variant
         result = leaves_of(group, self.computed, filter_leaves)
         return {column.name: leaf.leaf_start for column, leaf in result.items()}
 
     def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
-        """Return all needed leaves for reading in one stage; computed columns without ``leaves`` need their VARIANT."""
+        """Return a single stage that reads everything that is needed.
+
+        ``leaves`` are the leaves of computed columns; other computed columns are read from their VARIANT.
+        """
         key = tuple(leaves.items())
         if key not in self._known_stages:
             within = [column for column in self.computed if column.name not in leaves]
@@ -233,7 +238,10 @@ class FilePlanner:
         return self._known_stages[key]
 
     def _result(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
-        """Return the names, and leaves by column, that the result reads, with computed columns without ``leaves``."""
+        """Return the names that the result reads, and their leaves by top-level column.
+
+        ``leaves`` are the leaves of computed columns; other computed columns are read from their VARIANT.
+        """
         key = tuple(leaves.items())
         if key not in self._known_results:
             within = [column for column in self.computed if column.name not in leaves]
@@ -247,17 +255,17 @@ class FilePlanner:
 
     @cached_property
     def _tops(self) -> frozenset[str]:
-        """The top-level columns that are read, without computed columns."""
+        """The top-level columns that are read, except for those read only for computed columns."""
         return frozenset(node.path[0] for node in self._required_nodes(()))
 
     @cached_property
     def _result_tops(self) -> frozenset[str]:
-        """The top-level columns of the result, without computed columns."""
+        """The top-level columns of the result, except for those read only for computed columns."""
         return self._without_filter._tops
 
     @cached_property
     def _conjuncts(self) -> list[Conjunct]:
-        """The conjuncts of the filter; none if the file is to be read in one stage."""
+        """The conjuncts of the filter; none if the file must be read in one stage."""
         options = self.options
         if self.filter is None or not options.may_leave_unread:
             return []
@@ -280,12 +288,12 @@ class FilePlanner:
             names = self._names(nodes)
             by_top = _by_top(self.facts.schema, names)
             if set(by_top) != tops or not all(map(self.facts.schema.root.is_unique, tops)):
-                return []  # dots in names mislead
+                return []  # names that contain dots are ambiguous
             results.append(Conjunct(filter, names, by_top, self.facts.schema))
         return results
 
     def _can_read_separately(self, last: Mapping[str, frozenset[int]]) -> bool:
-        """Whether the columns have distinct names and can be read apart from the filter's columns."""
+        """Return whether the columns have unique names and can be read separately from the filter's columns."""
         root = self.facts.schema.root
         for top, leaves in last.items():
             node = root.child(top)
@@ -294,11 +302,11 @@ class FilePlanner:
             is_part = len(leaves) < node.leaf_stop - node.leaf_start
             requested = any(top in conjunct.tops and conjunct.tops[top] != leaves for conjunct in self._conjuncts)
             if is_part and requested and node.logical_name == "VARIANT":
-                return False  # a part of it in the result keeps it whole
+                return False  # a result that contains part of a variant reads all of it
         return True
 
     def _required_nodes(self, computed_columns: Sequence[ComputedColumn]) -> list[SchemaNode]:
-        """Return the nodes to read: columns, and the nodes of fields and filter that they do not contain."""
+        """Return the nodes to read: the columns, and the nodes of fields and of the filter that are not within them."""
         if self.columns is None:
             return list(self.facts.schema.root.children)
         nodes = [lookup(self.facts.schema, column) for column in self.columns]
@@ -310,7 +318,7 @@ class FilePlanner:
         within = [base for base in row_target if isinstance(base, VariantField)]
         for path, requested in _operands_by_path([*filtered, *within]).items():
             node = find(self.facts.schema, Column(path))
-            # Any part of a group shows where the group is null, which is all that a filter asks of groups.
+            # Any part of a group shows where the group is null; filters on groups need nothing else.
             if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
                 continue
             # Strict reading checks all columns of a variant, and a result that contains part of it reads all of it.
@@ -319,7 +327,7 @@ class FilePlanner:
         return list({node.path: node for node in nodes}.values())
 
     def _needed_parts(self, node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:
-        """Return the parts of ``node`` that its operands need."""
+        """Return the parts of ``node`` that ``operands`` need."""
         if node.logical_name == "VARIANT":
             return _variant_parts(node, operands)
         while _is_plain_group(node) and node.logical_name not in ("LIST", "MAP") and node.children:
@@ -327,7 +335,7 @@ class FilePlanner:
         return [node]
 
     def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
-        """Return the reader's names of ``nodes``: dotted paths, or the top-level column if names contain dots."""
+        """Return the names of ``nodes`` for the reader: dotted paths, or top-level columns if names contain dots."""
         result = (
             node.dotted_path if self.facts.schema.find(node.dotted_path) is node else node.path[0] for node in nodes
         )
@@ -340,7 +348,7 @@ class FilePlanner:
 
     @cached_property
     def _common_leaves(self) -> list[SchemaNode] | None:
-        """The leaves read of any row group, in whatever stages; None if row groups differ."""
+        """The leaves that are read of every row group, in any stage; None if row groups differ."""
         if self.computed or any(conjunct.is_within_variants for conjunct in self._conjuncts):
             return None
         leaves = self.facts.schema.leaves
@@ -355,13 +363,13 @@ class FilePlanner:
 
 @dataclass
 class RowTarget:
-    """Number of ``rows`` still needed in addition to the rows that planned row groups certainly return."""
+    """Number of ``rows`` still needed in addition to the rows that planned row groups are certain to return."""
 
     rows: int
 
 
 def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -> Proof | None:
-    """Prove that no row matches, with the complete reason only ``with_reasons``; None if a row may match."""
+    """Prove that no row matches; return None if a row may match. The reason is complete only if ``with_reasons``."""
     if with_reasons:
         return proof(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED
@@ -376,7 +384,7 @@ def _operands_by_path(operands: Sequence[Operand]) -> dict[tuple[str, ...], list
 
 
 def _by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Return the leaves of the reader's ``names``, by top-level column."""
+    """Return the leaves of the columns ``names``, by top-level column."""
     result: dict[str, set[int]] = {}
     for name in names:
         node = schema.find(name)
@@ -394,7 +402,7 @@ def _is_plain_group(node: SchemaNode) -> bool:
 
 
 def _variant_parts(node: SchemaNode, operands: Sequence[Operand]) -> list[SchemaNode]:
-    """Return the columns of a VARIANT that a filter needs; ``metadata`` shows whether it is null."""
+    """Return the columns of a VARIANT that a filter reads: ``metadata`` if it only tests for null."""
     from pqext.variant.access.columns import columns_of_path
 
     paths = [operand.path if isinstance(operand, VariantField) else None for operand in operands]
@@ -404,14 +412,17 @@ def _variant_parts(node: SchemaNode, operands: Sequence[Operand]) -> list[Schema
 
 
 def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
-    """Return the byte ranges of the pages of ``chunks`` that contain ``rows``, all if None, and their dictionaries."""
+    """Return the byte ranges of the pages of ``chunks`` that contain ``rows``, and of their dictionaries.
+
+    If ``rows`` is None, return the byte ranges of complete chunks.
+    """
     return merge_byte_ranges(place for chunk in chunks for place in _byte_ranges(chunk, rows))
 
 
 def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:
-    """Count the pages of ``chunks`` that contain any of ``rows``, and all pages, for chunks with known pages.
+    """Return the number of pages of ``chunks`` that contain any of ``rows``, and the number of all pages.
 
-    The chunks belong to a row group of ``num_rows``.
+    Chunks without an offset index are not counted. The chunks belong to a row group of ``num_rows`` rows.
     """
     known = [chunk.page_locations for chunk in chunks]
     return (

@@ -1,6 +1,6 @@
 """Result columns of a scan that are not stored columns: VARIANT fields, struct fields and computed values.
 
-If a file stores the values at a path only in a typed leaf, that leaf alone is read.
+If a file stores all values at a path in a typed leaf, only that leaf is read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Fields: TypeAlias = Mapping[Key, pa.Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComputedColumn:
-    """A result column called ``name``: the value of ``field`` in each row."""
+    """A result column called ``name`` with the value of ``field`` in each row."""
 
     name: str
     field: Value
@@ -47,7 +47,7 @@ class ComputedColumn:
         NamedValue(self.name, self.field)
 
     def __eq__(self, other: object) -> bool:
-        # Fields themselves make conditions of ==.
+        # On fields, == builds a condition.
         return isinstance(other, ComputedColumn) and self.name == other.name and self.field.equals(other.field)
 
     def __hash__(self) -> int:
@@ -55,11 +55,11 @@ class ComputedColumn:
 
     @property
     def key(self) -> Key:
-        """Return a key that is equal for equal operands."""
+        """Return a key that is equal for equal columns."""
         return self.field._key()
 
     def arrow_field(self, file: ParquetFile) -> pa.Field:
-        """Return its Arrow field in a file. Raises the errors of binding if the file cannot provide it."""
+        """Return the column's Arrow field in a file. Raises the errors of binding if the file does not support it."""
         for base in bases(self.field):
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":
@@ -85,10 +85,10 @@ def _stored_field(column: Column, file: ParquetFile) -> pa.Field:
 
 
 def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
-    """Return the leaf that alone holds all values of a field in a row group; None if there is no single leaf.
+    """Return the leaf that contains all values of a field in a row group; None if there is no single leaf.
 
-    Values that did not fit the leaf are in the sibling ``value``, which must be all null. A value that is an object has
-    its ``typed_value``, so that the field is nowhere else.
+    Values that do not match the type of the leaf are stored in the sibling ``value``, which must be completely null.
+    Objects are stored in ``typed_value``, so the field is not stored elsewhere.
     """
     from pqext.variant.access.columns import leaf_of_path
 
@@ -104,7 +104,7 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
 
 
 def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
-    """Parse ``columns`` of a scan: names, columns, VARIANT fields and named values; or a mapping of names to these."""
+    """Parse the ``columns`` of a scan: names, columns, VARIANT fields and named values, or a mapping of names."""
     if isinstance(columns, str):
         raise TypeError(column_list_hint(columns))
     if isinstance(columns, Mapping):
@@ -138,7 +138,7 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
 
 
 def duplicate_column_message(name: str) -> str:
-    """Format the error that the result would have two columns of one name."""
+    """Format the error that the result would have two columns with the same name."""
     shown = escape_text(name)
     return f"column {shown!r} is asked for twice: name one of them, as in \"{shown} as other\" or .alias('other')"
 
@@ -146,9 +146,9 @@ def duplicate_column_message(name: str) -> str:
 def leaves_of(
     group: RowGroupFacts, computed_columns: Sequence[ComputedColumn], filter_leaves: Collection[str]
 ) -> dict[ComputedColumn, SchemaNode]:
-    """Return the columns that a row group stores in a leaf of their own, with the leaf.
+    """Return the computed columns that a row group stores in a separate leaf, each with its leaf.
 
-    Fields inside the top-level columns ``filter_leaves`` are read with them and not a second time.
+    Fields within the top-level columns ``filter_leaves`` are excluded, because they are read with these columns.
     """
     leaves = {}
     for column in computed_columns:
@@ -165,9 +165,9 @@ def read_leaves(
     batches: Iterator[pa.RecordBatch], batch_rows: int, rows: RowRanges | NDArray[np.int64] | None,
     compared_leaves: Collection[int], budget: Budget,
 ) -> Iterator[tuple[pa.RecordBatch, dict[Key, pa.Array]]]:
-    """Read VARIANT fields from their leaves, in step with the ``batches`` of a row group or of ``rows`` in it.
+    """Yield the ``batches`` of a row group, or of its ``rows``, each with the VARIANT fields read from leaves.
 
-    Strings of the leaves ``compared_leaves`` are returned as dictionaries if they are stored so.
+    Strings of the leaves ``compared_leaves`` are returned as dictionary arrays if they are stored dictionary-encoded.
     """
     from pqext.variant.access.cast import extract
     from pqext.variant.access.targets import target_type
@@ -197,7 +197,7 @@ def read_leaves(
 def computed_of(
     computed_columns: Sequence[ComputedColumn], leaves: Fields, batch: pa.RecordBatch
 ) -> list[pa.Array]:
-    """Compute the computed columns of a batch: from their leaves, or from the columns in the batch."""
+    """Return the values of the computed columns for a batch, from their leaves or from columns of the batch."""
     return [
         leaves[column.key] if column.key in leaves
         else stored_of(column.field, batch) if isinstance(column.field, Column)

@@ -1,1 +1,1 @@
-"""Convert values for readers without their types: to text, JSON, WKT and Python objects."""
+"""Convert values for readers that lack their types: to text, JSON, WKT and Python objects."""

@@ -1,4 +1,4 @@
-"""Return VARIANT and geometry columns, at any depth, as JSON and WKT instead of binary values."""
+"""Convert VARIANT and geometry columns, at any depth, to JSON and WKT instead of binary values."""
 
 from __future__ import annotations
 
@@ -35,38 +35,38 @@ class Formats:
 
     @property
     def is_stored(self) -> bool:
-        """Whether all columns are returned in their stored format."""
+        """Whether all columns keep their stored format."""
         return self.variants == "binary" and self.geometry == "wkb"
 
     def converts(self, field: pa.Field) -> bool:
-        """Whether values of a column are converted at any depth."""
+        """Return whether values of a column, or values nested in it, are converted."""
         return any(
             (self.variants != "binary" and is_variant(part)) or (self.geometry != "wkb" and is_geometry(part))
             for part in _parts(field)
         )
 
     def needs_objects(self, field: pa.Field) -> bool:
-        """Whether values of a column become Python objects that Arrow does not hold, at any depth."""
+        """Return whether values of a column, at any depth, become Python objects that Arrow cannot represent."""
         return any(
             (self.variants == "python" and is_variant(part)) or (self.geometry == "shapely" and is_geometry(part))
             for part in _parts(field)
         )
 
     def check_arrow(self, remedy: str) -> None:
-        """Raise ``ValueError`` for formats of Python objects, which Arrow does not hold."""
+        """Raise ``ValueError`` for formats of Python objects, which Arrow cannot represent."""
         for name, value in (("variants", self.variants), ("geometry", self.geometry)):
             if value in ("python", "shapely"):
                 raise ValueError(f"{name}={value!r} creates Python objects, which Arrow cannot represent; {remedy}")
 
     def arrow(self) -> Formats:
-        """The formats that Arrow can represent; other columns keep their stored format."""
+        """Return the formats that Arrow can represent; other columns keep their stored format."""
         return Formats(
             "binary" if self.variants == "python" else self.variants,
             "wkb" if self.geometry == "shapely" else self.geometry,
         )
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """Convert a schema to the types of the formats."""
+        """Return the schema of the converted columns."""
         if self.is_stored or not any(map(self.converts, schema)):
             return schema
         metadata = dict(schema.metadata or {})
@@ -75,7 +75,7 @@ class Formats:
         return pa.schema(list(map(self._field, schema)), metadata or None)
 
     def batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """Convert a batch whose stored columns have ``schema`` to the formats."""
+        """Convert a batch to the formats; ``schema`` is the schema of its stored columns."""
         if self.is_stored or not any(map(self.converts, schema)):
             return batch
         columns = [self.array(column, field) for column, field in zip(batch.columns, schema, strict=True)]
@@ -134,12 +134,12 @@ SHOWN = Formats("json", "wkt")
 
 
 def is_geometry(field: pa.Field) -> bool:
-    """Whether a field is marked as a geometry."""
+    """Return whether a field is annotated as a geometry."""
     return type_of(field) is not None
 
 
 def is_variant(field: pa.Field) -> bool:
-    """Whether a field is a VARIANT, shredded or not."""
+    """Return whether a field is a VARIANT, shredded or not."""
     kind = storage_type(field.type)
     return is_variant_type(kind) or is_shredded_type(kind)
 
@@ -155,7 +155,7 @@ def _parts(field: pa.Field) -> list[pa.Field]:
 
 
 def _with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """Replace the fields of a nested type, in the layout of `plain_layout`."""
+    """Replace the fields of a nested type by ``change``, in the layout of `plain_layout`."""
     types: Any = pa.types
     type_ = storage_type(type_)
     if types.is_dictionary(type_):
@@ -172,7 +172,7 @@ def _with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> 
 
 
 def plain_layout(array: pa.Array) -> pa.Array:
-    """Convert an array to a type without extension types, dictionaries and list views at the top."""
+    """Convert an array to a layout without extension types, dictionaries or list views at the top level."""
     array = storage_array(array)
     if pa.types.is_dictionary(array.type):
         return plain_layout(array.dictionary_decode())

@@ -1,7 +1,4 @@
-"""Data frames of pandas and polars whose VARIANT and geometry columns are text or Python objects.
-
-Objects of VARIANT values and geometries have types of their own.
-"""
+"""Convert tables to pandas and polars data frames with VARIANT and geometry columns as text or Python objects."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def require_package(name: str) -> None:
-    """Import an optional package; raises ``ImportError`` with the command that installs it."""
+    """Import an optional package. Raises ``ImportError`` with the command that installs it."""
     try:
         import_module(name)
     except ImportError as error:
@@ -30,9 +27,9 @@ def require_package(name: str) -> None:
 
 
 def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> pandas.DataFrame:
-    """Convert a table to a DataFrame in the formats; ``options`` are passed to ``pyarrow.Table.to_pandas``.
+    """Convert a table to a pandas DataFrame; ``options`` are passed to ``pyarrow.Table.to_pandas``.
 
-    The frame's attributes record the types of VARIANT and geometry columns in stored format.
+    The attributes of the frame record the types of VARIANT and geometry columns that keep their stored format.
     """
     require_package("pandas")
     made = _objects(table, formats)
@@ -71,7 +68,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
 
 
 def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
-    """Return the columns whose values Arrow cannot represent, by position."""
+    """Return the values of the columns that Arrow cannot represent, by column position."""
     return {
         place: [value for chunk in column.chunks for value in objects(chunk, field, formats)]
         for place, (column, field) in enumerate(zip(table.columns, table.schema, strict=True))
@@ -80,16 +77,16 @@ def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
 
 
 def _clear_columns(table: pa.Table, positions: Mapping[int, object]) -> pa.Table:
-    """Replace these columns of the table by nulls."""
+    """Replace the columns at ``positions`` by nulls."""
     for place in positions:
         table = table.set_column(place, table.schema.field(place).name, pa.nulls(table.num_rows))
     return table
 
 
 def objects(array: pa.Array, field: pa.Field, formats: Formats) -> list[Any]:
-    """A list with the Python object of each value of a column, in the formats.
+    """Return a list with a Python object for each value of a column, in the formats.
 
-    Structs are dicts, lists are lists, and maps are lists of pairs.
+    Structs become dicts, lists become lists, and maps become lists of pairs.
     """
     if not formats.needs_objects(field):
         values: list[Any] = formats.array(array, field).to_pylist()
@@ -121,7 +118,7 @@ def objects(array: pa.Array, field: pa.Field, formats: Formats) -> list[Any]:
 
 
 def _group_values(array: pa.Array, values: list[Any]) -> Iterator[list[Any] | None]:
-    """Return the values of each list; None for nulls."""
+    """Yield the values of each list; None for null lists."""
     start = 0
     for length in pc.list_value_length(array).to_pylist():
         if length is None:

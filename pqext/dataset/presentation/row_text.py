@@ -1,8 +1,8 @@
-"""Format rows as lines of JSON and CSV, and values as text, as DuckDB's casts do.
+"""Format rows as lines of JSON and CSV, and values as text, like DuckDB's casts.
 
-Numbers have the fewest digits that read back as the same value of their type, decimals all digits of their scale.
-Instants are in UTC, binary values are escaped like DuckDB's, and nested values are JSON, in which values without a JSON
-type are strings with this text.
+Numbers have the fewest digits that identify the value in its type, and decimals all digits of their scale. Instants are
+in UTC, binary values are escaped as in DuckDB, and nested values are JSON. Nested values without a JSON type are
+strings that contain this text.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def json_lines(batch: pa.RecordBatch, schema: pa.Schema, formats: Formats = SHOWN) -> Iterator[memoryview]:
-    """Format the rows of a batch as JSON objects, one per line, in parts."""
+    """Yield the rows of a batch as JSON objects, one per line, in chunks of text."""
     text = _Columns(batch.columns, schema, batch.num_rows, formats)
     return text.parts(text.rows.json)
 
 
 def csv_lines(batch: pa.RecordBatch, schema: pa.Schema, formats: Formats = SHOWN) -> Iterator[memoryview]:
-    """Format the rows of a batch as lines of CSV, in parts: empty for nulls, ``""`` for empty text."""
+    """Yield the rows of a batch as CSV lines, in chunks of text. Nulls are empty, and empty text is ``""``."""
     text = _Columns(batch.columns, schema, batch.num_rows, formats)
     return text.parts(text.rows.csv)
 
 
 def csv_heading(schema: pa.Schema) -> bytes:
-    """Format the header line of CSV."""
+    """Return the header line of a CSV file."""
     names = pa.schema([pa.field(str(i), pa.string()) for i in range(len(schema))])
     row = pa.RecordBatch.from_arrays([pa.array([name], pa.string()) for name in schema.names], schema=names)
     return b"".join(csv_lines(row, names)) if schema.names else b"\n"
@@ -55,7 +55,7 @@ def texts(array: pa.Array, field: pa.Field, formats: Formats = SHOWN) -> pa.Stri
 
 
 class _Columns:
-    """Describe the columns of a batch for the kernel."""
+    """Description of the columns of a batch for the kernel."""
 
     def __init__(self, columns: list[pa.Array], schema: pa.Schema, rows: int, formats: Formats) -> None:
         self._formats = formats
@@ -67,7 +67,7 @@ class _Columns:
         self.rows = RowText(self._nodes, self._names, len(schema), rows)
 
     def parts(self, write: Callable[[int, int], tuple[int, Any, int, int]]) -> Iterator[memoryview]:
-        """Yield the text that ``write`` makes of all rows."""
+        """Yield the text of all rows in chunks produced by ``write``."""
         start = 0
         while start < self.rows.rows:
             rows, text, fault, column = write(start, _CHUNK_BYTES)
@@ -78,7 +78,7 @@ class _Columns:
                 raise self.error(fault, start, column)
 
     def error(self, fault: int, row: int, column: int) -> Exception:
-        """Return the error for a row and the fault code that the kernel returned for it."""
+        """Return the error for a fault code of the kernel at ``row`` and ``column``."""
         from pqext.variant.kernels.binary import Fault
 
         name = self._schema.field(column).name
@@ -93,7 +93,7 @@ class _Columns:
         return LimitError(f"column {name!r}: the text is longer than 2 GiB; read fewer rows at a time")
 
     def _node(self, array: pa.Array, field: pa.Field) -> tuple[Any, ...]:
-        """Describe a column or a child, whose own children are added to the nodes."""
+        """Describe a column or a child for the kernel, and add the nodes of its children."""
         kinds = TextKind
         if self._formats.geometry != "wkb" and is_geometry(field):
             from pqext.geo.text.wkt import to_wkt
@@ -153,7 +153,7 @@ class _Columns:
         return _node(chosen, array, 8 if wide else 4, values=None, offsets=offsets, base=base, children=below)
 
     def _add_children(self, arrays: list[pa.Array], fields: list[pa.Field], is_named: bool = False) -> tuple[int, int]:
-        """Add the nodes of children; return the position of the first and their number."""
+        """Add the nodes of children; return the position of the first node and the number of nodes."""
         first = len(self._nodes)
         self._nodes += [()] * len(arrays)
         self._names += [_key(field.name) if is_named else b"" for field in fields]
