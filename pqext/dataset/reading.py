@@ -57,16 +57,16 @@ def scan(
     Args:
         sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (links to
             folders inside it are not followed), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a
-            ``_metadata`` file, which stands for the files that it lists, bytes, a binary file object, or a list of
+            ``_metadata`` file, which represents the files that it lists, bytes, a binary file object, or a list of
             these.
-        columns: Top-level names or dotted paths; None for all. A value inside a VARIANT becomes a column of its own by
+        columns: Top-level names or dotted paths; None for all. A value inside a VARIANT becomes a separate column by
             ``col("event").variant("$.user.uid", "int64")``, named ``event.user.uid``, and a field of a struct by
             ``col("user").field("name")``, named ``user.name``. A computed column needs a name,
             ``(col("price") * 2).alias("twice")`` or ``("twice", col("price") * 2)``. A mapping names all columns of the
             result, ``{"id": "id", "twice": col("price") * 2}``. Values inside a VARIANT are extracted as by
             ``pqext.variant.get``; if a leaf of the file stores all of them, only that leaf is read.
         filter: An expression (:func:`pqext.col`), SQL text such as ``"mag >= 5 and name like '%Fiji%'"``
-            (:func:`pqext.filters.from_sql`), or tuples as pyarrow takes them, ``[("mag", ">=", 5)]``.
+            (:func:`pqext.filters.from_sql`), or tuples as in pyarrow, ``[("mag", ">=", 5)]``.
         schema: How files are combined. By default their columns must agree by name and type; Arrow types that Parquet
             does not distinguish, such as dictionaries and time zones, follow the first file, and durations must agree.
             With ``"union"`` the result has the columns of all files, including files that the filter excludes; a file
@@ -79,8 +79,8 @@ def scan(
             skips them with a ``CorruptDataWarning``.
         partitioning: ``"hive"`` reads columns from folders such as ``year=2020``; None treats them as plain folders.
         partition_types: Types of these columns by name, as Arrow types or their names, such as ``{"day": "string"}``;
-            ``"*"`` stands for the columns that are not named. By default a column has integers or dates if all its
-            folders contain these, and otherwise text, also for numbers with leading zeros (``zip=01234``).
+            ``"*"`` applies to all columns that are not named. By default a column has integers or dates if all its
+            folder names contain these, and otherwise text, also for numbers with leading zeros (``zip=01234``).
         include_file_paths: The name of an additional column with the path of each row's file, as passed or listed;
             filters on it prune files without opening them.
         include_row_numbers: The name of an additional int64 column that numbers the rows of each file from 0, before
@@ -146,7 +146,7 @@ def read_table(
     filter: Filter = None,
     **keywords: Unpack[ScanKeywords],
 ) -> pa.Table:
-    """Read the rows of ``sources`` for which ``filter`` is true into one table; arguments as in :func:`scan`.
+    """Read the rows of ``sources`` for which ``filter`` is true into one table. For the arguments, see :func:`scan`.
 
     Raises ``LimitError`` if the table exceeds ``limits``, and the errors of :func:`scan`.
 
@@ -171,8 +171,8 @@ def read_geopandas(
 
     ``bbox`` is ``(xmin, ymin, xmax, ymax)`` in the CRS of the column ``geometry``, which becomes the active one: by
     default the primary column of the file's GeoParquet metadata, or its first geometry column. As in geopandas, a
-    shapely geometry stands for its bounds, and a GeoSeries or GeoDataFrame for its total bounds in that CRS. Without
-    ``columns`` all columns are read except the covering columns of GeoParquet metadata. Other arguments and errors are
+    shapely geometry represents its bounds, and a GeoSeries or GeoDataFrame its total bounds in that CRS. Without
+    ``columns``, all columns are read except the covering columns of GeoParquet metadata. Other arguments and errors are
     those of :func:`pqext.scan`.
 
     Raises:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 
 class NotATable:
-    """Rejects the use of a scan as a table, a frame or an array."""
+    """Mixin that raises an error if a scan is used as a table, a frame or an array."""
 
     def __bool__(self) -> bool:
         return True
@@ -35,7 +35,7 @@ class NotATable:
     if not TYPE_CHECKING:  # so that type checkers reject these operations
 
         def __array__(self, *_: Any, **__: Any) -> NoReturn:
-            # pandas and numpy ask for this; without it they would take the batches for rows.
+            # pandas and numpy call this. Without it, they would treat the batches as rows.
             raise TypeError(
                 "a scan is not an array: scan.to_pandas() returns a pandas DataFrame, scan.to_table() a pyarrow table"
             )
@@ -71,7 +71,7 @@ class Results:
     _latest: ScanExecutor | None
 
     def _run(self) -> ScanExecutor:
-        """Start a new run of the request; ``metrics`` shows this run from now on."""
+        """Start a new run of the request. From now on, ``metrics`` reports this run."""
         self._latest = executor = executor_of(self._planner)
         return executor
 
@@ -82,9 +82,9 @@ class Results:
 
     @suggest_arguments
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty.
+        """Yield the matching rows in the order of the files, in non-empty batches of at most ``batch_rows`` rows.
 
-        Memory is bounded by a few batches and pages. An iterator that is left frees all that it holds.
+        Memory use is bounded by a few batches and pages. Closing or dropping the iterator frees its resources.
         """
         return self._batches(batch_rows)
 
@@ -95,7 +95,7 @@ class Results:
 
     @suggest_arguments
     async def to_async_batches(self, batch_rows: int = BATCH_ROWS) -> AsyncIterator[pa.RecordBatch]:
-        """Yield the batches of :meth:`to_batches` for ``async for``; they are read in a thread next to the event loop.
+        """Yield the batches of :meth:`to_batches` for ``async for``. They are read in a separate thread.
 
         Args:
             batch_rows: Maximum number of rows in a batch.
@@ -113,7 +113,7 @@ class Results:
 
         loop = asyncio.get_running_loop()
         result = self._batches(batch_rows)
-        # One thread, so that a batch that is under way when the loop is left ends before the rest is freed.
+        # One thread, so that a batch that is being read when the loop exits is finished before resources are freed.
         reader = ThreadPoolExecutor(1, "pqext")
         try:
             while (batch := await loop.run_in_executor(reader, next, result, None)) is not None:
@@ -128,7 +128,7 @@ class Results:
 
     @suggest_arguments
     def to_reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        """Return the matching rows as a stream, for DuckDB, DataFusion and others that accept a ``RecordBatchReader``.
+        """Return the matching rows as a stream, for DuckDB, DataFusion and other users of ``RecordBatchReader``.
 
         Args:
             batch_rows: Maximum number of rows in a batch.
@@ -146,7 +146,7 @@ class Results:
             >>> duckdb.sql("SELECT sum(id) FROM reader").fetchall()
             [(6,)]
         """
-        # pyarrow's own reader over an iterator keeps that when it is closed; one over a stream does not.
+        # pyarrow's reader of an iterator retains it after closing; its reader of a stream does not.
         return pa.RecordBatchReader.from_stream(self._reader(batch_rows))
 
     def _reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
@@ -156,10 +156,10 @@ class Results:
     def to_table(
         self, *, variants: Literal["binary", "json"] = "binary", geometry: Literal["wkb", "wkt"] = "wkb"
     ) -> pa.Table:
-        """The rows that match, as one table.
+        """Return the matching rows as one table.
 
         Args:
-            variants: ``"binary"`` returns VARIANT columns as Arrow stores them; ``"json"`` as JSON text, as
+            variants: ``"binary"`` returns VARIANT columns in their Arrow type; ``"json"`` as JSON text, as
                 :func:`pqext.variant.to_json` writes it, also within structs, lists and maps.
             geometry: ``"wkb"`` returns geometry columns as WKB; ``"wkt"`` as text, as :func:`pqext.geo.to_wkt` writes
                 it.
@@ -184,7 +184,7 @@ class Results:
 
     def _table(self) -> pa.Table:
         batches, held, request = [], 0, self._request
-        # Row groups are read in few parts where no filter makes the rows fewer.
+        # Without a filter, row groups are read in few large batches.
         for batch, opened in self._run().batches(_TABLE_ROWS if request.filter is not None else 1 << 62):
             held += batch.get_total_buffer_size()
             Budget(request.limits, opened).add(held)
@@ -194,13 +194,13 @@ class Results:
     def to_pandas(
         self, *, variants: VariantFormat = "binary", geometry: GeometryFormat = "wkb", **options: Any
     ) -> pandas.DataFrame:
-        """The rows that match, as a pandas DataFrame.
+        """Return the matching rows as a pandas DataFrame.
 
         Args:
             variants: ``"json"`` returns VARIANT columns as JSON text, ``"python"`` as the objects of
                 :func:`pqext.variant.to_python`, also within structs, lists and maps.
-            geometry: ``"wkt"`` returns geometry columns as text, ``"shapely"`` as shapely's geometries.
-            **options: Those of ``pyarrow.Table.to_pandas``.
+            geometry: ``"wkt"`` returns geometry columns as text, ``"shapely"`` as shapely geometries.
+            **options: Options of ``pyarrow.Table.to_pandas``.
 
         Returns:
             A DataFrame; columns of Python objects have the dtype ``object``.
@@ -233,7 +233,7 @@ class Results:
     def to_polars(
         self, lazy: bool = False, *, variants: VariantFormat = "binary", geometry: GeometryFormat = "wkb"
     ) -> polars.DataFrame | polars.LazyFrame:
-        """Return the matching rows as a polars DataFrame, or as a LazyFrame that reads them on collection.
+        """Return the matching rows as a polars DataFrame, or as a LazyFrame that reads them when collected.
 
         Args:
             lazy: Return a LazyFrame, whose query reads only the columns that it uses, and skips row groups, pages and
@@ -259,14 +259,13 @@ class Results:
         if lazy:
             from pqext.dataset.engines.polars_source import lazy_frame
 
-            return lazy_frame(cast(Any, self), Formats(variants, geometry))  # all scans narrow
+            return lazy_frame(cast(Any, self), Formats(variants, geometry))  # all scans can be sliced
         from pqext.dataset.presentation.frames import to_polars
 
         return to_polars(self._table(), Formats(variants, geometry))
 
     def to_dataset(self) -> ScanDataset:
-        """Return the scan as a pyarrow dataset, for DuckDB and others that push columns and conditions down to
-        datasets.
+        """Return the scan as a pyarrow dataset, for DuckDB and other engines that push columns and conditions down.
 
         Returns:
             A ``pyarrow.dataset.Dataset`` that supports ``scanner``, ``to_table``, ``to_batches``, ``to_reader``,
@@ -284,17 +283,17 @@ class Results:
         return ScanDataset(cast(Any, self))
 
     def to_geopandas(self, geometry: str | None = None) -> GeoDataFrame:
-        """The rows that match, as a GeoDataFrame.
+        """Return the matching rows as a GeoDataFrame.
 
         Args:
-            geometry: The active geometry column; by default the primary one of GeoParquet metadata, or the first.
+            geometry: Active geometry column; by default the primary column of GeoParquet metadata, or the first one.
 
         Returns:
             A GeoDataFrame with the CRS of the columns; see :func:`pqext.geo.to_geopandas`.
 
         Raises:
             ImportError: If geopandas is missing (``pip install 'pqext[geopandas]'``).
-            ValueError: If the result has no geometry column, or not this one.
+            ValueError: If the result has no geometry column, or no column with this name.
 
         Example:
             >>> import pqext, pyarrow
@@ -317,9 +316,10 @@ class Results:
 
 
 def _interruptible(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
-    """``batches`` for a stream of Arrow's, which makes ``ValueError`` of all but system errors.
+    """Yield the ``batches`` for an Arrow stream, and convert ``KeyboardInterrupt`` to a system error.
 
-    Those who expect faults of files there must not take an interrupt for one.
+    Arrow converts all errors but system errors to ``ValueError``, which would make an interrupt look like an invalid
+    file.
     """
     with closing(batches):
         try:

@@ -37,13 +37,16 @@ _PREVIEW_SOURCE_ROWS = 1 << 20
 
 
 class Scan(SuggestionMixin, NotATable, Aggregates, Results):
-    """A question over files that share a schema; see :func:`scan`. It never changes: ``select``, ``filter`` and
-    ``limit`` give another. Nothing is read before rows, a count, the plan or the schema are requested.
+    """A lazy query over files with a common schema; see :func:`scan`.
 
-    A scan is taken for a table by what knows Arrow's C stream, as ``pyarrow.table(scan)``, ``polars.DataFrame(scan)``
-    and ``duckdb.sql("FROM scan")`` do, and gives batches in ``for`` and ``async for`` loops.
+    A scan is immutable: ``select``, ``filter`` and ``limit`` return new scans. Nothing is read before rows, a count,
+    the plan or the schema are requested.
 
-    A scan can be pickled at any time, if its sources are not open files. The copy has no ``metrics`` yet.
+    Libraries that support Arrow's C stream accept a scan as a table: ``pyarrow.table(scan)``,
+    ``polars.DataFrame(scan)`` and ``duckdb.sql("FROM scan")``. ``for`` and ``async for`` loops iterate over its
+    batches.
+
+    A scan can be pickled at any time unless its sources are open files. The copy has no ``metrics`` yet.
     """
 
     def __init__(self, request: ScanRequest) -> None:
@@ -56,7 +59,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
 
     @property
     def metrics(self) -> Metrics | None:
-        """Metrics of this scan's last or current run; None before the first.
+        """Metrics of this scan's last or current run; None before the first run.
 
         Example:
             >>> import pqext, pyarrow
@@ -81,7 +84,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             A new scan; this one is unchanged.
 
         Raises:
-            ValueError: If this scan's own ``select`` has excluded a name. A name that no file has is an error
+            ValueError: If an earlier ``select`` has excluded a name. A name that does not exist in any file is an error
                 once the scan runs.
 
         Example:
@@ -106,7 +109,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             A new scan; this one is unchanged.
 
         Raises:
-            ValueError: If there is no condition, or after :meth:`limit`, which would have counted excluded rows.
+            ValueError: If there is no condition, or after :meth:`limit`, which would count excluded rows.
             TypeError: If an argument is not a filter.
 
         Example:
@@ -128,7 +131,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
 
     @property
     def _is_limited(self) -> bool:
-        """Whether a limit or an offset selects the rows, after all filters."""
+        """Whether a limit or an offset restricts the result, after all filters."""
         return self._request.limit is not None or bool(self._request.offset)
 
     @suggest_arguments
@@ -151,9 +154,9 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             the order of files and rows. NaN is greater than all other numbers.
 
         Raises:
-            ValueError: After :meth:`limit`, or if the number of flags differs from the columns. A column that no
+            ValueError: After :meth:`limit`, or if the numbers of flags and columns differ. A column that no
                 file has is an error once the scan runs.
-            TypeError: For an argument that is not a column or a value; once the scan runs, for values without an order.
+            TypeError: If an argument is not a column or a value or, once the scan runs, if the values have no order.
             LimitError: Once the scan runs, if the rows take more memory than ``limits`` allow.
 
         Example:
@@ -210,17 +213,17 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         Args:
             geometry: A shapely geometry, WKB, or for GEOMETRY a box ``(xmin, ymin, xmax, ymax)``, in the CRS of the
                 column.
-            k: Number of rows. Among rows at the same distance the first ones count.
+            k: Number of rows. Of rows at the same distance, the first ones are returned.
             column: The geometry column; by default the only one.
             max_distance: Maximum distance, in units of the coordinates, in metres for GEOGRAPHY.
-            distance_column: Name of the column with the least distance between both geometries.
+            distance_column: Name of the additional column with the shortest distance between the two geometries.
 
         Returns:
             A new scan; this one is unchanged. Rows without a geometry are not returned.
 
         Raises:
-            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if the column is not stated and not
-                the only one, if the result already has a column named ``distance_column``, or after :meth:`limit`.
+            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if no column is named but there is not
+                exactly one, if the result already has a column named ``distance_column``, or after :meth:`limit`.
             TypeError: If an argument has the wrong type, or the column contains no geometries.
 
         Example:
@@ -244,7 +247,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return Scan(request).order_by(distance).limit(int(k))
 
     def _geometry_column(self, name: str | None) -> Column:
-        """Return the geometry column of this name, or the only one of the files."""
+        """Return the geometry column with this name, or the only geometry column of the files if None."""
         from pqext.geo.frames import geometry_columns
 
         if name is not None:
@@ -258,21 +261,21 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return col([names[0]])
 
     def plan(self, pages: bool = False) -> list[Task]:
-        """Plan what to read of each file, from the footers and Bloom filters alone.
+        """Plan what to read of each file, by footers and Bloom filters only.
 
-        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are the rows in
-        pages that may contain a match.
+        With ``pages``, the page indexes are read too, as when the scan runs. The ``rows`` of each row group are then
+        the rows in pages that may contain a match.
         """
         return self._planner.plan(pages)
 
     @suggest_arguments
     def explain(self, format: Literal["text", "json"] = "text", max_entries: int | None = SHOWN) -> str:
-        """Describe the plan that runs, including page indexes: what is read, what is skipped, and by which evidence.
+        """Describe the plan, including page indexes: what is read, what is skipped, and by which evidence.
 
         Args:
-            format: ``"text"`` for people, ``"json"`` for programs: one JSON object.
+            format: ``"text"`` for reading, or ``"json"`` for one JSON object.
             max_entries: Maximum number of files, and of row groups of each file, that are listed; None for all. Totals
-                always cover all.
+                always cover all of them.
 
         Returns:
             Text of several lines, without a final newline.
@@ -317,22 +320,22 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
 
     @suggest_arguments
     def count(self) -> int:
-        """Count the matching rows; without a filter from the footers alone."""
+        """Return the number of matching rows. Without a filter, only the footers are read."""
         return self._run().count()
 
     @suggest_arguments
     def head(
         self, rows: int = 5, *, variants: Literal["binary", "json"] = "json", geometry: Literal["wkb", "wkt"] = "wkt"
     ) -> pa.Table:
-        """Return the first rows that match, as a preview; only what they need is read.
+        """Return the first matching rows, as a preview. Only what is needed for these rows is read.
 
         Args:
-            rows: The number of rows at most.
+            rows: Maximum number of rows.
             variants: ``"json"`` returns VARIANT columns as JSON text, ``"binary"`` in stored format.
             geometry: ``"wkt"`` returns geometry columns as text, ``"wkb"`` in stored format.
 
         Returns:
-            A table; ``scan.limit(rows).to_table()`` returns one with the stored types.
+            A table. For a table with the stored types, use ``scan.limit(rows).to_table()``.
 
         Raises:
             ValueError: For a format that Arrow does not hold.
@@ -350,7 +353,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return formats.table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Describe the request, without opening a file."""
+        """Describe the request as pairs of a label and a text, without opening a file."""
         request = self._request
         sources = request.sources
         names = [column if isinstance(column, str) else column.name for column in request.result or ()]
@@ -370,13 +373,14 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return escape_text(f"<pqext.Scan {'; '.join(f'{name}: {text}' for name, text in self._facts())}>")
 
     def _repr_html_(self) -> str:
-        """Facts, columns (if known or stated by a single local file), and the amount of data read.
+        """Return a summary as HTML: the request, its columns and the amount of data read.
 
-        The first rows of that file are shown where few rows are read for them.
+        The columns are shown if they are known, or for a single local file. The first rows of such a file are shown if
+        only few rows must be read for them.
         """
         request, plan, schema, rows = self._request, [], self._planner.known_schema, []
         if request.is_local_file:
-            with suppress(OSError, TypeError, ValueError):  # raised again when the scan runs
+            with suppress(OSError, TypeError, ValueError):  # the error is raised again when the scan runs
                 tasks = self._planner.plan()
                 plan, schema = [("reads", summary(tasks))], self._planner.schema
                 is_short = sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS
@@ -391,7 +395,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return html_summary("pqext.Scan", [*self._facts(), *plan], *rows, *columns)
 
     def _preview(self, schema: pa.Schema) -> list[str]:
-        """Format the first rows as HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""
+        """Return the first rows as lines of HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""
         from pqext.dataset.presentation.row_text import texts
 
         limit = self._request.limit

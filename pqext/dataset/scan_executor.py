@@ -1,7 +1,7 @@
-"""Execution of a planned scan, file by file.
+"""Execute a planned scan, file by file.
 
-The filter's columns are read from what the plan leaves and the filter is evaluated exactly on their rows; the other
-columns of the result are read of the rows that are left.
+The filter's columns are read from the parts of a file that the plan contains, and the filter is evaluated exactly on
+their rows. The other columns of the result are read only for the remaining rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FILTERED_ROWS = 1 << 13
 
 
 class ScanExecutor:
-    """One run of a planned request, as batches or as a count. ``run`` collects its metrics."""
+    """One run of a planned request, which returns batches or a count. ``run`` collects its metrics."""
 
     def __init__(self, planner: ScanPlanner) -> None:
         self.planner = planner
@@ -55,9 +55,9 @@ class ScanExecutor:
         return self.run.metrics
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield the batches, each with the bytes of the files opened so far; no batch is empty.
+        """Yield non-empty batches, each with the total size of the files opened so far.
 
-        Reading stops once ``limit`` rows are returned.
+        Reading stops once ``limit`` rows have been returned.
         """
         return self.run.time_batches(self._limit(batch_rows))
 
@@ -83,7 +83,7 @@ class ScanExecutor:
     def _matching(
         self, batch_rows: int, row_target: RowTarget | None, with_prefetch: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield the matching rows, until ``row_target`` rows are returned."""
+        """Yield the matching rows of all files, until ``row_target`` rows have been returned."""
         opened = 0
         with closing(self.planner.open_files(self.run, self.planner.sources_to_read())) as files:
             for row, file in files:
@@ -104,7 +104,7 @@ class ScanExecutor:
     def planned_batches(
         self, plans: Iterable[RowGroupPlan], file: ParquetFile, batch_rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the matching rows of the request's one ``file``, by ``plans`` from a request of several files."""
+        """Yield the matching rows of ``file``, the only file of the request, by ``plans`` from a larger request."""
         with ErrorLocation(file):
             file_request = self.planner.request_file(0, file)
             with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as rows:
@@ -114,9 +114,9 @@ class ScanExecutor:
         self, row: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
         row_target: RowTarget | None = None, *, with_prefetch: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the matching rows of one file, until ``row_target`` rows are returned; by ``plans`` if passed."""
+        """Yield the matching rows of one file until ``row_target`` rows have been returned, by ``plans`` if passed."""
         file.check_rows()
-        of_file = row_target if file_request.is_exact else None  # of the rows that a file gives some are dropped
+        of_file = row_target if file_request.is_exact else None  # some rows of the file are dropped later
         if plans is None:
             plans = self.planner.of_file(file_request, file).row_groups(True, False, of_file)
         plans = self.run.plans(plans)
@@ -138,7 +138,7 @@ class ScanExecutor:
                     yield result
 
     def count(self) -> int:
-        """Count the matching rows, within the limit; without a filter from the footers alone."""
+        """Return the number of matching rows, within the limit. Without a filter, only the footers are read."""
         request = self.request
         if request.filter is not None and request.limit is not None:
             few = ScanExecutor(ScanPlanner(replace(request, result=())))
@@ -149,7 +149,7 @@ class ScanExecutor:
         return self.run.rows
 
     def _counts(self) -> Generator[int, None, None]:
-        """Yield numbers of matching rows, ignoring the limit, in parts."""
+        """Yield partial numbers of matching rows, ignoring the limit."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with ErrorLocation(file):
                 file_request = self.planner.request_count(row, file)
@@ -158,7 +158,7 @@ class ScanExecutor:
                 if not file_request.is_exact:
                     yield from (batch.num_rows for batch in self.file_batches(row, file, file_request, _COUNTED_ROWS))
                 elif file_request.filter is None:
-                    if file.metadata.num_rows not in (0, file.num_rows):  # some writers count none at all
+                    if file.metadata.num_rows not in (0, file.num_rows):  # some writers leave the count at 0
                         raise CorruptFileError(
                             f"the row groups have {file.num_rows} rows, but the footer states {file.metadata.num_rows}"
                         )
@@ -176,7 +176,7 @@ class ScanExecutor:
                     yield sum(sure)
 
     def files(self) -> Generator[tuple[int, ParquetFile, FileRequest], None, None]:
-        """Yield the files that may have matching rows, each with its position and the request to it."""
+        """Yield the files that may have matching rows, each with its position and its request."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with ErrorLocation(file):
                 file_request = self.planner.request_file(row, file)
@@ -188,9 +188,9 @@ class ScanExecutor:
 def iter_numbered(
     file: ParquetFile, plans: Iterable[RowGroupPlan], file_request: FileRequest, batch_rows: int
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
-    """Yield the matching rows, as ``execution.stages.matching`` does, together with their row numbers.
+    """Yield the matching rows with their row numbers, otherwise like ``execution.stages.matching``.
 
-    Pages pruned by the plans are not read; all needed columns of the other pages are read in one stage.
+    Pages pruned by the plans are not read. All needed columns of the other pages are read in one stage.
     """
     starts = [0, *accumulate(group.num_rows for group in file.row_groups)]
     names = None if file_request.columns is None else list(file_request.columns)
@@ -215,7 +215,7 @@ def iter_numbered(
 def without_numbers(
     parts: Generator[tuple[pa.RecordBatch, list[pa.Array]], None, None],
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], Any], None, None]:
-    """Add None for the row numbers to the batches of a scan that does not number rows."""
+    """Add None as the row numbers to the batches of a scan that does not number rows."""
     with closing(parts):
         for batch, computed in parts:
             yield batch, computed, None

@@ -1,7 +1,7 @@
-"""Plan a scan: the parts of each file to read, and the evidence for skipping the others.
+"""Plan a scan: the parts of each file to read, and the evidence for skipping the other parts.
 
 Files are first pruned by partition values. The footers of the remaining files are read, and their row groups are pruned
-by statistics, then pages by their bounds.
+by statistics. Pages are then pruned by their bounds.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _NO_FILE = "there is no schema, because none of the files is Parquet"
 
 
 class ScanPlanner:
-    """Plans a request, and caches facts about files and names for all runs of the request.
+    """Planner of a request, which caches facts about files and names for all runs of the request.
 
-    Threads may share a planner. Two threads may compute the same fact twice, with the same result.
+    Threads can share a planner. Two threads may compute the same fact twice, with the same result.
     """
 
     def __init__(self, request: ScanRequest) -> None:
@@ -51,7 +51,10 @@ class ScanPlanner:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
+        """The Arrow schema of the result, from the first file that is read.
+
+        With several files, all fields are nullable.
+        """
         schema = self._unordered_schema()
         return schema.with_metadata(drop_row_ranges(schema.metadata) or None) if self.request.order else schema
 
@@ -68,13 +71,13 @@ class ScanPlanner:
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The schema if it is known without opening a file, or None."""
+        """The schema if it is known without opening a file, otherwise None."""
         form = self.__dict__.get("_strategy")
         return None if form is None else form.schema
 
     @cached_property
     def exact(self) -> ExactNames:
-        """The resolution of dotted names in these files."""
+        """The resolver of dotted names for these files."""
         return ExactNames(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
 
     @cached_property
@@ -92,12 +95,12 @@ class ScanPlanner:
         return Union(row_target, unifier.schema)
 
     def plan(self, pages: bool = False, looks: int | None = None, with_reasons: bool = True) -> list[Task]:
-        """Plan each file, from footers and Bloom filters alone.
+        """Plan each file by footers and Bloom filters only.
 
-        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are the rows in
-        pages that may contain a match. Without a limit, row groups that remain after statistics are evaluated further
-        only while there are at most ``looks`` of them, file by file; the plans of later files are outlines from the
-        footers alone. ``with_reasons`` adds complete reasons.
+        With ``pages``, the page indexes are read too, as when the scan runs. The ``rows`` of each row group are then
+        the rows in pages that may contain a match. Without a limit, row groups that remain after evaluating statistics
+        are evaluated further as long as there are at most ``looks`` of them, file by file. The plans of later files are
+        outlines based on footers only. ``with_reasons`` adds complete reasons.
         """
         tasks, retained, row_target = {}, self.sources_to_read(), self.request.row_target
         for row, file in self.open_files(Run(), retained):
@@ -131,7 +134,7 @@ class ScanPlanner:
         ]
 
     def complete(self, task: Task, file: ParquetFile) -> Task:
-        """Complete an outline of the request's one ``file`` by its page indexes and Bloom filters."""
+        """Complete an outline of ``file``, the only file of the request, by its page indexes and Bloom filters."""
         if not task.is_outline:
             return task
         with ErrorLocation(file):
@@ -147,7 +150,7 @@ class ScanPlanner:
             return split_plans(task.row_groups, file, file_request.filter, file_request.is_exact)
 
     def mistake_warnings(self) -> list[str]:
-        """Warnings about VARIANT paths and boxes that look like mistakes, judged by the first file that is read."""
+        """Return warnings about VARIANT paths and boxes that look like mistakes, based on the first file read."""
         fields, places = checkable_parts(self.exact.resolve(self.request.filter), self.request.result or ())
         retained = self.sources_to_read() if fields or places else []
         with closing(self.request.files.iter_open(retained[:1], is_learning=True)) as files:
@@ -156,7 +159,7 @@ class ScanPlanner:
         return []
 
     def open_files(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
-        """Open the sources numbered ``rows`` in order, check the filter against each, and count them in ``run``."""
+        """Open the sources at positions ``rows`` in order, check the filter against each, and count them in ``run``."""
         at = 0
         summaries = self.request.files.summaries
         with closing(self.request.files.iter_open(rows)) as files:
@@ -182,9 +185,10 @@ class ScanPlanner:
 
     @cached_property
     def _remaining_filters(self) -> list[RemainingFilter]:
-        """The rest of the filter for each source, after its folders have answered their part.
+        """The part of the filter that remains for each source after its partition values have been evaluated.
 
-        Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
+        Raises ``UnsupportedError`` if a file contains a column that its folders do not name, but the folders of other
+        files do.
         """
         narrowed = self._evaluate_partitions()
         request = self.request
@@ -212,7 +216,10 @@ class ScanPlanner:
         return self.request.partitions.evaluate(self.exact.of_folders(self.request.filter), self.partition_values)
 
     def sources_to_read(self) -> list[int]:
-        """Return the positions of the sources to read. Even without any, a wrong name in the filter is an error."""
+        """Return the positions of the sources to read.
+
+        An invalid name in the filter is an error even if there are none.
+        """
         retained = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
         if not retained:
             for _ in self.open_files(Run(), [0]):
@@ -220,31 +227,31 @@ class ScanPlanner:
         return retained
 
     def request_file(self, row: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
-        """Return the request to the file of one source, with an additional ``condition`` on its own columns."""
+        """Return the request for the file of a source, with an additional ``condition`` on the columns of the file."""
         filter = self.exact.resolve(self._remaining_filters[row].filter)
         both = [part for part in (filter, condition) if part is not None]
         file_request = self._strategy.request_file(row, file, all_of(both) if both else None)
         return file_request.without_columns if self.request.is_count else file_request
 
     def request_count(self, row: int, file: ParquetFile) -> FileRequest:
-        """Return the request to the file of one source whose rows are only counted."""
+        """Return the request for the file of a source if its rows are only counted."""
         return self._strategy.to_count(row, file, self.exact.resolve(self._remaining_filters[row].filter))
 
     def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
-        """Whether the footer proves that no row group of a file has a matching row."""
+        """Return whether the footer proves that no row of a file matches."""
         if file_request.filter is None or len(self.request.sources) == 1 or file.options.skips_corrupt:
             return False
         file.check_rows()
         return self.of_file(file_request, file).prunes_all()
 
     def of_file(self, file_request: FileRequest, file: ParquetFile) -> FilePlanner:
-        """Return the planner of one file. Files with the same schema share everything derived from it."""
+        """Return the planner of a file. Files with the same schema share everything derived from it."""
         known = self._latest
         if known is not None and known[0] is file_request and known[1].facts is file:
             return known[1]
         if known is not None and known[0] is file_request and known[1].shares(file, file.options):
             planner = known[1].for_file(file)
-            self._latest = file_request, planner  # with what was worked out since
+            self._latest = file_request, planner  # including what has been derived since
             return planner
         planner = FilePlanner(file, file.options, file_request.columns, file_request.computed, file_request.filter)
         if len(self.request.sources) > 1:

@@ -26,7 +26,7 @@ SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 class ScanRequest:
     """A query: the columns ``result`` of the rows of ``files`` for which ``filter`` is true.
 
-    A column is a name or a VARIANT value. Raises ``ValueError`` if options exclude each other.
+    A result column is a name or a computed column. Raises ``ValueError`` if options exclude each other.
     """
 
     files: FileSet
@@ -64,7 +64,7 @@ class ScanRequest:
 
     @property
     def sources(self) -> tuple[Any, ...]:
-        """The files."""
+        """The sources of all files."""
         return self.files.sources
 
     @property
@@ -79,5 +79,5 @@ class ScanRequest:
 
     @property
     def row_target(self) -> RowTarget | None:
-        """The number of rows that suffice. None for all, and with an order, whose first rows may be anywhere."""
+        """The number of rows after which reading can stop. None without a limit, and with an order."""
         return None if self.limit is None or self.order else RowTarget(self.offset + self.limit)

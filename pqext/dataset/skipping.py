@@ -1,4 +1,4 @@
-"""Prune files without opening them, by a data-skipping store or an object with its interface."""
+"""Prune files without opening them, by a data-skipping store or an object with the same interface."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ EVIDENCE = "skipping store"
 
 @runtime_checkable
 class Skipping(Protocol):
-    """Prunes files by stored metadata. A reason is a proof: no row of that file matches."""
+    """Interface that prunes files by stored metadata. A reason proves that no row of the file matches."""
 
     def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> Sequence[str | None]:
-        """Return for each file the reason why no row matches ``filter``; None if a row may match.
+        """Return for each file the reason that no row matches ``filter``; None if a row may match.
 
         A file that has changed since it was indexed is not pruned.
         """
 
 
 def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Skipping | None:
-    """Open the ``skipping=`` argument: an open store, or the path or URL of one.
+    """Return the store of the ``skipping=`` argument: an open store, or the path or URL of one.
 
     Raises ``TypeError`` for anything else.
     """
@@ -43,11 +43,11 @@ def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, An
 def of_stored_values(
     filter: Expression, folders: Collection[str], cast: Collection[str], is_widened: bool = False
 ) -> Expression | None:
-    """Return the conjuncts of ``filter`` that apply to values as stored in files.
+    """Return the conjuncts of ``filter`` that can be evaluated on the values stored in files, or None.
 
-    These use neither partition columns (``folders``) nor columns that are ``cast``; values inside VARIANT columns are
-    never cast. If types are ``is_widened``, values are preserved, but not everything computed from them: as text, 3
-    becomes 3.0.
+    They use neither partition columns (``folders``) nor columns that are ``cast``; values inside VARIANT columns are
+    never cast. If types are ``is_widened``, computed values are excluded as well: widening preserves values, but not
+    everything computed from them. As text, 3 becomes 3.0.
     """
     whole = normal(filter)
     left = []
@@ -60,7 +60,7 @@ def of_stored_values(
 
 
 def _is_computed(condition: Expression) -> bool:
-    """Whether any leaf uses a computed value."""
+    """Return whether any leaf uses a computed value."""
     used = [operand for leaf in leaves(condition) for operand in leaf_operands(leaf)]
     return any(
         isinstance(base, Column) for operand in used if not isinstance(operand, Column) for base in bases(operand)
@@ -70,7 +70,7 @@ def _is_computed(condition: Expression) -> bool:
 def prune_by_store(
     skipping: Skipping, remaining_filters: Sequence[RemainingFilter], sources: Sequence[Any], conditions: Expression
 ) -> list[RemainingFilter]:
-    """Return the remaining filter for each source, after pruning by ``skipping``."""
+    """Prune sources by ``skipping``; return the remaining filter for each source."""
     reasons = skipping.prune_reasons(sources, conditions)
     refused = {reason: RemainingFilter(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
     return [

@@ -1,4 +1,4 @@
-"""Write folders of Parquet files that divide rows by space: by a k-d tree, or by the cells of a global grid."""
+"""Write folders of Parquet files that partition rows spatially: by a k-d tree, or by the cells of a global grid."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write_dataset(
     mode: WriteMode = "error",
     **keywords: Unpack[WriteKeywords],
 ) -> SaveResult:
-    """Write rows into a folder of files, each of which covers a part of space, in bounded memory.
+    """Write rows into a folder of files that each cover a region of space, in bounded memory.
 
     Args:
         rows: A table, a :class:`pqext.Scan`, a path to scan, a GeoDataFrame, or for grids a stream of batches. A k-d
@@ -164,7 +164,7 @@ def _check_depth(depth: int) -> int:
 
 
 def _depth(source: pa.Table | Scan, options: WriteKeywords, target: int) -> int:
-    """Estimate how many halvings give parts of ``target`` bytes, from the size of the first rows in a file."""
+    """Estimate how many halvings result in files of ``target`` bytes, by the file size of the first rows."""
     if isinstance(target, bool) or not isinstance(target, int) or target < 1:
         raise ValueError(f"target_file_bytes must be a positive number of bytes, not {target!r}")
     sample = source.slice(0, _SAMPLE_ROWS) if isinstance(source, pa.Table) else source.limit(_SAMPLE_ROWS).to_table()
@@ -181,7 +181,7 @@ Tree = list[NDArray[np.float64]]
 
 
 def _tree(source: pa.Table | Scan, name: str, depth: int) -> Tree:
-    """Divide a sample of the rows' centres at medians, ``depth`` times, each time along the longer side."""
+    """Build a k-d tree: split a sample of the rows' centres at medians, ``depth`` times, across the longer extent."""
     columns = source.select([name])
     count = source.num_rows if isinstance(source, pa.Table) else source.count()
     step = max(1, count // _SAMPLES)
@@ -205,19 +205,19 @@ def _tree(source: pa.Table | Scan, name: str, depth: int) -> Tree:
 
 
 def _split_points(points: NDArray[np.float64]) -> tuple[int, float]:
-    """Return the axis along which points extend farther, and a median that leaves points on both sides if it can."""
+    """Return the axis with the greater extent, and a median that leaves points on both sides if possible."""
     if not points.shape[1]:
         return 0, 0.0
     axis = int(np.argmax(points.max(axis=1) - points.min(axis=1)))
     values = np.sort(points[axis])
     median = values[len(values) // 2]
-    if median == values[0]:  # equal values in the lower half
+    if median == values[0]:  # equal values belong to the lower half
         median = values[min(int(np.searchsorted(values, median, side="right")), len(values) - 1)]
     return axis, float(median)
 
 
 def _leaf_names(tree: Tree, x: NDArray[np.float64], y: NDArray[np.float64]) -> pa.Array:
-    """Return the leaf of each point as the turns to it, 0 for the lower half; null without coordinates."""
+    """Return the path to the leaf of each point: 0 for lower halves, 1 for upper ones; null without coordinates."""
     node = np.zeros(len(x), np.int64)
     for level in tree:
         axis, median = level[node].T

@@ -35,7 +35,7 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class _Side:
-    """A table or scan with its geometry column; the type of a plain column of WKB is not known."""
+    """A table or scan with its geometry column. The geometry type is unknown for a plain column of WKB."""
 
     rows: pa.Table | Scan
     name: str
@@ -46,22 +46,22 @@ class _Side:
         return _plain_schema(self.rows.schema)
 
     def select(self, names: Sequence[str]) -> _Side:
-        """Return only the columns of ``names``, and the geometry column."""
+        """Return the side with only the columns ``names`` and the geometry column."""
         chosen = [name for name in self.schema.names if name in names or name == self.name]
         return replace(self, rows=self.rows.select(chosen))
 
     def clip(self, box: tuple[float, float, float, float] | None) -> _Side:
-        """Return the rows of a scan that intersect ``box``; all rows of a table or limited scan, or without a box."""
+        """Restrict a scan to rows that intersect ``box``. Tables and limited scans are returned unchanged."""
         if box is None or not isinstance(self.rows, Scan) or self.rows._is_limited:
             return self
         return replace(self, rows=self.rows.filter(col([self.name]).intersects(box)))
 
     def table(self) -> pa.Table:
-        """Return all rows."""
+        """Return all rows as a table."""
         return _plain_table(self.rows if isinstance(self.rows, pa.Table) else self.rows.to_table())
 
     def tables(self) -> Iterator[pa.Table]:
-        """Return the rows in parts of at most :data:`BATCH_ROWS`."""
+        """Yield the rows in tables of at most :data:`BATCH_ROWS` rows."""
         if isinstance(self.rows, pa.Table):
             for start in range(0, max(len(self.rows), 1), BATCH_ROWS):
                 yield _plain_table(self.rows.slice(start, BATCH_ROWS))
@@ -70,7 +70,7 @@ class _Side:
             yield from _Side(pa.Table.from_batches([batch], self.rows.schema), self.name, self.type).tables()
 
     def geometries(self, table: pa.Table) -> GeometryColumn:
-        """Return the geometry column of some of the rows."""
+        """Return the geometry column of a table of the side's rows."""
         assert self.type is not None
         chunks = binary_chunks(table[self.name])
         return GeometryColumn(pa.concat_arrays(chunks) if chunks else pa.array([], pa.binary()), self.type)
@@ -94,19 +94,19 @@ def join(
 
     Args:
         left: A pyarrow Table or what :func:`pqext.write_table` accepts, a :class:`pqext.Scan`, or a path to scan.
-        right: As ``left``; the side that should be smaller.
+        right: Like ``left``; it should be the smaller side.
         predicate: ``intersects``, ``within``, ``contains``, ``covers``, ``covered_by``, ``touches``, ``crosses``,
-            ``overlaps``, ``equals``, or ``dwithin`` with ``distance``; on the globe for GEOGRAPHY.
+            ``overlaps``, ``equals``, or ``dwithin`` with ``distance``. They are spherical for GEOGRAPHY.
         on: The geometry column of both sides, or a pair of names; by default the only geometry column of each. A plain
             column of WKB has the CRS and edges of the other side.
-        distance: For ``dwithin``: in units of the CRS, in metres for GEOGRAPHY.
+        distance: The distance for ``dwithin``, in units of the CRS, or in metres for GEOGRAPHY.
         columns: Columns of the result, by their names in it; other columns are not read.
         how: ``inner``; ``left`` also returns rows of the left without a match, with nulls; ``semi`` and ``anti`` return
             the rows of the left with or without a match, once each and without columns of the right.
         suffix: Added to names of the right side that the left side has too.
 
     Returns:
-        The matching pairs in the order of the left side, each once. Null and empty geometries match nothing.
+        The matching pairs in the order of the left side, without duplicates. Null and empty geometries match nothing.
 
     Raises:
         ValueError: If a name or option is unknown, or the CRSs differ.
@@ -213,7 +213,7 @@ def nearest(
 
 
 def _max_distance(value: Any) -> float | None:
-    """Return ``max_distance`` as a float; raise TypeError or ValueError unless it is a positive number or None."""
+    """Check ``max_distance`` and return it as a float. Raises TypeError or ValueError unless it is positive or None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
@@ -228,7 +228,7 @@ def _max_distance(value: Any) -> float | None:
 
 
 def _sides(left: Any, right: Any, on: On) -> tuple[_Side, _Side]:
-    """Return both sides with equal types. Raises ValueError or TypeError if their geometry columns do not suit."""
+    """Return both sides with equal types. Raises ValueError or TypeError if their geometry columns are incompatible."""
     names = tuple(on) if isinstance(on, list | tuple) else (on, on)
     if len(names) != 2 or not all(isinstance(name, str | None) for name in names):
         raise ValueError("on must be the name of a column, or a pair of the names on the left and on the right")
@@ -272,7 +272,7 @@ def _side(rows: Any, name: str | None, side: str) -> _Side:
 
 
 def _rows(rows: Any) -> pa.Table | Scan:
-    """Return tables and scans unchanged, a scan of a path, and a table of other inputs."""
+    """Convert the rows of a side: paths to scans, and inputs other than tables and scans to tables."""
     if isinstance(rows, pa.Table | Scan):
         return rows
     if isinstance(rows, str | os.PathLike):
@@ -284,7 +284,7 @@ def _rows(rows: Any) -> pa.Table | Scan:
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` in layouts that Arrow can take rows from: large ones for views, plain ones for run ends."""
+    """Return ``schema`` in layouts from which Arrow can take rows: without views and run-end encoding."""
     fields = [field.with_type(_plain_type(field.type)) for field in schema]
     return pa.schema(fields, schema.metadata)
 
@@ -296,7 +296,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def _plain_table(table: pa.Table) -> pa.Table:
-    """Return ``table`` in the layouts of :func:`_plain_schema`."""
+    """Convert ``table`` to the layouts of :func:`_plain_schema`."""
     schema = _plain_schema(table.schema)
     if schema.equals(table.schema):
         return table
@@ -311,7 +311,7 @@ def _plain_table(table: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Names:
-    """The columns of a result: ``schema`` of all columns, the names in both sides, and the names of ``columns``."""
+    """Names of the result's columns: of all columns (``schema``), by their names in both sides, and of ``columns``."""
 
     schema: pa.Schema
     left: tuple[str, ...]
@@ -322,7 +322,7 @@ class _Names:
     def from_sides(
         cls, left: _Side, right: _Side | None, suffix: str, columns: Sequence[str] | None, distance: str | None = None
     ) -> _Names:
-        """Name the columns of a result; raise ValueError if a name is unknown or occurs twice."""
+        """Name the columns of a result. Raises ValueError if a name is unknown or occurs twice."""
         if not isinstance(suffix, str):
             raise TypeError(f"suffix must be a str, not {suffix!r}")
         names = left.schema.names
@@ -350,13 +350,13 @@ class _Names:
         return left.select([*of_left]), right.select([*of_right])
 
     def select_left(self, rows: pa.Table) -> pa.Table:
-        """Return the result of a join that selects rows of the left side."""
+        """Return the result of a join for the selected rows of the left side."""
         return rows.select(list(self.columns))
 
     def combine(
         self, left: pa.Table, first: Rows, right: pa.Table, second: pa.Array, distances: pa.Array | None = None
     ) -> pa.Table:
-        """Return the rows ``first`` of the left and ``second`` of the right side next to each other."""
+        """Combine the rows ``first`` of the left side with the rows ``second`` of the right side."""
         numbers = pa.array(first, pa.int64())
         arrays = []
         for name in self.columns:
@@ -375,12 +375,12 @@ class _Names:
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     def concatenate(self, parts: Iterable[pa.Table]) -> pa.Table:
-        """Return all parts of a result in one table."""
+        """Concatenate partial results into one table."""
         return pa.concat_tables([self.result_schema.empty_table(), *parts])
 
 
 def _names_of(columns: Any) -> list[str]:
-    """Return the names of ``columns``; raise TypeError unless it is an iterable of names."""
+    """Return ``columns`` as a list of names. Raises TypeError unless it is an iterable of names."""
     if isinstance(columns, str):
         return [columns]
     names: list[Any] = list(columns) if isinstance(columns, Iterable) else [None]
@@ -390,7 +390,7 @@ def _names_of(columns: Any) -> list[str]:
 
 
 def _extent(side: _Side, table: pa.Table, condition: Condition) -> tuple[float, float, float, float] | None:
-    """Return a box around everything that can match planar rows of a side; None unless it is finite."""
+    """Return a box around everything that can match planar rows of a side; None if it is infinite."""
     if side.type is None or not side.type.planar:
         return None
     boxes = sides_of(side.geometries(table), condition)
@@ -402,7 +402,7 @@ def _extent(side: _Side, table: pa.Table, condition: Condition) -> tuple[float, 
 
 
 def _add_unmatched(rows: int, first: Rows, second: Rows) -> tuple[Rows, pa.Array]:
-    """Return the pairs, and null next to the rows of the left side that are in none."""
+    """Add the rows of the left side that are in no pair, paired with null."""
     unmatched = np.setdiff1d(np.arange(rows), first)
     both = np.concatenate([first, unmatched])
     order = np.argsort(both, kind="stable")

@@ -1,4 +1,4 @@
-"""Write files of other geospatial formats through GDAL: GeoPackage, FlatGeobuf, shapefiles, PMTiles and more."""
+"""Write files in other geospatial formats through GDAL: GeoPackage, FlatGeobuf, shapefiles, PMTiles and more."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write_file(
     append: bool = False,
     **options: Any,
 ) -> None:
-    """Write rows to a GeoPackage, FlatGeobuf file, shapefile, KML, PMTiles or another format of GDAL, in batches.
+    """Write rows to a GeoPackage, FlatGeobuf file, shapefile, KML, PMTiles or another GDAL format, in batches.
 
     Args:
         rows: A table, a :class:`pqext.Scan`, a path to scan, a GeoDataFrame, or anything with an Arrow C stream.
@@ -67,7 +67,7 @@ def write_file(
         layer: Name of the layer; by default the name of the file.
         driver: Name of GDAL's driver; by default chosen by the extension.
         geometry: The geometry column; by default the only one. VARIANT columns become JSON text.
-        append: Add the rows to the layer instead, if the format allows it.
+        append: Add the rows to an existing layer, if the format allows it.
         options: Creation options of GDAL's driver, such as ``SPATIAL_INDEX="NO"``.
 
     Raises:
@@ -76,7 +76,7 @@ def write_file(
         UnsupportedError: If the format cannot store a column or geometry.
         GeometryError: With the row, if WKB is invalid.
 
-    Edges of GEOGRAPHY become straight lines, since the formats have no others.
+    Edges of GEOGRAPHY become straight lines, because the formats do not support other edges.
 
     Example:
         >>> import pyarrow as pa
@@ -120,7 +120,7 @@ def write_file(
 
 
 class _Stream:
-    """Batches that GDAL takes, with the error that ended them: GDAL does not pass it on."""
+    """Iterable of batches for GDAL. It records the error that ended them, because GDAL does not propagate it."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -135,7 +135,7 @@ class _Stream:
 
     @contextmanager
     def own_faults(self) -> Iterator[None]:
-        """Raise the error of the batches in place of GDAL's."""
+        """Context manager that raises the recorded error of the batches in place of GDAL's error."""
         try:
             yield
         except (RuntimeError, ParquetError, ValueError) as error:
@@ -146,9 +146,9 @@ class _Stream:
 
 @contextmanager
 def _replace_at_end(target: str, append: bool) -> Iterator[str]:
-    """Yield a path in a new folder whose files replace those of ``target`` at the end, but not after an error.
+    """Yield a path in a new folder; its files replace those of ``target`` on exit unless an error occurs.
 
-    A shapefile is several files.
+    Some formats, such as shapefiles, consist of several files.
     """
     if append or target.startswith("/vsi"):
         yield target
@@ -173,7 +173,7 @@ def _replace_at_end(target: str, append: bool) -> Iterator[str]:
 
 
 def _sidecars(folder: str, name: str) -> list[str]:
-    """Return the files that describe or index a file, and would describe another one once it is replaced."""
+    """Return the names of files that describe or index the file ``name``, and are invalid once it is replaced."""
     stem, extension = os.path.splitext(name)
     suffixes = _SIDECARS.get(extension.lower(), ())
     return [other for other in os.listdir(folder) if other.startswith(stem) and other[len(stem) :].lower() in suffixes]
@@ -188,7 +188,7 @@ def _driver(path: str) -> str:
 
 
 def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
-    """Return a field as GDAL stores it: without extension types, and in layouts that it reads."""
+    """Return a field as GDAL stores it: without extension types, and in a layout that GDAL supports."""
     if is_geometry:
         return pa.field(field.name, pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
     if is_variant_type(field.type):
@@ -201,7 +201,10 @@ def _storable_field(field: pa.Field, is_geometry: bool) -> pa.Field:
 
 
 def _storable_batch(batch: pa.RecordBatch, schema: pa.Schema, geometry: str, top_code: float) -> pa.RecordBatch:
-    """Return a batch as GDAL reads it; raise UnsupportedError if GDAL would drop Z or M of codes above ``top_code``."""
+    """Convert a batch to types that GDAL supports.
+
+    Raises UnsupportedError if GDAL would drop Z or M, that is, for geometries with WKB codes above ``top_code``.
+    """
     if top_code < math.inf and any(code > top_code for code in _type_codes([batch], geometry)):
         raise UnsupportedError(
             "FlatGeobuf stores Z only if all geometries have one type, and no M; write a GeoPackage", feature="GDAL"
@@ -225,7 +228,7 @@ def _type_codes(batches: list[pa.RecordBatch], geometry: str) -> set[int]:
 
 
 def _geometry_type(driver: str, first: list[pa.RecordBatch], geometry: str) -> str:
-    """Return the type of the layer: that of the first rows if the format needs one, otherwise any."""
+    """Return the geometry type of the layer: the type of the first rows if the format requires one, otherwise any."""
     codes = _type_codes(first, geometry) if driver in _TYPED_DRIVERS else set()
     if not codes or (driver == "FlatGeobuf" and (len(codes) > 1 or not 1000 <= max(codes) < 2000)):
         return "Unknown"
@@ -234,7 +237,7 @@ def _geometry_type(driver: str, first: list[pa.RecordBatch], geometry: str) -> s
 
 
 def _crs(type: GeospatialType) -> str | None:
-    """Return the CRS as text that GDAL reads; None if it is unknown."""
+    """Return the CRS as text that GDAL can parse; None if it is unknown."""
     try:
         return str(crs_.parse(type.crs).to_wkt())
     except GeometryError:

@@ -126,7 +126,7 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
         object.__setattr__(self, "path", tuple(self.path))
 
     def exact(self, names: Container[str]) -> Column:
-        """Resolve a dotted name: the column with exactly this name if it is among ``names``, else the struct field."""
+        """Resolve a dotted name to the column with exactly this name if it is in ``names``, or to the struct field."""
         name = ".".join(self.path[: self.dotted])
         if self.dotted < 2 or name not in names:
             return self

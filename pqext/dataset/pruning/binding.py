@@ -1,7 +1,7 @@
 """Bind an expression to the schema of one file, as predicates on its columns.
 
-A bound expression is a tree of :class:`AllOf` and :class:`AnyOf` over leaves, without Not. A leaf holds the predicates
-that statistics of its column can disprove; without predicates, statistics cannot prune.
+A bound expression is a tree of :class:`AllOf` and :class:`AnyOf` over leaves, without Not. A leaf contains the
+predicates that statistics of its column can disprove. A leaf without predicates cannot be pruned by statistics.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
 
 @dataclass(frozen=True)
 class Leaf:
-    """A predicate leaf on ``node``: no row matches unless all ``questions`` may match."""
+    """A leaf of the expression on ``node``: no row matches unless all predicates in ``questions`` may match."""
 
     expression: Expression
     node: SchemaNode
@@ -72,7 +72,7 @@ class Leaf:
 
     @cached_property
     def comparisons(self) -> tuple[core.Comparison | core.IsIn, ...]:
-        """The predicates that minimum and maximum can disprove."""
+        """The predicates that can be disproved by the minimum and maximum."""
         return tuple(question for question in self.questions if isinstance(question, core.Comparison | core.IsIn))
 
     @cached_property
@@ -102,9 +102,9 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class ComputedLeaf:
-    """A leaf of the expression on a computed operand: no row is true unless its bounds allow the question.
+    """A leaf of the expression on a computed operand: no row matches unless the operand's bounds allow ``question``.
 
-    A question is a predicate on the operand's values, or an operator with another operand.
+    The question is a predicate on the operand's values, or a comparison operator with another operand.
     """
 
     expression: Expression
@@ -115,7 +115,10 @@ class ComputedLeaf:
     types: Mapping[tuple[Any, ...], pa.DataType]
 
     def may_match(self, get_bounds: Callable[[SchemaNode], core.Bounds]) -> bool:
-        """Test whether a row may match, given bounds of columns. ``False`` is definitive."""
+        """Return whether a row may match, for the bounds of columns that ``get_bounds`` returns.
+
+        ``False`` is definitive.
+        """
 
         def bounds(base: Base) -> core.Bounds:
             node = self.nodes[base._key()]
@@ -152,9 +155,9 @@ keys."""
 def bind(expression: Expression, schema: Schema) -> Bound:
     """Bind ``expression`` to the schema of a file.
 
-    Every column of the expression must exist: a name that is missing is taken for a mistake and not for a
-    column of nulls. Raises ``ValueError`` for columns that are missing and ``TypeError`` for questions that
-    the column's type does not answer, naming the column.
+    Every column of the expression must exist: a missing column is an error, not a column of nulls. Raises
+    ``ValueError`` if a column is missing, and ``TypeError``, with the name of the column, if its type does not support
+    a condition.
     """
     key = id(expression), id(schema)
     known = _recent.get(key)
@@ -182,7 +185,7 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
             kind = _compared_type(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,) if isinstance(leaf, Comparison) else ()
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
-                return Leaf(expression, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
+                return Leaf(expression, find(schema, leaf.operand), ())  # only the stored Arrow schema has its unit
             implied = implied_predicate(leaf) if isinstance(leaf, Comparison) and not negated else None
             if implied is not None:
                 node = find(schema, implied[0])
@@ -213,7 +216,7 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
 def _bind_predicates(
     expression: Expression, operand: Operand, schema: Schema, questions: tuple[core.Predicate, ...]
 ) -> Bound:
-    """Bind predicates on an operand's values."""
+    """Bind the predicates ``questions`` on an operand's values."""
     if isinstance(operand, Column | VariantField):
         node = find(schema, operand_column(operand))
         return Leaf(expression, node, _column_predicates(operand, node, questions))
@@ -231,7 +234,7 @@ def _bind_computed(
 
 
 def _flat(base: Base, schema: Schema) -> SchemaNode | None:
-    """Return the column of an operand whose statistics bound its values in rows."""
+    """Return the column of an operand if its statistics are bounds of the values in rows, otherwise None."""
     node = find(schema, operand_column(base))
     is_plain = isinstance(base, Column) and node.is_leaf and not node.max_repetition_level
     return node if is_plain and for_logical(node.logical_name) is None else None
@@ -240,9 +243,9 @@ def _flat(base: Base, schema: Schema) -> SchemaNode | None:
 def _column_predicates(
     operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]
 ) -> tuple[Question, ...]:
-    """Convert ``questions`` to the predicates that evaluate the operand's statistics."""
+    """Convert ``questions`` to predicates that can be evaluated on the operand's statistics."""
     if node.max_repetition_level:
-        return ()  # a value of a list is not the value of a row
+        return ()  # the value of a list element is not the value of a row
     if isinstance(operand, Column):
         return questions
     if node.logical_name != "VARIANT":
@@ -274,13 +277,13 @@ def _spatial(leaf: Spatial, node: SchemaNode, is_negated: bool) -> tuple[Questio
 
 
 def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> SchemaNode:
-    """Return the node of ``column``.
+    """Return the schema node of ``column``.
 
-    ``extra_names`` are columns outside the file that an error can suggest.
+    ``extra_names`` are columns outside the file that the error for a missing column may suggest.
 
     Raises:
         ValueError: If the column does not exist.
-        TypeError: If the column does not have one value per row.
+        TypeError: If the column does not have exactly one value per row.
     """
     node = schema.root
     if column.dotted > 1:
@@ -301,9 +304,9 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
 
 
 def lookup(schema: Schema, column: str, extra_names: Iterable[str] = ()) -> SchemaNode:
-    """Return the node of a column by name or dotted path; ``ValueError`` if it does not exist.
+    """Return the schema node of a column by name or dotted path. Raises ``ValueError`` if it does not exist.
 
-    ``extra_names`` are columns outside the file that an error can suggest.
+    ``extra_names`` are columns outside the file that the error may suggest.
     """
     node = schema.find(column)
     if node is None:
@@ -329,7 +332,7 @@ def _check_variant(operand: VariantField, node: SchemaNode) -> None:
 
 
 def _compared_type(operand: Operand, schema: Schema) -> ValueType:
-    """Return the category that an operand's values compare as."""
+    """Return the comparison category of an operand's values."""
     kind = value_type_of_arrow(type_in(operand, schema))
     if kind is None or (isinstance(operand, SpatialValue) and operand.is_geometry):
         node = find(schema, operand) if isinstance(operand, Column) else None
@@ -354,14 +357,17 @@ def _geometry_columns(operand: Operand) -> list[Base]:
 
 
 def type_in(operand: Operand, schema: Schema) -> pa.DataType:
-    """Return the Arrow type of an operand's values in a file; raises as :func:`bind` if it has none."""
+    """Return the Arrow type of an operand's values in a file. Raises the errors of :func:`bind`."""
     for base in _geometry_columns(operand):
         _check_geometries(operand_column(base), find(schema, operand_column(base)))
     return type_of(operand, lambda base: _column_type(base, schema))
 
 
 def _column_type(base: Base, schema: Schema) -> pa.DataType:
-    """Return the Arrow type of a column's values; a nested type without children if they are not single values."""
+    """Return the Arrow type of a column's values.
+
+    For columns with several values per row, it is a type without children.
+    """
     node = find(schema, operand_column(base))
     if isinstance(base, VariantField):
         _check_variant(base, node)

@@ -1,9 +1,9 @@
 """Prune by bounding boxes: comparisons of coordinates and distances imply spatial predicates.
 
-``st_x(geom) >= 5`` is true only of points with X of at least 5, and ``st_xmin(geom) <= 5`` only of geometries with a
+``st_x(geom) >= 5`` is true only of points whose X is at least 5, and ``st_xmin(geom) <= 5`` only of geometries with a
 vertex whose X is at most 5: both intersect a half-plane. ``st_distance(geom, p) < 3`` is true only of geometries within
-3 of ``p``. A row group or page whose box is outside cannot match. The converse is not true: other geometries intersect
-the half-plane as well. A point with NaN as X has a Y, although it intersects nothing.
+a distance of 3 from ``p``. A row group or page whose box lies outside cannot match. The converse is not true: other
+geometries may intersect the half-plane as well. A point whose X is NaN has a valid Y although it intersects nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _MOST = sys.float_info.max
 
 
 def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] | None:
-    """Return the column and the predicate that a comparison of a coordinate or a distance with a number implies.
+    """Return the column and the spatial predicate implied by comparing a coordinate or a distance with a number.
 
-    None for other conditions, and for numbers beyond doubles.
+    Return None for other conditions, and for numbers that do not fit into a double.
     """
     operand, value = condition.operand, condition.value
     if not isinstance(operand, SpatialValue) or isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -49,7 +49,7 @@ def implied_predicate(condition: Comparison) -> tuple[Column, SpatialPredicate] 
 
 
 def distance_arguments(operand: Operand) -> tuple[Column, Geometry] | None:
-    """Return the column and the constant geometry of ``st_distance``; None for other operands."""
+    """Return the column and the constant geometry of an ``st_distance`` operand; None for other operands."""
     if not isinstance(operand, SpatialValue) or operand.function != "st_distance":
         return None
     match operand.arguments:
@@ -62,10 +62,10 @@ def _within_distance(operand: SpatialValue, distance: float) -> tuple[Column, Sp
     from pqext.geo.predicates.predicate import MeasuredDistance
 
     arguments = distance_arguments(operand)
-    if arguments is None or distance < 0:  # no distance is negative, but reading the rows reports their faults
+    if arguments is None or distance < 0:  # no distance is negative, but the rows must be read to report errors in them
         return None
     column, geometry = arguments
     try:
         return column, MeasuredDistance("dwithin", query_of(geometry), math.nextafter(distance, math.inf))
-    except ValueError:  # NaN or infinities among the coordinates, from which nothing has a known distance
+    except ValueError:  # coordinates are NaN or infinite, so distances are undefined
         return None

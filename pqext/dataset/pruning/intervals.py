@@ -1,8 +1,8 @@
-"""Bounds of computed values, derived from the bounds of their columns.
+"""Compute bounds of computed values from the bounds of their columns.
 
-Each function returns bounds that hold for all values within the bounds of the columns. A value that cannot be computed
-is null, so that exact results have exact bounds even if they overflow; results in doubles are rounded, and rounding is
-monotonic.
+Each function returns bounds that apply to all results for values within the bounds of the columns. A value that cannot
+be computed is null, so the bounds of exact results are exact even if values overflow. Results in doubles are rounded,
+and rounding is monotonic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Known = Callable[[Base], Bounds]
 
 
 def interval(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
-    """Return the bounds of an operand's values; values are not counted, but ``all_null`` may be set."""
+    """Return the bounds of an operand's values. The bounds have no counts, but ``all_null`` may be set."""
     match operand:
         case Column() | VariantField():
             result = get_bounds(operand)
@@ -58,7 +58,7 @@ def interval(operand: Operand, types: _Types, get_bounds: _Known) -> Bounds:
 
 
 def type_of_constant(operand: Constant) -> pa.DataType:
-    """Return the Arrow type of a number's kind."""
+    """Return the Arrow type of a constant number."""
     value = operand.value
     return pa.float64() if isinstance(value, float) else pa.decimal256(76, 0) if isinstance(value, Decimal) else (
         pa.int64()
@@ -78,7 +78,7 @@ def _free_of_counts(bounds: Bounds) -> Bounds:
 
 
 def _signed_type(type: pa.DataType) -> pa.DataType:
-    """Return the type that casts use: unsigned integers become wider signed ones."""
+    """Return the type to which numbers are cast: unsigned integers are widened to signed ones."""
     return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
 
 
@@ -95,7 +95,7 @@ def _arithmetic(operand: Arithmetic, types: _Types, get_bounds: _Known) -> Bound
 
 
 def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
-    """Return finite bounds as numbers of one kind."""
+    """Return finite bounds, as doubles or as exact decimals; None if they are not finite numbers."""
     low, high = bounds.minimum, bounds.maximum
     if low is None or high is None or isinstance(low, bytes) or isinstance(high, bytes):
         return None
@@ -108,7 +108,10 @@ def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
 
 
 def _combine_endpoints(operator: str, endpoints: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
-    """Combine endpoints; None if the result is unbounded."""
+    """Return the possible extremes of an arithmetic result, from the endpoints of its operands;
+
+    None if it is unbounded.
+    """
     if len(endpoints) == 1:
         return [-end for end in endpoints[0]]
     (a, b), (c, d) = endpoints

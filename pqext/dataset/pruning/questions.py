@@ -1,4 +1,4 @@
-"""Convert conditions with literals to predicates that bounds can disprove."""
+"""Convert comparisons with literals to predicates that bounds can disprove."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 def questions(
     leaf: e.Comparison | e.IsIn | e.Matches, value_type: ValueType, is_negated: bool = False
 ) -> tuple[tuple[Predicate, ...], ...]:
-    """Sets of questions about a value of ``value_type``: if ``leaf`` is true, all of at least one set are.
+    """Return alternative sets of predicates: if ``leaf`` is true of a value, all predicates of one set are true of it.
 
-    ``is_negated`` asks for what ``not leaf`` is true of. Raises ``TypeError`` for a literal that does not compare with
-    the values.
+    The predicates are on values of ``value_type``. With ``is_negated``, they are implied by the negation of ``leaf``.
+    Raises ``TypeError`` if a literal cannot be compared with the values.
     """
     match leaf:
         case e.Comparison():
@@ -32,14 +32,14 @@ def questions(
 
 def _membership(values: tuple[Value, ...], has_null: bool, is_negated: bool) -> tuple[Predicate, ...]:
     if is_negated and has_null:
-        return (IsIn(()),)  # true of no value: each may be equal to the null
+        return (IsIn(()),)  # true of no value: each might equal the null
     if is_negated:
         return tuple(Comparison("!=", value) for value in values) or (IsNotNull(),)
-    return (IsIn(tuple(sorted(values, key=lambda value: (value != value, value))), ascending=True),)  # NaN last
+    return (IsIn(tuple(sorted(values, key=lambda value: (value != value, value))), ascending=True),)  # NaN is last
 
 
 def _prefix_predicates(leaf: e.Matches, is_negated: bool) -> tuple[tuple[Predicate, ...], ...]:
-    """Build predicates for texts with a prefix: from the prefix up to its successor, or outside of these."""
+    """Return predicates on text with a prefix: it lies between the prefix and its successor or, if negated, outside."""
     prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
     above = successor(prefix)
     if is_exact(leaf.how, leaf.pattern, leaf.escape):

@@ -1,8 +1,9 @@
-"""Row groups, and rows of a row group, that can match a filter, from statistics, Bloom filters and page indexes.
+"""Determine the row groups, and rows in them, that may match a filter, by statistics, Bloom filters and page indexes.
 
-"Cannot match" is proved; everything unknown may match. And needs all its operands, Or one, a leaf all its questions,
-each put to the statistics of a leaf column or to the handler of an annotation. Pages of different columns start and
-end at different rows, so their results are row ranges: And intersects them, Or unites them.
+A row group is excluded only if metadata proves that it cannot match. An AllOf may match if all operands may match, an
+AnyOf if one may, and a leaf if all its predicates may. Predicates are evaluated on the statistics of a leaf column or
+by the handler of an annotation. Pages of different columns have different row boundaries, so their results are row
+ranges, which AllOf intersects and AnyOf unites.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
-    """Test whether a row of ``row_group`` may match. False only if its metadata proves that none does."""
+    """Return whether a row of ``row_group`` may match. False only if metadata proves that no row does."""
     match bound:
         case AllOf():
             return all(row_group_may_match(operand, row_group) for operand in bound.operands)
@@ -46,13 +47,13 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
 
 
 def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
-    """Prove that no row of ``row_group`` matches, as text; None if a row may match."""
+    """Return the reason that no row of ``row_group`` matches, as text; None if a row may match."""
     result = proof(bound, row_group)
     return None if result is None else result.reason
 
 
 class Proof(NamedTuple):
-    """Proof that no row of a row group matches."""
+    """Proof that no row of a row group matches a condition."""
 
     reason: str
     """The proof as text."""
@@ -61,7 +62,7 @@ class Proof(NamedTuple):
 
 
 def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
-    """Prove that no row of ``row_group`` matches; None if a row may match."""
+    """Return a proof that no row of ``row_group`` matches; None if a row may match."""
     match bound:
         case AllOf():
             return next(filter(None, (proof(operand, row_group) for operand in bound.operands)), None)
@@ -105,7 +106,7 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
     if annotation is not None:
         return annotation.load().may_match(node, row_group, question)
     if not isinstance(question, Comparison | IsIn):
-        return True  # one for a handler that is not there
+        return True  # a predicate for a handler that does not exist
     bounds = row_group.bounds(node)
     if not may_match(question, bounds):
         return False
@@ -113,10 +114,10 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
-    """Return null bounds of a group: it is null where all of its leaves are null."""
+    """Return whether a null test on a group may match. A group is null where all its leaves are null."""
     for leaf in node.leaves():
         if leaf.max_repetition_level:
-            continue  # an entry of a list is not a row
+            continue  # an element of a list is not a row
         if leaf.max_definition_level == node.max_definition_level:
             return may_match(question, row_group.bounds(leaf))
         if isinstance(question, IsNull) and not may_match(question, row_group.bounds(leaf)):
@@ -146,7 +147,7 @@ def _asks_for_nan(question: Comparison | IsIn) -> bool:
 
 
 def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
-    """Return the rows of ``row_group`` that may match. Columns without a page index do not prune rows."""
+    """Return the ranges of rows in ``row_group`` that may match. Columns without a page index do not exclude rows."""
     if not row_group_may_match(bound, row_group):
         return []
     whole = [range(row_group.num_rows)]
@@ -162,7 +163,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
 
 
 def _derived_rows(bound: ComputedLeaf, row_group: RowGroupFacts) -> RowRanges:
-    """Return the rows between page boundaries of its columns whose bounds allow the condition."""
+    """Return the row ranges, between page boundaries of the columns, whose bounds allow a computed condition."""
     nodes = {node.leaf_start: node for node in bound.nodes.values() if node is not None}
     pages = {leaf: found for leaf, node in nodes.items() if (found := row_group.chunk(node).pages) is not None}
     whole = {leaf: row_group.chunk(node).bounds() for leaf, node in nodes.items() if leaf not in pages}
@@ -185,15 +186,15 @@ def _of_leaf(bounds: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
 
 
 def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
-    """Return the rows of ``row_group`` that may match by its page indexes; ``None`` if all may."""
-    if row_group.num_rows <= 0:  # the reader reports the fault
+    """Return the rows of ``row_group`` that may match by its page indexes; None if no row is excluded."""
+    if row_group.num_rows <= 0:  # the reader reports the invalid row count
         return None
     rows = rows_that_may_match(bound, row_group)
     return None if rows == [range(row_group.num_rows)] else rows
 
 
 def _rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> RowRanges | None:
-    """Return the rows that may satisfy one predicate on ``node``; None if all may."""
+    """Return the rows that may satisfy a predicate on ``node``; None if no page can be skipped."""
     if isinstance(question, IsNull | IsNotNull):
         return _rows_by_nulls(node, row_group, question)
     annotation = for_logical(node.logical_name)
@@ -206,7 +207,7 @@ def _rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> Row
 
 
 def _rows_by_nulls(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> RowRanges | None:
-    """Return null bounds of a group from a leaf that is required within it."""
+    """Return the rows that may satisfy a null test on a group, by the pages of a leaf that is required within it."""
     for leaf in node.leaves():
         if not leaf.max_repetition_level and leaf.max_definition_level == node.max_definition_level:
             pages = row_group.chunk(leaf).pages

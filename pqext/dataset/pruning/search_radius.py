@@ -1,6 +1,6 @@
 """Estimate how far the nearest rows are from a geometry, by the bounding boxes of row groups.
 
-The estimates only decide what is read first: that rows are the nearest is proved by the rows that were found.
+The estimates only determine what is read first. The rows that were read prove that they are the nearest.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _DEGREE = 111_320.0
 def distance_to_group(column: Column, geometry: Geometry, group: RowGroup) -> float | None:
     """Return the approximate distance of a row group's box from a geometry; None if the box is unknown.
 
-    In units of the coordinates, in metres for GEOGRAPHY. A box in a row group that crosses the antimeridian counts as
-    all longitudes.
+    The distance is in units of the coordinates, or in metres for GEOGRAPHY. A box that crosses the antimeridian counts
+    as covering all longitudes.
     """
     box = _box(column, group)
     query = _query_box(geometry)
@@ -44,9 +44,9 @@ def distance_to_group(column: Column, geometry: Geometry, group: RowGroup) -> fl
 
 
 def search_radii(column: Column, geometry: Geometry, groups: Sequence[RowGroup], rows: int) -> Iterator[float]:
-    """Yield increasing radii around a geometry, the first of which holds ``rows`` rows if they are evenly distributed.
+    """Yield increasing radii around a geometry. With evenly distributed rows, the first radius contains ``rows`` rows.
 
-    None are yielded if the boxes of row groups are unknown, or if the row groups have fewer rows in all.
+    Yield nothing if the boxes of row groups are unknown, or if the row groups have fewer rows in total.
     """
     query = _query_box(geometry)
     if query is None or sum(group.num_rows for group in groups) <= rows:
@@ -73,12 +73,12 @@ def search_radii(column: Column, geometry: Geometry, groups: Sequence[RowGroup],
 
 
 def _box(column: Column, group: RowGroup) -> BoundingBox | None:
-    """Return the box of a column in a row group, if statistics state a usable one."""
+    """Return the box of a column in a row group; None if the statistics contain no usable box."""
     from pqext.geo.box import BoundingBox
 
     try:
         chunk = group.chunk(find(group.schema, column))
-    except (TypeError, ValueError):  # reading the rows reports it
+    except (TypeError, ValueError):  # reading the rows reports the error
         return None
     statistics = chunk.geospatial_statistics if chunk.node.is_leaf else None
     if statistics is None or statistics.bbox is None:
@@ -95,7 +95,7 @@ def _query_box(geometry: Geometry) -> tuple[float, float, float, float] | None:
 
 
 def _scale(column: Column, group: RowGroup, query: tuple[float, float, float, float]) -> tuple[float, float]:
-    """Return the lengths of units of X and Y around a geometry: 1, in metres for GEOGRAPHY."""
+    """Return the lengths of one unit of X and of Y near a geometry: in metres for GEOGRAPHY, otherwise 1."""
     if find(group.schema, column).logical_name != "GEOGRAPHY":
         return 1.0, 1.0
     return _DEGREE * math.cos(math.radians(min(89.0, max(abs(query[1]), abs(query[3]))))), _DEGREE

@@ -1,1 +1,1 @@
-"""Combine many files into one table: partition columns, one schema, and the request to each file."""
+"""Combine many files into one table: partition columns, a common schema, and the request for each file."""

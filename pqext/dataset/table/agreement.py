@@ -1,4 +1,4 @@
-"""Files whose schemas must agree: the first file sets the schema of the result."""
+"""Strategy for files whose schemas must agree: the first file determines the schema of the result."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Agreement(SchemaStrategy):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The schema of the first file."""
+        """The schema of the first file, None before it was opened."""
         return self._schema
 
     def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """The scan's own columns and filter."""
+        """Return the request with the scan's columns and filter. Raises ``ValueError`` if the file's schema differs."""
         alike, own = self._alike, (file.schema, file.stored_schema)
-        # Files of one schema share the object.
+        # Files with the same schema share the object.
         if alike is not None and alike[0] is own[0] and alike[1].has_same_text(own[1]):
             return alike[2] if alike[2].filter is filter else replace(alike[2], filter=filter)
         schema = self._agree_schema(row, file)
@@ -55,13 +55,13 @@ class Agreement(SchemaStrategy):
         return file_request
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Unselected columns need not agree."""
+        """Return the request for a count. The types of unselected columns need not agree."""
         if self.table_request.result is None:
             return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
         return self.request_file(row, file, filter)
 
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise the errors of binding if the filter does not suit a file."""
+        """Raise the errors of binding if a file does not support the filter."""
         if file.schema is self._suited:
             return
         self.table_request.check_filter(file)
@@ -104,14 +104,16 @@ class Agreement(SchemaStrategy):
             raise SchemaMismatchError(reason) from None
 
     def _is_known(self, schema: pa.Schema) -> bool:
-        """Whether ``schema`` is the result's, column by column; names may repeat."""
+        """Return whether ``schema`` equals the result's schema column by column; names may occur twice."""
         return bool(schema.equals(self._schema, check_metadata=True))
 
 
 def check_agreement(
     first: pa.Schema, other: pa.Schema, first_path: str, other_path: str, *, advice: str = ""
 ) -> None:
-    """Raise ``ValueError`` unless both files give columns of the same names, types and marks.
+    """Raise ``ValueError`` unless columns of both files have the same names, types and metadata.
+
+    ``advice`` is appended to the message if the schemas could be unified.
 
     ``advice`` ends the message where the schemas might be unified.
     """

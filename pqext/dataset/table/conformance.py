@@ -1,10 +1,10 @@
-"""Arrays in a wider type: what a file holds, as the unified schema of several has it.
+"""Cast arrays of a file to the types of the unified schema.
 
-Structs match by the names of their fields, and those that a file lacks are null. A value that the type does not hold
-is an error, never another value.
+Struct fields are matched by name, and fields that a file lacks are null. A value that does not fit the type is an
+error; it never changes.
 
-Geometry columns keep their CRS and edges. A cast changes bytes, not coordinates: WKB under another CRS, or with edges
-of another interpolation, would be other geometries.
+Geometry columns keep their CRS and edges. A cast converts bytes, not coordinates: the same WKB with another CRS or
+other edges would represent different geometries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pqext.geo.types import GeospatialType, type_of
 
 
 def nulls(rows: int, type: pa.DataType) -> pa.Array:
-    """Create ``rows`` nulls of any type."""
+    """Create an array of ``rows`` nulls of any type."""
     if isinstance(type, pa.BaseExtensionType):
         return type.wrap_array(nulls(rows, type.storage_type))
     return pa.nulls(rows, type)
@@ -105,9 +105,9 @@ def _cast(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
 
 
 def check_geometry_types(schema: pa.Schema, declared_schema: pa.Schema, path: str | None) -> None:
-    """Raise ``ValueError`` if a geometry column of a file has another CRS or other edges in ``schema``.
+    """Raise ``ValueError`` if a geometry column of a file has another CRS or other edges in ``declared_schema``.
 
-    Columns without a geometry type on either side, nested fields included, are not compared. ``path`` names the file.
+    Columns, nested fields included, are compared only if both sides have a geometry type. ``path`` names the file.
     """
     _check(schema, declared_schema, path, ())
 
@@ -141,7 +141,7 @@ def _describe_type(type: GeospatialType) -> str:
 
 
 def _children(type: pa.DataType) -> list[pa.Field]:
-    """Return the fields of a struct, a list or a map; the fields of lists and maps under fixed names."""
+    """Return the child fields of a struct, a list or a map; the fields of lists and maps have fixed names."""
     if pa.types.is_map(type):
         return [type.key_field.with_name("key"), type.item_field.with_name("value")]
     if pa.types.is_struct(type):

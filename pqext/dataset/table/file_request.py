@@ -1,4 +1,4 @@
-"""Requests to the files of a scan that make all of them return columns of one schema."""
+"""Requests for the files of a scan, such that all files return columns with the same schema."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from pqext.dataset.table.partitions import Partitions
 class TableRequest:
     """The columns, filter and files of a scan.
 
-    ``result`` lists stored and computed columns; None requests all stored columns. ``partitions`` are further columns,
-    whose values the folder names state.
+    ``result`` lists stored and computed columns; None requests all stored columns. ``partitions`` are additional
+    columns, whose values are in folder names.
     """
 
     sources: tuple[Any, ...]
@@ -74,7 +74,7 @@ class TableRequest:
         return frozenset(result)
 
     def columns_of(self, file: ParquetFile) -> Sequence[str] | None:
-        """Return the columns to read from a file, all if None."""
+        """Return the columns to read from a file; None for all."""
         columns: Sequence[str] | None = self.columns
         if self.partitions:
             names = set(self.partitions.schema.names)
@@ -85,7 +85,7 @@ class TableRequest:
         return columns
 
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise the errors of ``find``, ``bind`` and evaluation if the filter does not suit a file."""
+        """Raise the errors of ``find``, ``bind`` and evaluation if a file does not support the filter."""
         for leaf in self.partitions.file_conditions(self.filter):
             for base in operands(leaf):
                 find(file.schema, operand_column(base), self.partitions.schema.names)
@@ -93,7 +93,7 @@ class TableRequest:
             bind(leaf, file.schema)
 
     def schema_of(self, file: ParquetFile) -> pa.Schema:
-        """Return the Arrow schema of the result for a file on its own."""
+        """Return the Arrow schema that the result would have for this file only."""
         self.partitions.check_name_conflicts(file.schema.root)
         if self.result is None:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
@@ -104,7 +104,7 @@ class TableRequest:
             known = folders | {column.name for column in self.computed_columns}
             order = [name if name in known else lookup(file.schema, name, folders).path[0] for name in names]
             schema = pa.schema([fields[name] for name in dict.fromkeys(order)], held.metadata)
-        if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
+        if len(self.sources) > 1:  # other files may contain nulls in required columns of the first
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
         return schema
 
@@ -125,7 +125,7 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class FileRequest:
-    """Request to one file, and the conversion of its rows to rows of the result."""
+    """Request for one file, and the conversion of the file's rows to rows of the result."""
 
     columns: Sequence[str] | None
     """Names and dotted paths to read, all if None."""
@@ -151,7 +151,7 @@ class FileRequest:
 
     @cached_property
     def without_columns(self) -> FileRequest:
-        """A request for the same rows of the file, without columns."""
+        """Request for the same rows of the file, without columns."""
         return replace(self, columns=(), computed=(), schema=pa.schema([]))
 
 
@@ -164,27 +164,27 @@ class SchemaStrategy(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema | None:
-        """The Arrow schema of the result; None before the first file was opened if that file sets it."""
+        """The Arrow schema of the result. None if the first file determines it and has not been opened yet."""
 
     @abstractmethod
     def check_filter(self, file: ParquetFile) -> None:
-        """Raise the errors of binding if the scan's filter does not suit a file."""
+        """Raise the errors of binding if a file does not support the scan's filter."""
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request as `request_file`, for rows that are only counted."""
+        """Return the request for a file whose rows are only counted; see `request_file`."""
         return self.request_file(row, file, filter)
 
     @abstractmethod
     def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Return the request to the file of the source in ``row``; ``filter`` is the part that partitions leave
-        undecided.
+        """Return the request for the file of the source at position ``row``.
 
-        Raises ``ValueError`` if the file's schema does not suit the other files.
+        ``filter`` is the part of the scan's filter that partition values do not decide. Raises ``ValueError`` if the
+        file's schema is incompatible with the other files.
         """
 
 
 def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
-    """Return the type at a path of struct fields; None if it does not exist or all its values are null."""
+    """Return the type at a path of struct fields; None if there is no such field or it has the null type."""
     fields: pa.Schema | pa.StructType = schema
     for name in path:
         result = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
@@ -200,10 +200,10 @@ def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
 
 
 def _check_durations(leaf: Expression, file: ParquetFile) -> None:
-    """Raise ``TypeError`` if a duration is compared with anything but a duration, or a duration of another unit.
+    """Raise ``TypeError`` if a duration is compared with another type, or with a duration in another unit.
 
-    Parquet stores durations as integers without a logical type, and with bounds of ticks: only the stored Arrow schema
-    has their type.
+    Parquet stores durations as integers without a logical type, and their statistics are integers. Only the stored
+    Arrow schema contains their type.
     """
     match leaf:
         case Relation():
@@ -219,7 +219,7 @@ def _check_durations(leaf: Expression, file: ParquetFile) -> None:
 
 
 def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:
-    """Return the kind of a duration column; None for other operands."""
+    """Return the comparison category of a duration column; None for other operands."""
     if not isinstance(operand, Column):
         return None
     column = operand.exact(file.schema.root.child_names)
@@ -232,12 +232,12 @@ def _duration(operand: Operand, file: ParquetFile) -> ValueType | None:
 
 
 def _project(batch: pa.RecordBatch, named_arrays: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """Select the columns of the result, including ``named_arrays``, without fields needed only by the filter."""
+    """Select the columns of the result from ``batch`` and ``named_arrays``, omitting those read only for the filter."""
     if not named_arrays and batch.schema.equals(schema, check_metadata=True):
         return batch
     if not schema.names:
         return batch.select([])
-    positions: dict[str, list[int]] = {}  # of each name, last first: a file may have several columns with the same name
+    positions: dict[str, list[int]] = {}  # by name, in reverse order: several columns may have the same name
     for index, name in reversed([*enumerate(batch.schema.names)]):
         positions.setdefault(name, []).append(index)
     columns = []

@@ -1,7 +1,7 @@
 """Hive partitions: columns whose values are stored in folder names, such as ``year=2020/month=3``.
 
-Files do not contain these columns: every row has the value of its folder. A filter on them is therefore decided by
-paths alone, and pruned files are never opened.
+Files do not contain these columns: every row has the value in the name of its folder. Filters on them are evaluated on
+paths only, and pruned files are never opened.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OTHERS = "*"
 
 @dataclass(frozen=True, slots=True)
 class RemainingFilter:
-    """The part of a filter that remains for one file; with a ``prune_reason``, no row of the file can match."""
+    """The part of a filter that remains for one file. If there is a ``prune_reason``, no row of the file can match."""
 
     filter: Expression | None
     prune_reason: str | None = None
@@ -75,7 +75,10 @@ class RemainingFilter:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """Partition columns of the folders below ``root``, with their types, and requested path and row-number columns."""
+    """Partition columns of the folders below ``root``, with their types.
+
+    The additional columns with the file path and the row number are included if they are requested.
+    """
 
     root: str | None
     schema: pa.Schema
@@ -88,7 +91,7 @@ class Partitions:
         return bool(self.schema.names)
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
-        """Return the partition values of the sources, one row per source; null if its folders lack the column."""
+        """Return the partition values, one row per source. They are null if the folders of a source lack the column."""
         results = [_parse_folders(source, self.root) for source in sources]
         columns = []
         for field in self.schema:
@@ -102,9 +105,9 @@ class Partitions:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def evaluate(self, filter: Expression | None, values: pa.RecordBatch) -> list[RemainingFilter]:
-        """Evaluate ``filter`` for each row of ``values``, the partition values of a source; return the undecided parts.
+        """Evaluate ``filter`` for each row of ``values``, the partition values of a source; return what remains of it.
 
-        Raises ``TypeError`` if a literal does not compare with its column.
+        Raises ``TypeError`` if a literal cannot be compared with its column.
         """
         if filter is None:
             return [RemainingFilter(filter)] * values.num_rows
@@ -120,7 +123,7 @@ class Partitions:
         results = [_remaining(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
             return results
-        name = escape_text(self.paths)  # which no folder names
+        name = escape_text(self.paths)  # not a partition column
         reasons = (remaining.prune_reason for remaining in results)
         texts = [reason and reason.replace(f"by its folders {name} is", f"{name} is") for reason in reasons]
         return [replace(item, prune_reason=text) for item, text in zip(results, texts, strict=True)]
@@ -138,7 +141,7 @@ class Partitions:
             ) from None
 
     def including(self, paths: str | None, rows: str | None) -> Partitions:
-        """Add columns for the file path and for the row number in the file, if they are given names.
+        """Add columns for the file path and for the row number in the file, unless their names are None.
 
         Raises ``ValueError`` if a name is already in use, and ``TypeError`` if it is not text.
         """
@@ -155,7 +158,7 @@ class Partitions:
         return Partitions(self.root, schema, paths, rows)
 
     def missing_columns(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
-        """Return, by source, the partition columns that its folders lack and the folders of other sources have."""
+        """Return, by source, the partition columns that its folders lack but the folders of other sources have."""
         names = {name for name, column in zip(self.schema.names, values.columns, strict=True) if column.null_count}
         names -= {self.paths, self.rows}
         if not names:
@@ -164,13 +167,16 @@ class Partitions:
         return {row: result for row, result in lacking.items() if result}
 
     def check_name_conflicts(self, root: SchemaNode) -> None:
-        """Raise ``ValueError`` if a file, by the root of its schema, already has a column with an included name."""
+        """Raise ``ValueError`` if a file with this schema ``root`` has a column with the name of an included column."""
         for name in (self.paths, self.rows):
             if name is not None and root.position(name) is not None:
                 raise ValueError(f"column {name!r} is in the file; choose another name for the included column")
 
     def check(self, operand: Operand, is_computed: bool = False) -> None:
-        """Raise ``TypeError`` for a value asked for within what a folder says, or computed of it for the result."""
+        """Raise ``TypeError`` if an operand uses a partition column as a VARIANT.
+
+        If ``is_computed``, a result column is computed from the operand, which must not be a partition column.
+        """
         if is_computed and isinstance(operand, Column) and operand.path[0] in self.schema.names:
             raise TypeError(
                 f"column {operand} is a partition column; result columns cannot be computed from it"
@@ -179,17 +185,17 @@ class Partitions:
             raise TypeError(f"column {operand.column} is not a VARIANT but a partition column")
 
     def file_conditions(self, filter: Expression | None) -> list[Expression]:
-        """Return the leaves of ``filter`` on columns of the files."""
+        """Return the leaves of ``filter`` that use only columns of the files."""
         leaves = [] if filter is None else _leaves(normal(filter))
         return [leaf for leaf in leaves if _tops(leaf).isdisjoint(self.schema.names)]
 
     def cast(self, schema: pa.Schema) -> Partitions:
-        """Cast these columns to the types that ``schema`` declares for them."""
+        """Change the types of the partition columns to those in ``schema``."""
         fields = [schema.field(item.name) if item.name in schema.names else item for item in self.schema]
         return replace(self, schema=pa.schema(fields))
 
     def complete_schema(self, schema: pa.Schema) -> pa.Schema:
-        """Add the partition columns to the ``schema`` of a file, replacing columns of the same name."""
+        """Add the partition columns to the ``schema`` of a file, replacing columns with the same name."""
         for field in self.schema:
             index = schema.get_field_index(field.name)
             schema = schema.append(field) if index < 0 else schema.set(index, field)
@@ -200,13 +206,13 @@ class Partitions:
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
 
     def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
-        """Append the partition columns to a batch of a source, with the values at index ``row`` of ``values``."""
+        """Append the partition columns to a batch of a source, with the values in row ``row`` of ``values``."""
         for name, array in self.arrays(values, row, batch.num_rows).items():
             batch = batch.append_column(name, array)
         return batch
 
     def columns_of_files(self, names: Sequence[str]) -> list[str]:
-        """Return the members of ``names`` that are columns of the files."""
+        """Return those of ``names`` that are columns of the files."""
         return [name for name in names if name not in self.schema.names]
 
 
@@ -217,15 +223,15 @@ def partitions_of(
     sources: Sequence[Any], files: Sequence[Any], partitioning: Partitioning = "hive", *,
     types: PartitionTypes | None = None,
 ) -> Partitions:
-    """Infer the partition columns from the folders between the root of ``sources`` and their ``files``; maybe none.
+    """Infer the partition columns from the folders between the root of ``sources`` and their ``files``; possibly none.
 
-    The sources are located (:func:`pqext.dataset.files.sources.locate_sources`).
+    The sources must be located (:func:`pqext.dataset.files.sources.locate_sources`).
 
     The root is the folder that is read, for a pattern the path before its first folder with ``*``, for a list the
-    common root; the root of a file is its folder. A column is int32, or int64, if all its values are integers of that
-    range without leading zeros, date32 if all are dates such as ``2024-01-31``, and otherwise text; ``types`` overrides
-    this with Arrow types or their names, ``"*"`` for all columns that it does not name. ``%20`` is the byte 0x20, and
-    ``__HIVE_DEFAULT_PARTITION__`` is null.
+    common root, and for a file its folder. A column is int32 or int64 if all its values are integers within that range
+    without leading zeros, date32 if all are dates such as ``2024-01-31``, and otherwise text. ``types`` overrides these
+    types with Arrow types or their names; ``"*"`` applies to all columns that it does not name. ``%20`` is the byte
+    0x20, and ``__HIVE_DEFAULT_PARTITION__`` is null.
 
     Raises:
         UnsupportedError: If names are not UTF-8, or if folders name a column twice.
@@ -267,7 +273,7 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
 
 
 def infer_partitions(root: str | None, files: Sequence[Any]) -> Partitions:
-    """Infer the partition columns between ``root`` and ``files``; raises as :func:`partitions_of`."""
+    """Infer the partition columns between ``root`` and ``files``. Raises the errors of :func:`partitions_of`."""
     texts: dict[str, dict[str | None, None]] = {}
     folders = {file.rpartition(os.sep)[0] if isinstance(file, str) else folder_of(file): file for file in files}
     for file in folders.values():
@@ -279,7 +285,7 @@ def infer_partitions(root: str | None, files: Sequence[Any]) -> Partitions:
 
 
 def _parse_folders(source: Any, root: str | None) -> dict[str, str | None]:
-    """Parse the partition values in the folders between ``root`` and the file."""
+    """Return the partition values in the folders between ``root`` and a file, by column."""
     folder = folder_of(source)
     if root is None or folder is None:
         return {}
@@ -313,7 +319,7 @@ def _decode_value(text: str, source: Any) -> str:
 
 
 def _type_of(texts: Sequence[str | None]) -> pa.DataType:
-    """Infer the type of a column from the values in folder names, including null."""
+    """Infer the type of a column from its values in folder names, which may be null."""
     values = [text for text in texts if text is not None]
     if values and all(map(_is_date, values)):
         return pa.date32()
@@ -338,8 +344,8 @@ def _is_date(text: str) -> bool:
 
 
 def _convert_values(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
-    """Convert the values of a partition column to its type. Raises ``ValueError`` if a text is not a value of it."""
-    if pa.types.is_integer(field.type):  # of any number of digits
+    """Convert the values of a partition column to its type. Raises ``ValueError`` if a text is invalid."""
+    if pa.types.is_integer(field.type):  # texts may have any number of digits
         with suppress(ValueError, OverflowError):
             return pa.array([None if text is None else int(text) for text in texts], field.type)
     try:
@@ -354,7 +360,7 @@ def _tops(leaf: Expression) -> set[str]:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """Yield the leaves of a normalised expression, including a Not above them."""
+    """Return the leaves of a normalised expression, including a Not above them."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
@@ -386,7 +392,10 @@ def _remaining(
 
 
 def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
-    """Substitute the partition values of ``row`` in a leaf; return its truth if they decide it."""
+    """Replace the partition columns in a leaf by their values in ``row``.
+
+    Return the new condition, or its result if the values determine it.
+    """
     if isinstance(leaf, Not):
         inner = substitute(leaf.operand, row)
         return Not(inner) if isinstance(inner, Expression) else None if inner is None else not inner
@@ -400,13 +409,13 @@ def substitute(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | Non
 
 
 def reads(operand: Operand, names: Collection[str]) -> bool:
-    """Test whether an operand uses only the columns ``names``."""
+    """Return whether an operand uses only the columns ``names``, and at least one of them."""
     result = bases(operand)
     return bool(result) and all(operand_column(base).path[0] in names for base in result)
 
 
 def _fold_constants(operand: Any, row: pa.RecordBatch) -> Any:
-    """Substitute constants for values computed from ``row`` alone; None if the value is null."""
+    """Replace values computed from ``row`` only by constants; return None if the result is null."""
     if reads(operand, row.schema.names):
         (result,) = value_of(operand, row)
         return Constant(result) if result.is_valid else None

@@ -1,27 +1,27 @@
 """Unify the schemas of files into one Arrow schema, by column name.
 
-A column that a file lacks is null there. Types widen so that every value stays what it is:
+A column that a file lacks is null there. Types are widened so that every value is preserved:
 
-| types | give |
+| types | unified type |
 |---|---|
-| null and any other | the other |
-| integers | the narrowest one of all their values; int64 of uint64 and a signed one |
-| an integer and a float | float where the integer has at most 16 bits and the float 32, else double |
-| floats | the wider |
-| decimals; a decimal and an integer | a decimal of all their digits, at most 76; an int32 has 10, an int64 19 |
+| null and another type | the other type |
+| integers | the narrowest type for all their values; int64 for uint64 and a signed type |
+| an integer and a float | float if the integer has at most 16 bits and the float 32, otherwise double |
+| floats | the wider type |
+| decimals; a decimal and an integer | a decimal with all their digits, at most 76; int32 has 10, int64 has 19 |
 | times; durations; timestamps that are all instants or all without a zone | the finest unit, the first zone |
-| string, large_string, string_view | large_string with a large one, else string; so for binary |
+| string, large_string, string_view | large_string if one is large, otherwise string; binary alike |
 | a string and binary; fixed-size binaries of different sizes | binary |
-| a dictionary and plain values | plain values; two dictionaries stay one |
+| a dictionary and plain values | plain values; two dictionaries remain a dictionary |
 | structs | a struct of all their fields, in the order of the first one |
-| lists; maps | one of unified elements: large with a large one, of any length where lengths differ |
+| lists; maps | a list or map of unified elements: large if one is large, variable-size if sizes differ |
 
-A value that the type does not hold (beyond int64, or 2^53 as a double) is an error when it is read. All else is a
-conflict: a decimal and a float have no type without loss; bool, dates, extension types, VARIANT and geometries unify
-only with their own.
+A value that does not fit the type (beyond int64, or beyond 2^53 as a double) is an error when it is read. All other
+combinations are conflicts: a decimal and a float have no common type without loss; bool, dates, extension types,
+VARIANT and geometries can only be unified with the same type.
 
-A file that is added to a folder needs wider types than the unified ones, which not every value fits (a 64-bit integer
-as a double): types that hold all old and new values.
+A file that is added to a folder needs types that hold all old and new values. These may be wider than the unified
+types, which not every value fits (a 64-bit integer as a double).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Conflict(Exception):
 
 
 class Unifier:
-    """Schemas of files unified one after another; ``schema`` is of all so far.
+    """Unifier of the schemas of files, which are added one after another; ``schema`` unifies all schemas so far.
 
-    Types of columns that are not ``needed`` (all are by default) may conflict.
+    The types of columns that are not in ``needed`` may conflict. By default, all columns are needed.
     """
 
     def __init__(self, required_columns: Collection[str] | None = None) -> None:
@@ -63,13 +63,14 @@ class Unifier:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns in the order of their first appearance in files; all are nullable."""
+        """The columns in the order in which they first appear; all are nullable."""
         return pa.schema([field.with_nullable(True) for field in self._fields.values()], self._metadata)
 
     def add(self, schema: pa.Schema, path: str) -> None:
-        """Take the columns of the file at ``path``.
+        """Add the columns of the file at ``path``.
 
-        Raises ``ValueError``, which names column, types and both files, where a type does not go with those before.
+        Raises ``ValueError`` with the column, both types and both files if a type conflicts with that of an earlier
+        file.
         """
         if len(set(schema.names)) < len(schema.names):
             raise SchemaMismatchError(f"schemas cannot be matched by name: {path} has duplicate column names")
@@ -98,7 +99,7 @@ class Unifier:
 
 
 def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
-    """Merge two fields, with the first one's name and metadata. Raises `Conflict`."""
+    """Unify two fields, with the first one's name and metadata. Raises `Conflict`."""
     if pa.types.is_null(first.type):
         return other.with_name(first.name).with_nullable(True)
     if pa.types.is_null(other.type):
@@ -111,7 +112,7 @@ def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
 
 
 def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Merge two types, by the table in this module. Raises `Conflict`."""
+    """Unify two types by the table in this module. Raises `Conflict`."""
     types = pa.types
     if first == other:
         return first
@@ -207,7 +208,7 @@ def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _decimal(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return the narrowest decimal type with all digits of two types, at least one of them a decimal."""
+    """Return the narrowest decimal type for all digits of two types, at least one of which is a decimal."""
     both = (first, other)
     scale = max(type.scale if pa.types.is_decimal(type) else 0 for type in both)
     digits = max(type.precision - type.scale if pa.types.is_decimal(type) else _digits(type) for type in both)
@@ -229,7 +230,7 @@ def _is_within_float(type: pa.DataType) -> bool:
 
 
 def _merge_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Merge two types by Arrow's rules."""
+    """Unify two types by Arrow's rules. Raises `Conflict`."""
     both = [pa.schema([("x", type)]) for type in (first, other)]
     try:
         return pa.unify_schemas(both, promote_options="permissive").field("x").type
@@ -268,10 +269,10 @@ def _describe_field(field: pa.Field) -> str:
 
 
 def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> pa.Schema:
-    """The schema for rows of both. Columns and struct fields that only one has are nullable.
+    """Return the schema for rows of both schemas. Columns and struct fields that only one schema has are nullable.
 
-    Raises ``SchemaMismatchError``, which names column and types, if no type holds all values of a column, or two names
-    differ only in case.
+    Raises ``SchemaMismatchError`` with the column and the types if no type holds all values of a column, or if two
+    names differ only in case.
     """
     fields = {field.name: field for field in first}
     for field in other:
@@ -294,7 +295,7 @@ def merge_schemas(first: pa.Schema, other: pa.Schema, first_path: str, other_pat
 
 
 def check_case(fields: Iterable[pa.Field], failure: str, advice: str = "", parent: str = "") -> None:
-    """Raise ``SchemaMismatchError`` if names of columns, or of fields of one struct, differ only in case."""
+    """Raise ``SchemaMismatchError`` if names of columns, or of fields in one struct, differ only in case."""
     names: dict[str, str] = {}
     for field in fields:
         other = names.setdefault(field.name.lower(), field.name)
@@ -307,14 +308,14 @@ def check_case(fields: Iterable[pa.Field], failure: str, advice: str = "", paren
 
 
 def holds_all(type: pa.DataType, file_type: pa.DataType) -> bool:
-    """Whether ``type``, which a unified schema has for a column of type ``file_type``, holds every value of it."""
+    """Return whether ``type``, the unified type of a column, can represent every value of ``file_type``."""
     types = pa.types
     if type == file_type or types.is_null(file_type):
         return True
     if types.is_nested(file_type):
         return _have_nested(type, file_type)
     if types.is_decimal(type) and type.precision > 38:
-        return False  # most readers have no such type, Spark among them
+        return False  # most readers, including Spark, do not support such a type
     if types.is_integer(file_type):
         if types.is_decimal(type):
             return True  # a unified decimal has all digits of the integer

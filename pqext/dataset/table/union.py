@@ -1,8 +1,8 @@
-"""Read files with different schemas as one table: each returns the columns it has, cast to the unified schema.
+"""Read files with different schemas as one table: each file returns its columns, cast to the unified schema.
 
 A condition is pushed down to a file in the file's own type, statistics included, if widening preserves the order and
 equality of values; numbers compare by exact value regardless of type. A condition on a column that a file lacks is
-decided once, for null. The rest of the filter is evaluated on the rows after the cast.
+evaluated once, for null. The remaining filter is evaluated on the rows after the cast.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _MAYBE = object()
 
 
 class Union(SchemaStrategy):
-    """Casts files to ``schema``, which contains the columns of files without partition columns."""
+    """Strategy that casts files to ``schema``, which contains the columns of files without partition columns."""
 
     def __init__(self, table_request: TableRequest, schema: pa.Schema) -> None:
         from pqext.core.write.writer import write_table
 
         super().__init__(table_request)
-        # A file of this schema, so that questions meet it as they meet any file's.
+        # An empty file with this schema, so that names are resolved as in any other file.
         empty = io.BytesIO()
         write_table(schema.empty_table(), empty)
         self._template = ParquetFile(empty.getvalue())
@@ -70,15 +70,15 @@ class Union(SchemaStrategy):
 
     @property
     def schema(self) -> pa.Schema:
-        """The selected columns of the unified schema, and the partition columns."""
+        """The selected columns of the unified schema, followed by the partition columns."""
         return self._schema
 
     def check_filter(self, file: ParquetFile) -> None:
-        """No check: the filter suits the unified schema, whatever a file has."""
+        """Do nothing: the filter has been checked against the unified schema, whatever columns a file has."""
 
     def request_file(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Request the columns that the file has, and the part of the filter that it can evaluate."""
-        key = id(file.schema), id(filter)  # files with equal schemas share the object
+        """Return the request for the columns that the file has, with the part of the filter that it supports."""
+        key = id(file.schema), id(filter)  # files with the same schema share the object
         result = self._alike.get(key)
         if result is None:
             result = file.schema, filter, self._request(file, filter)
@@ -108,7 +108,7 @@ class Union(SchemaStrategy):
         return ConformedRequest(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
 
     def _is_own(self, computed_columns: ComputedColumn, file: ParquetFile) -> bool:
-        """Whether a file has all columns that a computed column needs, in the unified types."""
+        """Return whether a file has all inputs of a computed column, in their unified types."""
         results = [operand_column(base).path for base in bases(computed_columns.field)]
         return all(
             (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in results
@@ -119,7 +119,7 @@ class Union(SchemaStrategy):
         return self.request_file(row, file, filter)
 
     def _names(self, file: ParquetFile) -> list[str]:
-        """Return the columns to read: for a missing field, its nearest existing group."""
+        """Return the columns to read. For a missing field, it is the nearest group around it that exists."""
         result: dict[str, None] = {}
         for path in self._paths:
             nearest = _nearest(file, path)
@@ -129,12 +129,15 @@ class Union(SchemaStrategy):
         return list(result)
 
     def _columns(self) -> Sequence[str]:
-        """Names of file columns in the result."""
+        """Return the names of file columns in the result."""
         columns = self.table_request.columns_of(self._template)
         return self._stored.names if columns is None else columns
 
     def _answer(self, expression: Expression, file: ParquetFile) -> Expression | bool | object:
-        """Translate a normalised condition for a file: an expression, or true, not true or undecided for all rows."""
+        """Translate a normalised condition for the rows of a file.
+
+        Return a condition, or True, False (not true) or ``_MAYBE`` (undecided) if the result is the same for all rows.
+        """
         if not isinstance(expression, And | Or):
             return self._leaf(expression, file)
         parts = [self._answer(operand, file) for operand in expression.operands]
@@ -176,17 +179,17 @@ class Union(SchemaStrategy):
 
     @cached_property
     def _cached_results(self) -> dict[Expression, dict[tuple[pa.DataType | None, ...], Expression | bool | object]]:
-        """Cached results by leaf and the types in files."""
+        """Cached results of leaves, by the leaf and the types of its columns in a file."""
         return {}
 
     def _type(self, file: ParquetFile, path: tuple[str, ...]) -> pa.DataType | None:
-        """Return the Arrow type of a column in a file, None if it is missing."""
+        """Return the Arrow type of a column in a file; None if it is missing."""
         return type_at(file.arrow_schema, path)
 
 
 @dataclass(frozen=True)
 class ConformedRequest(FileRequest):
-    """Request to one file whose rows are cast to the result's schema."""
+    """Request for one file whose rows are cast to the result's schema."""
 
     exact: Expression | None = None
     """Condition evaluated after the cast, if ``filter`` does not decide all rows."""
@@ -198,7 +201,7 @@ class ConformedRequest(FileRequest):
     def result_batch(
         self, batch: pa.RecordBatch, computed_values: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
-        """Build rows of the result: columns in their unified types, nulls for missing ones."""
+        """Build rows of the result: columns in their unified types, and nulls for missing columns."""
         named = {
             column.name: array for column, array in zip(self.computed, computed_values, strict=True)
         } | {**constants}
@@ -225,13 +228,13 @@ class ConformedRequest(FileRequest):
 
     @cached_property
     def without_columns(self) -> ConformedRequest:
-        """A request for the same rows of the file, with only the columns that ``exact`` compares."""
+        """Request for the same rows of the file, with only the columns that ``exact`` compares."""
         compared = set() if self.exact is None else set(columns(self.exact))
         names = tuple(name for name in self.columns or () if name in compared)
         return replace(self, columns=names, computed=(), schema=pa.schema([]), later=())
 
     def _conform(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
-        """Cast complete columns of the files to their unified types."""
+        """Cast complete columns of a file to their unified types."""
         fields = [self.stored.field(name).with_nullable(True) for name in names if name in self.stored.names]
         held = batch.schema.names
         arrays = [
@@ -246,14 +249,14 @@ def _without_columns(rows: int) -> pa.RecordBatch:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """Yield the leaves of a normalised expression, including a Not above them."""
+    """Return the leaves of a normalised expression, including a Not above them."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
 
 
 def _lacking(filter: Expression, file: ParquetFile) -> str:
-    """Format the columns of a filter that a file lacks."""
+    """Format the names of the columns of a filter that a file lacks."""
     results = [".".join(path) for path in paths(filter) if type_at(file.arrow_schema, path) is None]
     return ", ".join(escape_text(repr(name)) for name in results)
 
@@ -273,9 +276,9 @@ def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
 
 
 def _is_sound(leaf: Expression, file_type: pa.DataType, unified_type: pa.DataType) -> bool:
-    """Test whether a leaf has the same result for a value of ``file_type`` and after the cast to ``unified_type``.
+    """Return whether a leaf has the same result for a value of ``file_type`` and after the cast to ``unified_type``.
 
-    Casts are checked, so that a value is the same number, instant or text in both, or an error.
+    Casts are checked: the result is the same number, instant or text, or an error.
     """
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     if isinstance(inner, IsNull | IsNotNull):
@@ -286,7 +289,7 @@ def _is_sound(leaf: Expression, file_type: pa.DataType, unified_type: pa.DataTyp
 
 
 def keeps_values(file_type: pa.DataType, unified_type: pa.DataType) -> bool:
-    """Test whether casting preserves each value or fails, so that values compare alike in both types."""
+    """Return whether casting preserves each value or fails, so that values compare alike in both types."""
     types = pa.types
     file_type, unified_type = (
         item.value_type if types.is_dictionary(item) else item for item in (file_type, unified_type)
@@ -294,7 +297,7 @@ def keeps_values(file_type: pa.DataType, unified_type: pa.DataType) -> bool:
     if file_type == unified_type:
         return True
     if types.is_duration(file_type) or types.is_duration(unified_type):
-        return False  # compared as the integers that store them
+        return False  # durations are compared as their stored integers
     kinds = value_type_of_arrow(file_type), value_type_of_arrow(unified_type)
     if types.is_floating(file_type):
         return bool(types.is_floating(unified_type) and file_type.bit_width <= unified_type.bit_width)

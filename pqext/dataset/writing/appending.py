@@ -1,4 +1,4 @@
-"""Append files to a folder: partitions and schemas must agree with the existing files."""
+"""Append files to a folder, whose partitions and schema must agree with those of the new files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ appended."""
 
 
 def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
-    """Write a file without rows, which holds the schema."""
+    """Return the bytes of a file without rows, which stores only the schema."""
     sink = io.BytesIO()
     with ParquetWriter(sink, schema, **options):
         pass
@@ -38,7 +38,7 @@ def drop_columns(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` with nullable columns."""
+    """Return ``schema`` with all columns nullable."""
     return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
 
 
@@ -46,7 +46,7 @@ def partitions_of_target(
     target: str, sources: Any, present: Mapping[str, Any], partition_by: tuple[str, ...], names: Collection[str],
     advice: str,
 ) -> Partitions:
-    """Return the partitions of a folder, by its files ``present``.
+    """Return the partitions of a folder with the files ``present``.
 
     Raises ``ValueError`` if files with columns ``names``, partitioned by ``partition_by``, cannot be appended.
     """
@@ -72,7 +72,7 @@ def partitions_of_target(
 def check_append(
     target: str, sources: Any, present: Mapping[str, Any], appended_schema: bytes, partition_by: tuple[str, ...]
 ) -> None:
-    """Raise ``SchemaMismatchError`` if the schema of ``appended_schema`` differs from that of a folder's files.
+    """Raise ``SchemaMismatchError`` if the schema in ``appended_schema`` differs from that of a folder's files.
 
     Files that cannot be read, such as encrypted files, are not compared.
     """

@@ -51,22 +51,22 @@ ABANDONED_AFTER = timedelta(days=7)
 
 @dataclass(frozen=True)
 class CleanupResult:
-    """Result of :func:`clean`: the jobs whose saves it finished, and the jobs whose remains it removed."""
+    """Result of :func:`clean`: the jobs whose saves it completed, and the jobs whose files it removed."""
 
     finished: tuple[str, ...]
     removed: tuple[str, ...]
 
 
 def staging_folder(target: Path, job: str) -> Path:
-    """Return the folder where a job's files wait for the commit."""
+    """Return the folder that contains a job's files until the commit."""
     return target / f"{TEMPORARY}{job}"
 
 
 def begin(target: Path, job: str, owner: int | None = None) -> Path:
-    """Make the folder for a job's files, and ``target`` if needed, before any task runs: none makes it again.
+    """Create the folder for a job's files, and ``target`` if needed. This is done once, before any task runs.
 
-    The process ``owner``, by default the Java process that this one belongs to, runs the job: when it is dead, so is
-    the job.
+    The process ``owner`` runs the job, by default the Java process to which this process belongs. The job has been
+    killed if this process no longer exists.
     """
     folder = staging_folder(target, job)
     folder.mkdir(parents=True)
@@ -83,11 +83,11 @@ def commit(
     """Add a job's files ``names`` to ``target``; when overwriting, replace all files that readers see.
 
     With ``folders``, paths of partitions below ``target``, only files in these partitions are replaced. Nothing happens
-    if ``is_done`` returns true under the lock, because another job has done the same. ``check`` is called under the
-    lock too; an exception from it ends the commit before anything has changed.
+    if ``is_done`` returns true under the lock, because another job has done the same. ``check`` is also called under
+    the lock; if it raises an exception, nothing is changed.
 
     Raises:
-        ValueError: As :func:`replaceable`, before anything has changed.
+        ValueError: The errors of :func:`replaceable`, before anything has changed.
         RuntimeError: If a file is missing, before anything has changed.
         OSError: If the system rejects a step; its notes state whether the save is committed.
     """
@@ -132,11 +132,11 @@ def commit(
 
 
 def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
-    """List the files that overwriting ``target`` removes: all files that readers see, by path, with their location.
+    """Return the files that overwriting ``target`` removes: all files that readers see, by path, with their location.
 
-    With ``folders``, only files in these partitions, however their names are escaped.
+    With ``folders``, return only files in these partitions, however their names are escaped.
 
-    Raises ``ValueError`` if one of them is not a Parquet file: other files are never removed, and a folder that
+    Raises ``ValueError`` if one of them is not a Parquet file: other files are never removed, because a folder that
     contains them may be the wrong folder.
     """
     seen = list_files(str(target))
@@ -154,7 +154,7 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
 
 
 def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
-    """Return the members of ``names`` in ``folders``, however their names are escaped."""
+    """Return those of ``names`` that are below ``folders``, however the names are escaped."""
     replaced = {_split_folder(folder) for folder in folders}
     results = []
     for name in names:
@@ -165,20 +165,20 @@ def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
 
 
 def logs(target: Path) -> list[Path]:
-    """List the records of ingested files in ``target``."""
+    """Return the paths of the records of ingested files in ``target``."""
     return sorted(target.glob(f"{LOG}*.json"))
 
 
 def abort(target: Path, job: str) -> None:
-    """Remove what a save left that was not decided, and ``target`` if that was all in it.
+    """Remove the files of an uncommitted save, and ``target`` if it is empty afterwards.
 
-    A task that still runs finds no folder from the first step on, so that nothing new comes in while it is removed.
+    The folder is renamed first, so that tasks that still run cannot add files while it is being removed.
     """
     folder, aborted = staging_folder(target, job), staging_folder(target, f"{job}-aborted")
     with suppress(OSError):
         folder.rename(aborted)
     shutil.rmtree(aborted, ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)  # where it could not be renamed
+    shutil.rmtree(folder, ignore_errors=True)  # if it could not be renamed
     with suppress(OSError):
         target.rmdir()
 
@@ -194,7 +194,7 @@ def flush(path: Path) -> None:
     """Flush a file, or the entries of a folder, to disk."""
     if local_paths.ON_WINDOWS and path.is_dir():
         return
-    descriptor = os.open(path, os.O_RDWR if local_paths.ON_WINDOWS else os.O_RDONLY)  # it flushes what it may write
+    descriptor = os.open(path, os.O_RDWR if local_paths.ON_WINDOWS else os.O_RDONLY)  # needs a writable file
     try:
         os.fsync(descriptor)
     finally:
@@ -207,7 +207,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _split_folder(folder: str) -> tuple[str, ...]:
-    """Split a folder's path and decode its escapes, which differ between writers."""
+    """Split the path of a folder and decode the escapes of its parts, which differ between writers."""
     return tuple(unquote(part) for part in folder.split("/"))
 
 
@@ -217,14 +217,14 @@ def _relative(path: str, target: Path) -> str:
 
 @contextmanager
 def _lock(target: Path) -> Iterator[None]:
-    """Hold the lock that all of pqext's saves into ``target`` take; it ends with the process.
+    """Hold the lock of all pqext saves into ``target``; it is released when the process ends.
 
-    File systems that know no locks go without: there, one of two overwrites at the same time may keep the other's rows,
-    and two jobs that ingest one file at the same time may both add its rows.
+    On file systems without locks, nothing is locked. Of two concurrent overwrites, one may then keep the other's rows,
+    and two jobs that ingest the same file concurrently may both add its rows.
     """
     try:
         import fcntl
-    except ImportError:  # Windows
+    except ImportError:  # not available on Windows
         yield
         return
     descriptor = os.open(target, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
@@ -251,7 +251,7 @@ def _tidy(target: Path, older_than: timedelta) -> CleanupResult:
 
 
 def _finish(folder: Path) -> None:
-    """Run step 4 of a save, from wherever it stopped; two processes may do so concurrently."""
+    """Run step 4 of a save, from any state; two processes may do so concurrently."""
     target = folder.parent
     journal = Journal.load(str(folder))
     if journal is not None:
@@ -298,12 +298,12 @@ def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
     try:
         newest = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
     except FileNotFoundError:
-        return False  # somebody is at work in it
+        return False  # another process is changing the folder
     return time.time() - newest > older_than.total_seconds()
 
 
 def _driver() -> dict[str, object] | None:
-    """Identify the Java process that runs the job, the nearest ancestor; None if the system does not report it."""
+    """Return the identity of the Java process that runs the job, the nearest ancestor; None if it is unknown."""
     machine, pid = _machine(), os.getpid()
     while machine is not None and pid > 0:
         stat = _stat(pid)
@@ -316,13 +316,13 @@ def _driver() -> dict[str, object] | None:
 
 
 def _process(pid: int) -> dict[str, object] | None:
-    """Identify a process of this machine uniquely; None if the system does not report it."""
+    """Return a unique identity of a process on this machine; None if the system does not report it."""
     machine = _machine()
     return None if machine is None else {"machine": machine, "pid": pid, "started": _start_time(pid)}
 
 
 def _machine() -> str | None:
-    """Identify this boot of this machine, and its process namespace, uniquely."""
+    """Return a unique identity of this boot of the machine and of the process namespace; None if it is unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -331,13 +331,13 @@ def _machine() -> str | None:
 
 
 def _start_time(pid: int) -> str | None:
-    """Return the start time of process ``pid``; None if it does not exist any more."""
+    """Return the start time of process ``pid``; None if it no longer exists."""
     stat = _stat(pid)
     return None if stat is None or stat[1] == "Z" else stat[20]
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Return name, state, parent and further fields of a process from Linux's ``stat``."""
+    """Return name, state, parent and further fields of a process from Linux's ``/proc/PID/stat``."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
     except OSError:

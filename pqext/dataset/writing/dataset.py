@@ -52,25 +52,25 @@ def write_dataset(
     """Write a table into a folder of Parquet files, one or more for each partition.
 
     All files become visible together when they are complete, as with :func:`pqext.spark.write`. If anything fails, the
-    folder is unchanged. Memory is bounded by the row groups of the open files. Data without rows leave one file with
-    the schema if the folder has no others, in the partition of nulls.
+    folder is unchanged. Memory use is bounded by the row groups of the open files. If there are no rows and the folder
+    has no files, a file without rows stores the schema, in the partition of nulls.
 
     Args:
         data: Anything that :func:`pqext.write_table` accepts: a table, a stream of batches, a data frame, a
             :class:`pqext.Scan`.
-        folder: A local folder, which is made if needed, or a URL of ``s3://`` (which needs boto3), ``gs://`` or
+        folder: A local folder, which is created if needed, or a URL of ``s3://`` (which needs boto3), ``gs://`` or
             ``abfss://`` (obstore).
-        partition_by: Columns whose values name folders, ``year=2026/kind=click``: text, whole numbers, booleans and
-            dates. The files do not hold these columns; :func:`pqext.scan` reads them from the folders, and the empty
+        partition_by: Columns whose values name folders, ``year=2026/kind=click``: text, integers, booleans and
+            dates. The files do not contain these columns; :func:`pqext.scan` reads them from folder names, and empty
             text as null.
-        mode: ``"error"`` raises ``FileExistsError`` if the folder has files, ``"ignore"`` then does nothing,
+        mode: ``"error"`` raises ``FileExistsError`` if the folder has files, ``"ignore"`` does nothing in this case,
             ``"append"`` adds files, and ``"overwrite"`` replaces the Parquet files that readers see.
-        partition_overwrite: What ``mode="overwrite"`` replaces: ``"static"`` all partitions, ``"dynamic"`` those that
-            ``data`` has rows of.
-        max_records_per_file: The number of rows at which another file begins.
-        target_file_bytes: The size in bytes at about which another file begins.
+        partition_overwrite: Partitions that ``mode="overwrite"`` replaces: ``"static"`` replaces all, ``"dynamic"``
+            only those for which ``data`` has rows.
+        max_records_per_file: Number of rows after which another file is started.
+        target_file_bytes: Approximate size in bytes after which another file is started.
         storage_options: Credentials and other settings of the store that a URL names.
-        progress: Called with the number of written rows and with the number of all, None for a stream.
+        progress: Called with the number of rows written and the total number, which is None for a stream.
         options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
         **keywords: The fields of :class:`pqext.WriteOptions`, such as ``shredding=`` and ``geometry=``.
 
@@ -80,10 +80,11 @@ def write_dataset(
     Raises:
         FileExistsError: If ``mode="error"`` and the folder has files.
         SchemaMismatchError: If files are appended to files with other columns or types.
-        UnsupportedError: For a file in the place of the folder, for the folder of a Delta, Iceberg or Hudi table, for a
-            store that cannot publish files together, and for values that cannot name folders: text that is too long for
-            the file system, and ``__HIVE_DEFAULT_PARTITION__``, which is null.
-        ValueError: For columns and options that do not suit the data.
+        UnsupportedError: If the path is a file, the folder belongs to a Delta, Iceberg or Hudi table, the store cannot
+            publish files together, or a value cannot name a folder: text that is too long for the file system, and
+            ``__HIVE_DEFAULT_PARTITION__``, which represents null.
+        ValueError: If columns or options do not match the data.
+    145 | Raise ``ValueError`` unless ``choice`` is one of ``words``.
 
     Example:
         >>> import pqext, pyarrow
@@ -150,7 +151,7 @@ def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
 
 
 def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:
-    """Return an absolute local path, or the URL of a store."""
+    """Return the absolute local path of a folder, or the URL of a store."""
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder must be a path or a URL, not {type(folder).__name__}")
     path = os.fsdecode(folder)
@@ -164,7 +165,7 @@ def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | N
 
 
 def _plain_partitions(schema: pa.Schema, by: Sequence[str]) -> pa.Schema:
-    """Replace dictionary types of partition columns in ``schema`` by types that folder names can represent."""
+    """Replace dictionary types of partition columns in ``schema`` by their value types, which can name folders."""
     for name in by:
         index = schema.get_field_index(name)
         if index >= 0:
@@ -179,7 +180,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def _batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of ``table`` in batches with the types of ``schema``; what is divided must not be invalid Arrow data."""
+    """Yield the rows of ``table`` in batches with the types of ``schema``. Invalid Arrow data raises an error."""
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table:
         check_table(pa.Table.from_batches([batch]))
         columns = [_cast(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
@@ -187,6 +188,6 @@ def _batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _cast(column: pa.Array, type: pa.DataType) -> pa.Array:
-    while pa.types.is_dictionary(column.type) and column.type != type:  # Arrow does not cast dictionaries of views
+    while pa.types.is_dictionary(column.type) and column.type != type:  # Arrow cannot cast dictionaries of views
         column = decode_dictionary(column)
     return column if column.type == type else column.cast(type)

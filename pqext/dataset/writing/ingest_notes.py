@@ -1,4 +1,4 @@
-"""Records of the input files that the rows of a folder come from, and of the last batch of each stream."""
+"""Records of the input files from which the rows of a folder come, and of the last batch of each stream."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Note = Mapping[str, JobInput]
 
 
 def read_ingest_note(note: bytes, path: str) -> Note:
-    """Parse the note of a job. Raises ``CorruptFileError`` if it is damaged."""
+    """Parse a job's record of ingested files. Raises ``CorruptFileError`` if it is corrupt."""
     try:
         content = parse_json(note)
         arguments = content.get("arguments")
@@ -53,7 +53,7 @@ def read_ingest_note(note: bytes, path: str) -> Note:
 
 
 def note_of(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] | None = None) -> bytes:
-    """Build the record of ingested files. Raises ``LimitError`` for more files than a record can hold."""
+    """Serialise a record of ingested files. Raises ``LimitError`` if it is too large."""
     content = {"version": 1, "files": [*entries]} | ({} if arguments is None else {"arguments": {**arguments}})
     note = json.dumps(content).encode()
     check_manifest_size(len(note), "the note of what is ingested")
@@ -70,7 +70,7 @@ STREAMED = "_pqext_streamed-"
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of a stream, which job ``job`` writes. Batches of a ``query`` are numbered in their order."""
+    """A batch of a stream, written by ``job``. The batches of a ``query`` are numbered in order."""
 
     query: str
     number: int
@@ -78,15 +78,15 @@ class Batch:
 
     @property
     def name(self) -> str:
-        """The name of the query's note."""
+        """The file name of the query's record."""
         return f"{STREAMED}{self.query}.json"
 
     def dump(self) -> bytes:
-        """Serialise the record that the batch is committed."""
+        """Serialise the record that this batch is committed."""
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
     def is_in(self, note: bytes, path: str, is_foreign: bool = False) -> bool:
-        """Test whether a record lists the batch, ``is_foreign`` if committed by another job.
+        """Return whether a record lists the batch as committed; with ``is_foreign``, as committed by another job.
 
         Raises ``CorruptFileError`` if the record is corrupt.
         """

@@ -1,4 +1,4 @@
-"""Write the Parquet files of one task: one for each partition, split by size."""
+"""Write the Parquet files of one task: one or more for each partition, split by size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HELD_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Division:
-    """Division of rows into files: by partition values, which name folders, and by size."""
+    """How rows are divided into files: by partition values, which name folders, and by size."""
 
     partition_by: tuple[str, ...] = ()
     max_records_per_file: int | None = None
@@ -50,16 +50,16 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Staging:
-    """A file that waits for the commit; ``token`` identifies it in its staging area."""
+    """A written file before the commit; ``token`` identifies it in its staging area."""
 
     file: WrittenFile
     token: Token = None
 
 
 class PartFiles:
-    """Writes the rows of a task to files with the prefix ``name``; files of a failed attempt are discarded.
+    """Writer of the rows of a task to files with the prefix ``name``.
 
-    As a context manager it discards the files after an error, or if :meth:`close` was not called.
+    As a context manager, it discards the files after an error, or if :meth:`close` was not called.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class PartFiles:
         self._count = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch of the schema, in order."""
+        """Add the rows of a batch in order. The batch has the writer's schema."""
         if not self._by:
             self._add("", batch)
             return
@@ -84,7 +84,7 @@ class PartFiles:
             self._add(names, rows)
 
     def close(self) -> tuple[Staging, ...]:
-        """Finish all files; they wait for the commit."""
+        """Finish all files and return them; they remain in the staging area until the commit."""
         for folder in [*self._open]:
             self._end(folder)
         done, self._done = tuple(self._done), []
@@ -110,7 +110,7 @@ class PartFiles:
                 name = f"{folder}{self._name}{number}.parquet"
                 self._count += 1
                 self._open[folder] = _PartFile(self._staged, name, self._schema, self._options)
-            file = self._open[folder] = self._open.pop(folder)  # which now waits least
+            file = self._open[folder] = self._open.pop(folder)  # the most recently used file is last
             file.write(rows)
             limit = self._division.target_file_bytes
             if limit is not None and file.is_full(limit):
@@ -119,7 +119,7 @@ class PartFiles:
             max(self._open.values(), key=lambda file: file.held).end_row_group()
 
     def _split(self, folder: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Split a batch at the boundaries of the open file and the following files."""
+        """Split a batch at the boundaries of the open file and of the files that follow it."""
         limit = self._division.max_records_per_file
         start = 0
         while start < batch.num_rows:
@@ -142,12 +142,12 @@ class PartFiles:
 
 class _Writer(ParquetWriter):
     def residual_counts(self, shredded_paths: Iterable[str]) -> Counts:
-        """The counts of residual values of the VARIANT columns ``shredded_paths`` in the row groups written so far."""
+        """Return the counts of residual values at ``shredded_paths`` in the row groups written so far."""
         return residual_counts(self._row_groups, shredded_paths)
 
 
 class _PartFile:
-    """A file being written.
+    """An open file of a task.
 
     Batches are written one by one, or collected into a row group if a complete row group is needed: every row group if
     rows are sorted by a column, the first row group if a schema is inferred from it.
@@ -182,7 +182,7 @@ class _PartFile:
             self._flush()
 
     def is_full(self, size: int) -> bool:
-        """Whether the file has about ``size`` bytes; ends a row group if only its encoded size can decide."""
+        """Return whether the file has about ``size`` bytes. May end a row group to determine its encoded size."""
         written = self._writer.bytes_written
         waiting = self._given if not written else self.held * written / max(1, self._given - self.held)
         if written + waiting >= size and self.held:
@@ -217,7 +217,7 @@ class _PartFile:
 
 
 def _shredding_schemas(schema: pa.Schema, stored_schema: pa.Schema | None) -> dict[str, str]:
-    """The shredding schemas of the VARIANTs of a file, by their paths."""
+    """Return the shredding schema of each shredded VARIANT of a file, by its path."""
     result: dict[str, str] = {}
     own = [] if stored_schema is None else [field for field in schema if field.name in stored_schema.names]
     pending = [] if stored_schema is None else _children("", own, stored_schema)
@@ -238,13 +238,13 @@ def _shredding_schemas(schema: pa.Schema, stored_schema: pa.Schema | None) -> di
 def _children(
     prefix: str, fields: Iterable[pa.Field], stored_fields: Iterable[pa.Field]
 ) -> list[tuple[str, pa.Field, pa.Field]]:
-    """The fields with their paths and stored forms, the last one first."""
+    """Return each field with its path and its stored form, in reverse order."""
     both = zip(fields, stored_fields, strict=True)
     return [(f"{prefix}{field.name}", field, retained) for field, retained in both][::-1]
 
 
 def check_division(division: Division, schema: pa.Schema) -> None:
-    """Raise ``ValueError`` or ``TypeError`` for a division that does not suit the columns of ``schema``."""
+    """Raise ``ValueError`` or ``TypeError`` if ``division`` does not match the columns of ``schema``."""
     for name in ("max_records_per_file", "target_file_bytes"):
         limit = getattr(division, name)
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):

@@ -1,7 +1,7 @@
-"""Partition folders, named like Spark's and Hive's: ``year=2020/city=S%3A1/``.
+"""Partition folders, named as in Spark and Hive: ``year=2020/city=S%3A1/``.
 
-Null and the empty text become ``__HIVE_DEFAULT_PARTITION__``, so both are read as null. That text itself is rejected:
-pyarrow and Spark write it unescaped and read null, and pyarrow and Polars read its escaped form as null too.
+Null and empty text become ``__HIVE_DEFAULT_PARTITION__``, so both are read as null. Values with this text are rejected:
+pyarrow and Spark write it unescaped and read it as null, and pyarrow and Polars read its escaped form as null too.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _ADVICE = "cast it to text, a date or a whole number first"
 
 
 def escape(text: str) -> str:
-    """``text`` as a part of a folder's name."""
+    """Escape ``text`` for use in the name of a partition folder."""
     return "".join(f"%{ord(item):02X}" if item in _ESCAPED else item for item in text)
 
 
 def null_folder(columns: Sequence[str]) -> str:
-    """The path, which ends in ``/``, of the folder in which all ``columns`` are null; empty without columns."""
+    """Return the path, ending in ``/``, of the folder in which all ``columns`` are null; empty without columns."""
     return "".join(f"{escape(name)}={NULL}/" for name in columns)
 
 
 def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
     """Check that the values of ``columns`` can name folders.
 
-    Raises ``ValueError`` for columns that are not there, are named twice, would name hidden folders or are all that
-    there is, and ``TypeError`` for a type that has no text form which every reader takes the same way.
+    Raises ``ValueError`` if columns do not exist, are named twice, would name hidden folders or are the only columns,
+    and ``TypeError`` for a type without a text form that all readers interpret in the same way.
     """
     if len(set(columns)) < len(columns):
         raise ValueError(f"partition_by names a column twice: {', '.join(columns)}")
@@ -63,11 +63,11 @@ def _names_folders(type: pa.DataType) -> bool:
 
 
 def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each folder in order, without ``columns``; a folder's path ends in ``/``."""
+    """Yield the path of each folder, ending in ``/``, with its rows in order, without ``columns``."""
     code = np.zeros(batch.num_rows, np.int64)
     for name in columns:
         result = pc.dictionary_encode(batch.column(name), null_encoding="encode")
-        # Codes stay below the number of rows squared: each round renumbers the folders found so far.
+        # Each round renumbers the folders so far, so codes remain below the square of the number of rows.
         code = np.unique(code, return_inverse=True)[1] * len(result.dictionary) + result.indices.to_numpy()
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
@@ -80,7 +80,7 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """The rows of a batch, in columns that Arrow itself does not take rows of too."""
+    """Return ``rows`` of a batch; also supports column types for which Arrow's take is not implemented."""
     return pa.RecordBatch.from_arrays([take_positions(column, rows) for column in batch.columns], schema=batch.schema)
 
 

@@ -1,4 +1,4 @@
-"""Result of a save."""
+"""Result of saving a dataset."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from pqext.variant.shredding.file_shredding import residual_shares
 
 @dataclass(frozen=True)
 class SaveResult:
-    """Result of a save: its folder and its files."""
+    """Result of a save: its folder and its new files."""
 
     path: str
     files: tuple[WrittenFile, ...]
 
     @property
     def rows(self) -> int:
-        """Rows that were written."""
+        """Number of rows written."""
         return sum(file.rows for file in self.files)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files."""
+        """Total size of all files in bytes."""
         return sum(file.bytes for file in self.files)
 
     @property
     def shredded(self) -> dict[str, tuple[str, ...]]:
-        """The shredding schemas of each VARIANT, as DDL; files with schemas of their own give several."""
+        """The shredding schemas of each VARIANT, as DDL. There are several if schemas differ between files."""
         return shreddings(self.files)
 
     @property
     def residual(self) -> dict[str, float]:
-        """The share of the values that stay in the residual, by path (``event: $.user.id``); without zeros."""
+        """The fraction of values stored in the residual, by path (``event: $.user.id``), without zeros."""
         return residual_shares(file.residual for file in self.files)
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class SaveResult:
 
 
 def shreddings(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:
-    """The different shredding schemas of each VARIANT in ``files``."""
+    """Return the distinct shredding schemas of each VARIANT in ``files``."""
     result: dict[str, dict[str, None]] = {}
     for file in files:
         for path, schema in file.shredded.items():

@@ -1,4 +1,4 @@
-"""Staging location of a job's files before its commit, for its tasks."""
+"""Staging location where tasks write a job's files before its commit."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ FAILED = "failed"
 
 
 class StagingArea(Protocol):
-    """Staging area for the files of a job; it can be pickled."""
+    """Interface of the staging area for the files of a job. It can be pickled."""
 
     def check(self) -> None:
-        """Raise ``RuntimeError`` when the job was aborted."""
+        """Raise ``RuntimeError`` if the job was aborted."""
 
     def create(self, name: str) -> Any:
         """Return a sink for the file ``name``."""
 
     def finish(self, name: str, dest: Any) -> Token:
-        """Retain the sink ``dest`` from :meth:`create`, which the writer has closed, until the commit."""
+        """Retain the file of the closed sink ``dest`` from :meth:`create` until the commit, and return its token."""
 
     def abandon(self, name: str, dest: Any) -> None:
-        """Delete the unfinished file of the sink ``dest``. Raises nothing, so that the original error is not hidden."""
+        """Delete the unfinished file of the sink ``dest``. Never raises, so that the original error is not hidden."""
 
     def discard(self, name: str, token: Token) -> None:
-        """Delete the file that :meth:`finish` returned ``token`` for. Raises nothing."""
+        """Delete the file for which :meth:`finish` returned ``token``. Never raises."""
 
     def fail(self) -> None:
-        """Inform the other tasks that the job has failed."""
+        """Record for the other tasks that the job has failed."""
 
     @property
     def has_failed(self) -> bool:
@@ -47,7 +47,7 @@ class StagingArea(Protocol):
 
 @dataclass(frozen=True)
 class StagedFolder:
-    """Staging in a hidden folder next to the existing files; see :mod:`pqext.dataset.writing.commit`."""
+    """Staging area in a hidden folder next to the existing files; see :mod:`pqext.dataset.writing.commit`."""
 
     folder: str
 
@@ -60,7 +60,7 @@ class StagedFolder:
         for part in name.split("/")[:-1]:
             path /= part
             try:
-                path.mkdir(exist_ok=True)  # without parents: the folder of an aborted job is not created again
+                path.mkdir(exist_ok=True)  # without parents, so that the folder of an aborted job is not created again
             except OSError as error:
                 if error.errno != errno.ENAMETOOLONG:
                     raise
@@ -72,7 +72,7 @@ class StagedFolder:
         return None
 
     def abandon(self, name: str, dest: Any) -> None:
-        with suppress(OSError):  # the error is what the user must see
+        with suppress(OSError):  # users must see the original error
             Path(dest).unlink(missing_ok=True)
 
     def discard(self, name: str, token: Token) -> None:

@@ -3,15 +3,16 @@
 1. Tasks write hidden files (:mod:`pqext.core.io.sources.pending_files`): incomplete uploads on S3, files under hidden
    keys elsewhere.
 2. The driver writes ``_pqext_commit.json``, which lists all hidden files of the job, its small files and the files that
-   they replace. *This is the commit*: a job killed before has no effect, one killed after is complete.
+   they replace. *This is the commit*: a job that is killed before this step has no effect, and a job that is killed
+   after it is complete.
 3. The files become visible, the old files are deleted, and the journal is deleted.
 
-The journal is only written if none exists. A job that finds the journal of another job finishes that job first. An
-overwrite lists the old files before it writes its journal; if another job has ended in between, which ``_SUCCESS``
-shows, the journal is void and the job lists them again: of two concurrent overwrites, the later one also replaces the
+The journal is only written if none exists. A job that detects the journal of another job finishes that job first. An
+overwrite lists the old files before it writes its journal. If ``_SUCCESS`` shows that another job has ended in between,
+the journal is void and the job lists the files again: of two concurrent overwrites, the later one also replaces the
 files of the other. In the same way, a job that ingests files reads the records of ingested files again before it writes
 its journal. pqext's readers apply the journal (:mod:`pqext.dataset.files.store_journal`): they see the old files until
-all new files are visible. Other readers may see some of the new files together with old ones in step 3.
+all new files are visible. During step 3, other readers may see some of the new files together with old ones.
 :func:`pqext.spark.clean` and the next job finish step 3.
 """
 
@@ -49,7 +50,7 @@ _TOGETHER = 16
 
 @dataclass(frozen=True)
 class StagedStore:
-    """Files of a job that wait in a store."""
+    """Staging area for the hidden files of a job in a store."""
 
     uri: str
     storage_options: Mapping[str, Any] | None = field(repr=False)
@@ -65,7 +66,7 @@ class StagedStore:
         return f"{self._bucket.prefix}/{name}".lstrip("/")
 
     def check(self) -> None:
-        """Files of an aborted job stay hidden; :func:`pqext.spark.clean` deletes them."""
+        """Do nothing: files of an aborted job remain hidden until :func:`pqext.spark.clean` deletes them."""
 
     def create(self, name: str) -> PendingFile:
         return self._bucket.create(self._key(name))
@@ -81,13 +82,13 @@ class StagedStore:
             self._bucket.abort(self._key(name), token.upload)
 
     def fail(self) -> None:
-        """Other tasks go on; what they upload is given up."""
+        """Do nothing: other tasks continue, and their uploads are discarded later."""
 
     has_failed = False
 
 
 class StoreTarget:
-    """A folder of a store that a job writes into. It can be pickled."""
+    """A folder of an object store as the target of a job. It can be pickled."""
 
     def __init__(self, uri: str, storage_options: Mapping[str, Any] | None) -> None:
         self._uri = uri
@@ -108,7 +109,7 @@ class StoreTarget:
         return f"{self._bucket.prefix}/" if self._bucket.prefix else ""
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
-        """Finish a killed job whose commit was decided, and abort jobs that began before ``older_than``."""
+        """Finish a committed job that was killed, and abort jobs that began before ``older_than``."""
         finished = self._finish_decided_job()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
@@ -124,7 +125,7 @@ class StoreTarget:
         for key in self._bucket.keys(self._inside + LOG):
             name = key[len(self._inside) :]
             if name not in exclude and name not in self._put:
-                with suppress(FileNotFoundError):  # an overwrite has removed it since
+                with suppress(FileNotFoundError):  # an overwrite has removed it in the meantime
                     result[name] = read_ingest_note(self._bucket.get(key)[0], self._bucket.url(key))
         return result
 
@@ -199,7 +200,7 @@ class StoreTarget:
             try:
                 version = self._bucket.claim(self._inside + NOTE, note)
             except FileExistsError:
-                continue  # another job was quicker, or an answer that was lost has hidden that this one was
+                continue  # another job was faster, or this job's lost response was a success
             try:
                 is_done = self._finish(journal, version)
             except BaseException as error:
@@ -213,7 +214,7 @@ class StoreTarget:
         raise RuntimeError(f"other jobs committed to {self.path}: try again")
 
     def _is_there(self, names: Collection[str]) -> bool:
-        """Whether files of this job are visible, which means that another process has finished it."""
+        """Return whether files of this job are visible, which means that another process has finished the job."""
         return not {self._inside + name for name in names}.isdisjoint(self._bucket.keys(self._inside))
 
     def abort(self) -> None:
@@ -221,18 +222,18 @@ class StoreTarget:
             self._discard_attempts()
 
     def _discard_attempts(self) -> None:
-        """Give up what attempts have left that do not count."""
+        """Delete the files of the job's failed attempts."""
         with suppress(Exception):
             for item in [*self._bucket.iter_pending_files(self._inside)]:
                 if f"-{self._job}-" in item.key:
                     self._bucket.abort(item.key, item.upload)
 
     def _is_possibly_decided(self) -> bool:
-        """Whether the manifest names this job, which is then decided; true if it cannot be read."""
+        """Return whether the journal belongs to this job, which is then committed. True if it cannot be read."""
         try:
             return self._is_noted(self._job)
         except Exception:
-            return True  # pqext.spark.clean gives up what waits for nothing
+            return True  # pqext.spark.clean deletes the uncommitted files
 
     def _is_noted(self, job: str) -> bool:
         try:
@@ -248,7 +249,7 @@ class StoreTarget:
         return [key for key in result if not any(map(is_hidden, key[inside:].split("/")))]
 
     def _replaced_files(self, folders: Collection[str] | None) -> tuple[str, ...]:
-        """The files that an overwrite replaces; with ``folders``, those in these partitions."""
+        """Return the files that an overwrite replaces; with ``folders``, only those in these partitions."""
         inside = len(self._inside)
         names = [key[inside:] for key in self._visible_files()]
         if folders is not None:
@@ -257,7 +258,7 @@ class StoreTarget:
         return (*names, *notes)
 
     def _finish_decided_job(self) -> tuple[str, ...]:
-        """Finish the decided job, if any."""
+        """Finish the committed job, if there is one, and return its identifier."""
         try:
             data, version = self._bucket.get(self._inside + NOTE)
         except FileNotFoundError:
@@ -266,14 +267,17 @@ class StoreTarget:
         return (journal.job,) if self._finish(journal, version) else ()
 
     def _last_job(self) -> str:
-        """Return the identifier of the last job, stored in ``_SUCCESS``."""
+        """Return the identifier of the last job, which ``_SUCCESS`` contains; empty if there is none."""
         try:
             return self._bucket.get(self._inside + commit.SUCCESS)[0].decode("utf-8", "replace")
         except FileNotFoundError:
             return ""
 
     def _finish(self, journal: StoreJournal, version: str) -> bool:
-        """Step 3, from wherever it stopped; two processes may do it at once. False for a note that is void."""
+        """Run step 3 of a job, from any state; two processes may do so concurrently.
+
+        Return False if the journal is void.
+        """
         last = self._last_job()
         is_void = journal.after is not None and last not in (journal.after, journal.job)
         if journal.batch is not None and last != journal.job:
@@ -299,7 +303,7 @@ class StoreTarget:
 
         _in_parallel(complete, [name for name in journal.uploads if self._inside + name not in there])
         if not self._is_noted(journal.job):
-            return  # another process has finished it; continuing could undo what other jobs have committed since
+            return  # another process has finished it; continuing could undo later commits
         for name, text in journal.small.items():
             self._bucket.put(self._inside + name, base64.b64decode(text))
         _in_parallel(lambda name: self._bucket.delete(self._inside + name), journal.old)
@@ -307,7 +311,7 @@ class StoreTarget:
 
 
 def _in_parallel(action: Callable[[str], None], names: Sequence[str]) -> None:
-    """Run ``action`` on all names, concurrently if there are many."""
+    """Call ``action`` with each name, concurrently if there are several."""
     if len(names) <= _TOGETHER:
         for name in names:
             action(name)

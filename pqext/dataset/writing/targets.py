@@ -1,4 +1,4 @@
-"""Target folder of a job on the driver: on a file system, or in an object store."""
+"""Target folder of a job, as used by the driver: on a file system, or in an object store."""
 
 from __future__ import annotations
 
@@ -24,56 +24,55 @@ from pqext.dataset.writing.staging import StagedFolder, StagingArea
 
 
 class Target(Protocol):
-    """A folder whose files become visible together, when a job is committed."""
+    """Interface of a folder whose new files become visible together when the job is committed."""
 
     path: str
 
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> CleanupResult:
-        """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
+        """Finish committed jobs that were killed, and remove files of uncommitted jobs older than ``older_than``."""
 
     def ingest_notes(self, exclude: Collection[str] = ()) -> dict[str, Note]:
-        """The notes of jobs about their input files, by the names of the notes; without those in ``exclude``."""
+        """Return the jobs' records of ingested files by file name, without those in ``exclude``."""
 
     def check_no_table(self) -> None:
-        """Raise ``TableFormatError`` for the folder of a Delta, Iceberg or Hudi table, or one within it."""
+        """Raise ``TableFormatError`` if the folder is at or within a Delta, Iceberg or Hudi table."""
 
     def check(self, overwrite: bool, compare: Compare) -> None:
         """Raise ``ValueError`` if files cannot be written here, or if ``compare`` rejects the existing files."""
 
     def begin(self, job: str, owner: int | None = None) -> StagingArea:
-        """Create the staging area of a job run by process ``owner``, by default Spark's driver."""
+        """Create the staging area of a job that the process ``owner`` runs, by default Spark's driver."""
 
     def join(self, job: str) -> StagingArea:
         """Return the staging area of a job; called by its tasks, which create it if it does not exist."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Let a small file of the driver wait too."""
+        """Stage a small file of the driver for the commit."""
 
     @property
     def has_files(self) -> bool:
         """Whether the folder contains Parquet files."""
 
     def has(self, batch: Batch) -> bool | None:
-        """Whether a batch of a stream is committed. None if no batch of its query is."""
+        """Return whether a batch of a stream is committed. None if its query has not committed any batch."""
 
     def commit(
         self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
-        """Make the job's files visible; when overwriting, replace the existing files, or those in the partitions
-        ``folders``.
+        """Make the job's files visible; when overwriting, replace the existing files.
 
-        For a ``batch`` of a stream, nothing happens if the batch is already committed. ``check`` is called before the
-        commit, while no other job can commit unnoticed; an exception from it ends the commit before anything has
-        changed.
+        With ``folders``, only files in these partitions are replaced. Nothing happens if a ``batch`` of a stream is
+        already committed. ``check`` is called before the commit, while no other job can commit unnoticed; if it raises
+        an exception, nothing is changed.
         """
 
     def abort(self) -> None:
-        """Remove what the job left."""
+        """Delete the files of the uncommitted job."""
 
 
 class FolderTarget:
-    """A folder of a file system that driver and executors share; see :mod:`pqext.dataset.writing.commit`."""
+    """Target folder on a file system that driver and executors share; see :mod:`pqext.dataset.writing.commit`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -88,7 +87,7 @@ class FolderTarget:
         result = {}
         for log in commit.logs(self._folder):
             if log.name not in exclude:
-                with suppress(FileNotFoundError):  # an overwrite has removed it since
+                with suppress(FileNotFoundError):  # an overwrite has removed it in the meantime
                     result[log.name] = read_ingest_note(read_note(str(log)), str(log))
         return result
 
@@ -98,7 +97,7 @@ class FolderTarget:
 
     def check(self, overwrite: bool, compare: Compare) -> None:
         self.check_no_table()
-        with writing():  # of tables below the folder
+        with writing():  # errors about tables below the folder
             check_folder(self._folder, overwrite, compare)
 
     def begin(self, job: str, owner: int | None = None) -> StagingArea:
@@ -142,12 +141,12 @@ class FolderTarget:
 
 
 def put_empty(target: Target, job: str, partition_by: Sequence[str], data: bytes) -> None:
-    """Let a file without rows wait, as data without rows still have a schema: in the partition of nulls."""
+    """Stage a file without rows, in the partition of nulls, to store the schema of data without rows."""
     target.put(f"{null_folder(partition_by)}part-00000-{job}-empty.parquet", data)
 
 
 def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
-    """Raise ``ValueError`` for a folder that files cannot be written to."""
+    """Raise ``ValueError`` if files cannot be written to a folder."""
     there = next((path for path in (target, *target.parents) if path.exists()), None)
     if there is not None and not there.is_dir():
         raise UnsupportedError(
