@@ -1,7 +1,7 @@
 """Encrypted files: keys of columns and footers, and key tools that wrap keys with a key management service (KMS).
 
-Give a :class:`FileEncryption` to ``encryption=`` when writing, a :class:`FileDecryption` to ``decryption=`` when
-reading. A :class:`CryptoFactory` makes both from keys that your :class:`KmsClient` keeps.
+Pass a :class:`FileEncryption` as ``encryption=`` when writing, and a :class:`FileDecryption` as ``decryption=`` when
+reading. A :class:`CryptoFactory` creates both from keys that your :class:`KmsClient` manages.
 """
 
 from __future__ import annotations

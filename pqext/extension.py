@@ -1,4 +1,4 @@
-"""Bytes in the field that the format reserves for extensions (field 32767): put in, found and taken apart."""
+"""Bytes in the field that the format reserves for extensions (field 32767): add, find and parse them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Filters as objects and as text: the types that :func:`pqext.col` builds, SQL text, and the way to JSON and back.
+"""Filters as objects and as text: the types that :func:`pqext.col` builds, SQL text, and conversion to and from JSON.
 
-``filter=`` and Spark's ``where=`` take SQL text and the text of :func:`to_json` as they take the expression.
+``filter=`` and Spark's ``where=`` also accept SQL text and the JSON text of :func:`to_json` in place of an expression.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ __all__ = ["Column", "Expression", "Value", "VariantField", "from_json", "from_s
 
 
 def from_sql(text: str) -> Expression:
-    """The expression that the text of an SQL condition stands for; ``filter=`` takes the text as well.
+    """Parse the text of an SQL condition to an expression. (``filter=`` also accepts the text.)
 
-    There are comparisons, arithmetic, ``and``, ``or``, ``not``, ``in``, ``between``, ``like``, ``ilike``, ``is null``,
-    casts (``x::double``, ``cast(x as double)``), literals with a type (``date '2024-01-01'``), paths of VARIANT columns
-    (``event:$.a.b::double``), ``starts_with``, ``ends_with``, ``contains``, ``list_length``, ``isnan``, and for
-    geometries ``st_intersects`` and its like with ``st_geomfromtext('...')``, ``st_point(x, y)`` or a box
+    Supported are comparisons, arithmetic, ``and``, ``or``, ``not``, ``in``, ``between``, ``like``, ``ilike``, ``is
+    null``, casts (``x::double``, ``cast(x as double)``), literals with a type (``date '2024-01-01'``), paths of VARIANT
+    columns (``event:$.a.b::double``), ``starts_with``, ``ends_with``, ``contains``, ``list_length``, ``isnan``, and for
+    geometries ``st_intersects`` and similar functions with ``st_geomfromtext('...')``, ``st_point(x, y)`` or a box
     ``box(xmin, ymin, xmax, ymax)``. Names are case-sensitive; double quotes and backticks quote them.
 
-    Raises ``ValueError`` for all else, with its place in the text.
+    Raises ``ValueError`` for all other text, with the position of the error.
 
     >>> from pqext import filters
     >>> str(filters.from_sql("mag >= 5 and place like '%Fiji%'"))

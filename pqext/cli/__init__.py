@@ -1,4 +1,4 @@
-"""The command ``pqext``."""
+"""Command-line interface of pqext: the command ``pqext``."""
 
 from __future__ import annotations
 

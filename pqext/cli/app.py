@@ -1,4 +1,4 @@
-"""The command ``pqext``: its subcommands, and errors reported in one line."""
+"""The command ``pqext``: its subcommands, and error messages of one line."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def app() -> None:
 
 
 class _PandasBlocker:
-    """An import finder that hides pandas: pyarrow imports it with its first array, which takes 0.3 seconds."""
+    """An import finder that hides pandas, because pyarrow imports it with its first array, which takes 0.3 seconds."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         if fullname == "pandas":
@@ -72,12 +72,12 @@ class _PandasBlocker:
 
 
 def _print_warning(message: Warning | str, *_location: Any) -> None:
-    """Print a warning in one line, without its source location."""
+    """Print a warning on one line, without its source location."""
     click.echo(f"pqext: {escape_text(' '.join(str(message).split()))}", err=True)
 
 
 def main() -> None:
-    """Run the command line; report errors in one line on standard error, with exit status 1."""
+    """Run the command line. Report errors on one line of standard error, with exit status 1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Windows opens pipes in a legacy code page; write UTF-8 as on other systems.

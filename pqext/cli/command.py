@@ -1,4 +1,4 @@
-"""Click commands whose help has panels, and a group that imports its commands on first use."""
+"""Click commands with panels in their help, and a group that imports its commands on first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Option(click.Option):
-    """An option with the panel of the help that lists it."""
+    """An option with the name of the help panel that lists it."""
 
     def __init__(self, *args: Any, panel: str = OPTIONS, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -30,12 +30,12 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help lists its options by panel, and ends with the exit codes."""
+    """A command whose help lists options by panel and ends with the exit codes."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings.setdefault("epilog", EXIT_CODES)
         super().__init__(*args, **settings)
-        # \b keeps the lines of the paragraph after it
+        # \b preserves the line breaks of the paragraph that follows
         self.help = re.sub(r"^Example: ", "\b\nExample: ", inspect.cleandoc(self.help or ""), flags=re.M)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -59,7 +59,7 @@ class Command(click.Command):
 
 
 class LazyCommand(NamedTuple):
-    """Module and attribute of a command, and the panel of the help that lists it."""
+    """Module and attribute of a command, with the help panel that lists it."""
 
     panel: str
     module: str
@@ -108,9 +108,9 @@ flag = partial(click.option, cls=Option, is_flag=True)
 
 
 def options_as(name: str, make: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Return a decorator that adds ``options`` to a command and passes them as one value.
+    """Return a decorator that adds ``options`` to a command and passes them as a single argument.
 
-    The value is the parameter ``name`` of the command, made by calling ``make`` with the options.
+    The argument is called ``name``, and its value is the result of calling ``make`` with the options.
     """
 
     def decorate(function: F) -> F:
@@ -130,7 +130,7 @@ def options_as(name: str, make: Callable[..., Any], *options: Callable[[Any], An
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]
-    """A number of bytes, optionally with a unit: ``64MB``, ``2GiB``."""
+    """Parameter type for a number of bytes, optionally with a unit: ``64MB``, ``2GiB``."""
 
     name = "size"
 

@@ -1,4 +1,4 @@
-"""Reports, tables and progress on a console."""
+"""Print reports, tables and progress on a console."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ REPORT_FORMATS = ("text", "json")
 
 
 class Report(Protocol):
-    """A report that prints on a console or as JSON."""
+    """Interface of a report that can be printed on a console or as JSON."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain data."""
+        """Return the report as JSON-compatible data."""
         ...
 
 
@@ -35,7 +35,7 @@ def show(report: Report, format: str) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON cannot represent with text such as ``"NaN"``."""
+    """Replace numbers that JSON cannot represent by text such as ``"NaN"``, also in nested values."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -46,13 +46,13 @@ def _finite(value: Any) -> Any:
 
 
 def terminal_width() -> int | None:
-    """Return the line width of the terminal; None if standard output is not a terminal."""
+    """Return the line width of the terminal, or None if standard output is not a terminal."""
     terminal = console()
     return terminal.width if terminal.is_terminal else None
 
 
 def print_rich(renderable: Any, width: int = 0) -> None:
-    """Print a rich renderable. Without a terminal, lines are at least ``width`` long and lose trailing blanks."""
+    """Print a rich renderable. If the output is not a terminal, lines have ``width`` columns and no trailing blanks."""
     terminal = console()
     if terminal.is_terminal:
         terminal.print(renderable)
@@ -75,7 +75,7 @@ def console() -> Console:
 
 @contextmanager
 def progress(unit: str = "rows", is_enabled: bool = True) -> Iterator[Progress]:
-    """Show a progress bar on standard error if it is a terminal."""
+    """Return a context manager that shows a progress bar on standard error if it is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

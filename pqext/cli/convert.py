@@ -1,4 +1,4 @@
-"""``pqext convert IN... OUT``."""
+"""The command ``pqext convert``."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def _write_rows(
     stream: Stream, writer: Any, document_column: str | None, recipes: list[ColumnRecipe], losses: Losses,
     show: Progress,
 ) -> int:
-    """Write all rows and return their number."""
+    """Write the rows of ``stream`` with derived columns, and return their number."""
     rows, is_checked = 0, document_column is None or any(column.kind != "json" for column in recipes)
     for batch in stream.batches:
         writer.write_batch(batch)
@@ -272,7 +272,7 @@ def _write_rows(
 
 @contextmanager
 def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
-    """Add advice to parse errors: how to continue without the text, and the CSV option if JSON is only assumed."""
+    """Context manager that adds advice to parse errors: how to skip invalid input, and CSV if JSON was only assumed."""
     from pqext.core.base.errors import GeometryError, LimitError, VariantError
 
     try:
@@ -300,7 +300,7 @@ def _sources(inputs: list[Place], ignore_table_format: bool = True) -> list[Sour
 
 
 def _destination(dest: Place, force: bool) -> Any:
-    """Return the destination of the writer; raise ``ValueError`` if it must not be overwritten.
+    """Return the destination for the writer. Raises ``ValueError`` if an existing file must not be overwritten.
 
     A file that is not Parquet is never overwritten: a shell expands ``convert *.json`` to a list whose last file would
     become OUT.
@@ -325,7 +325,7 @@ def _destination(dest: Place, force: bool) -> Any:
 
 @dataclass(frozen=True)
 class _Input:
-    """Sources of one format, and how to read them."""
+    """Sources of one format, and the function that reads them."""
 
     format: str
     sources: list[Source]
@@ -372,7 +372,7 @@ def _column_options(schema: Any, format: str, shredding: Any, geometry: dict[str
     if geometry and not geometries:
         raise ValueError(f"no geometry column for {', '.join(geometry)}; add one with --geometry, --wkt or --geojson")
     options: dict[str, Any] = {"geometry": dict.fromkeys(geometries, geometry) if geometry else {}}
-    if format == "json":  # shredded while it is parsed
+    if format == "json":  # already shredded while parsing
         return options
     variants = [field.name for field in schema if is_variant_type(field.type)]
     by_column = shredding if isinstance(shredding, Mapping) else dict.fromkeys(variants, shredding)
@@ -393,7 +393,7 @@ def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
 
 
 def _report(dest: Place, rows: int, losses: Losses, on_error: str, result: str) -> None:
-    """Print what was written on standard output, unless the file goes there, and losses on standard error."""
+    """Report on standard output what was written, unless the file goes there, and losses on standard error."""
 
     def echo(text: str) -> None:
         click.echo(text, err=dest == STREAM)

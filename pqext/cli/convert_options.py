@@ -1,4 +1,4 @@
-"""Options of ``pqext convert`` for CSV input and the writer, and defaults from the file for ``--append``."""
+"""Options of ``pqext convert`` for CSV input and the writer. ``--append`` takes defaults from the file."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ csv_options = options_as(
 def parse_csv_options(
     is_csv: bool, default_types: Mapping[str, pa.DataType], options: Mapping[str, Any]
 ) -> CsvOptions:
-    """Return options for reading CSV from ``csv_options``.
+    """Return the options for reading CSV, from the values of the command's options.
 
     Raises:
-        ValueError: If a value is invalid, or any option is set and the input is not CSV.
+        ValueError: If a value is invalid, or if any option is set and the input is not CSV.
     """
     for name, value in options.items():
         if value and not is_csv:
@@ -103,7 +103,7 @@ def _column_names(text: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of an existing file by name: shredding of VARIANTs, types of geometries, and types of plain columns."""
+    """Columns of an existing file: shredding of VARIANTs, types of geometries and types of plain columns, by name."""
 
     shredding: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     geometries: Mapping[str, GeospatialType] = field(default_factory=dict)
@@ -111,27 +111,27 @@ class Columns:
 
     @property
     def variant(self) -> str | None:
-        """Name of the only VARIANT column; None if there are none or several."""
+        """Name of the only VARIANT column; None if there is none or several."""
         return next(iter(self.shredding)) if len(self.shredding) == 1 else None
 
     @property
     def geometry(self) -> GeospatialType | None:
-        """Common type of all geometry columns; None if they differ or there are none."""
+        """Common type of all geometry columns; None if there are none or their types differ."""
         types = set(self.geometries.values())
         return types.pop() if len(types) == 1 else None
 
     def shredding_of(self, column: str, schemas: Any) -> Any:
-        """Return the shredding of ``column``, given ``schemas`` from ``--shredding``.
+        """Return the shredding of ``column``; ``schemas`` is the value of ``--shredding``.
 
         Raises:
-            ValueError: If ``schemas`` has another schema than the file.
+            ValueError: If ``schemas`` contains a schema that differs from that of the file.
         """
         from pqext.variant.shredding.choice import shredding
         from pqext.variant.shredding.schema import Untyped
 
         schema = self.shredding.get(column)
         choice = schemas.get(column, "infer") if isinstance(schemas, Mapping) else schemas
-        if schema is None:  # rejected by the writer, which lists the columns
+        if schema is None:  # the writer rejects it and lists the columns
             return schemas
         requested = shredding(Untyped() if choice is None else choice)
         if requested.schema not in (None, schema):
@@ -144,7 +144,7 @@ class Columns:
 
 
 def crs_and_edges(crs: str | None, edges: str | None, columns: Columns | None) -> tuple[str | None, str]:
-    """Return CRS and edges of derived geometries: from the options, the existing file, or the defaults."""
+    """Return the CRS and edges for derived geometries: from the options, the existing file, or the defaults."""
     geometry = None if columns is None else columns.geometry
     if geometry is None:
         return crs, edges or "planar"
@@ -174,7 +174,7 @@ def columns_of(path: Any) -> Columns | None:
 
 
 def _plain_type(type: pa.DataType) -> pa.DataType:
-    """Return the plain layout of a type; for a dictionary, of its values."""
+    """Return the plain layout of a type; for a dictionary, the layout of its values."""
     import pyarrow as pa
 
     from pqext.core.write.table_inputs import plain_layout
@@ -183,7 +183,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def writer_options(compression: str | None, encodings: Sequence[str], filters: Sequence[str]) -> dict[str, Any]:
-    """Return the writer options that are set; ``--append`` takes the others from the file."""
+    """Return the writer options that are set. With ``--append``, the file determines the other options."""
     options: dict[str, Any] = {"compression": compression}
     options["encodings"] = _by_column(encodings) if encodings else None
     options["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
@@ -191,7 +191,7 @@ def writer_options(compression: str | None, encodings: Sequence[str], filters: S
 
 
 def checkpoint_of(text: str) -> Checkpoint:
-    """Parse ``--checkpoint``; raise a ``ValueError`` that names the option if it is invalid."""
+    """Parse ``--checkpoint``. Raises a ``ValueError`` that names the option if it is invalid."""
     try:
         return parse_checkpoint(text)
     except ValueError as error:
@@ -199,7 +199,7 @@ def checkpoint_of(text: str) -> Checkpoint:
 
 
 def _by_column(texts: Sequence[str]) -> Any:
-    """Return one value for all columns, or a mapping of ``COLUMN=VALUE`` pairs."""
+    """Parse option values: return a single value for all columns, or a mapping from ``COLUMN=VALUE`` pairs."""
     values = dict(text.rpartition("=")[::2] for text in texts)
     if "" in values and len(values) > 1:
         raise ValueError("--encodings: pass one encoding for all columns, or COLUMN=NAME for each")

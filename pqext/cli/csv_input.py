@@ -63,7 +63,7 @@ class CsvOptions:
 
 
 class TypeTooNarrowError(Exception):
-    """A value does not fit the inferred type of its column; ``types`` maps the column to a type that fits."""
+    """Raised if a value does not fit the inferred type of its column; ``types`` maps the column to a type that fits."""
 
     def __init__(self, reason: str, types: Mapping[str, pa.DataType]) -> None:
         super().__init__(reason)
@@ -97,7 +97,7 @@ def widen_types(options: CsvOptions, error: TypeTooNarrowError, sources: Sequenc
 
 @dataclass
 class _OpenCsv:
-    """An open CSV file and its delimiter."""
+    """An open CSV file with its delimiter."""
 
     source: Source
     end: EndMarkedFile
@@ -204,7 +204,7 @@ class _CsvInput:
         date_formats = options.date_formats if formats is None else formats
         return pacsv.open_csv(
             pa.PythonFile(file, "r"),
-            # With several threads Arrow does not report the row of an error.
+            # With several threads, Arrow does not report the row of an error.
             pacsv.ReadOptions(
                 block_size=BLOCK_BYTES, use_threads=False, column_names=options.names or None,
                 autogenerate_column_names=not (options.has_header or options.names),
@@ -218,7 +218,7 @@ class _CsvInput:
         )
 
     def _names(self, end: EndMarkedFile) -> Sequence[str]:
-        """Return the column names of a partly read file."""
+        """Return the column names of a CSV file that has been opened, even if it was read only in part."""
         options = self._options
         return options.names or (end.names if options.has_header else [f"f{index}" for index in range(len(end.names))])
 
@@ -264,7 +264,7 @@ class _CsvInput:
         def first_rows(types: Mapping[str, pa.DataType], formats: Sequence[str] | None = None) -> Any:
             decide = "skip" if self._on_error == "skip" else "error"
             reader = self._reader(io.BytesIO(sample), delimiter, types, lambda row: decide, formats)
-            _ = reader.schema.names  # decodes the names
+            _ = reader.schema.names  # raises an error for names that are not UTF-8
             batch = next(reader, None)
             return reader.schema.empty_table() if batch is None else pa.Table.from_batches([batch])
 
@@ -273,7 +273,7 @@ class _CsvInput:
 
         schema = read(fixed).schema
         if find_duplicate(schema.names) is not None:
-            return fixed  # the reader of the complete file rejects the names
+            return fixed  # the reader of the complete file reports invalid names
         inferred = {field.name: field.type for field in schema if field.name not in fixed}
         date_only = [format for format in options.date_formats if not _TIME_OF_DAY.search(format)]
         if date_only:
@@ -363,7 +363,7 @@ class _CsvInput:
             raise CorruptFileError(f"{reason}{hint}", path=name_of(source)) from None
 
     def _comment_advice(self, reason: str, names: Sequence[str]) -> str:
-        """Return a hint if an invalid row or the header row looks like a comment, else an empty string."""
+        """Return a hint if an invalid row or the header row looks like a comment; otherwise an empty string."""
         match = _COMMENT.search(reason)
         mark = match[1] if match is not None else names[0][:1] if names else ""
         if self._options.comment is not None or mark not in ("#", "%"):
@@ -371,7 +371,10 @@ class _CsvInput:
         return f"; pass --comment '{mark}' if lines that begin with {mark} are comments"
 
     def _wider_type(self, column: str, reason: str) -> pa.DataType | None:
-        """Return a wider type for an inferred column on which pyarrow failed; None if no type is exact."""
+        """Return a wider type for an inferred column that pyarrow failed to parse;
+
+        None if no type represents it exactly.
+        """
         import pyarrow as pa
 
         if column in self._options.types or column in self._options.default_types:
@@ -384,12 +387,12 @@ class _CsvInput:
 
 
 def _other_delimiter(names: Sequence[str], delimiter: str) -> str:
-    """Return a hint if the only column name contains another delimiter, else an empty string."""
+    """Return a hint if the only column name contains a different delimiter; otherwise an empty string."""
     others = (other for other in ";|\t" if len(names) == 1 and other in names[0] and other != delimiter)
     other = next(others, None)
     return "" if other is None else f"; try --delimiter {quote_delimiter(other)}"
 
 
 def quote_delimiter(delimiter: str) -> str:
-    """Return a delimiter as written on the command line."""
+    """Return a delimiter as it is written on the command line."""
     return "'{}'".format({"\t": r"\t"}.get(delimiter, delimiter))

@@ -1,4 +1,4 @@
-"""``pqext demo``."""
+"""The command ``pqext demo``."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def demo(
     input: Path | None, variant: str | None, geometry: str | None, schema: str | None, output: Path,
     report: Path | None, on_error: str, show: bool,
 ) -> None:
-    """Run the main workflow on real data: JSON to shredded Parquet on Spark, three queries, other readers, a report.
+    """Run a complete workflow on real data: JSON to shredded Parquet on Spark, queries, other readers, a report.
 
-    Without --input it uses a week of earthquakes. Spark runs on this machine, with the installed Java or the
-    Java that pqext[spark] includes.
+    Without --input it uses a week of earthquakes. Spark runs on this machine, with the installed Java or the Java that
+    pqext[spark] includes.
 
     Example: pqext demo --input stations.ndjson --variant station --geometry lon,lat --open
     """
@@ -87,7 +87,7 @@ def demo(
         job = Job(source, output, page, "null" if on_error == "null" else "raise")
         result = run(job, Narrator(console))
     except BaseException as error:
-        with suppress(OSError):  # the first error is reported
+        with suppress(OSError):  # only the first error is reported
             if is_new and output.is_dir() and {path.name for path in output.iterdir()} <= {EXAMPLE_FILE}:
                 (output / EXAMPLE_FILE).unlink(missing_ok=True)
                 output.rmdir()
@@ -104,7 +104,7 @@ def demo(
 
 
 def _check(option: str, function: Callable[..., T], *arguments: Any) -> T:
-    """Return the result of ``function``; report a ``ValueError`` as an error of ``option``."""
+    """Call ``function`` and return its result. A ``ValueError`` is reported as an error of ``option``."""
     try:
         return function(*arguments)
     except ValueError as error:
@@ -112,7 +112,7 @@ def _check(option: str, function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise ``OSError`` if ``folder`` is not a folder, or cannot be created or written to."""
+    """Raise ``OSError`` if ``folder`` is not a folder, or if it cannot be created or written to."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     code = errno.ENOTDIR if not existing.is_dir() else errno.EACCES if not os.access(existing, os.W_OK | os.X_OK) else 0
     if code:
@@ -120,7 +120,7 @@ def _check_folder(folder: Path) -> None:
 
 
 class Narrator:
-    """Report the progress of the job: a spinner on a terminal, otherwise lines."""
+    """Reporter of the job's progress: a spinner on a terminal, otherwise lines of text."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -128,7 +128,7 @@ class Narrator:
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
-        """Show a running step, then its duration."""
+        """Context manager that shows a step while it is running, and then its duration."""
         self.number += 1
         line = f"{self.number}. {escape_text(text)}"
         start = time.perf_counter()
@@ -160,7 +160,7 @@ class Narrator:
         )
 
     def show_result(self, question: Question) -> None:
-        """Print the rows of a result, and the data read from each file."""
+        """Print the rows of a result, and the amount of data read from each file."""
         from rich.table import Table
         from rich.text import Text
 
@@ -193,7 +193,7 @@ class Narrator:
         self.console.print()
 
     def show_agreements(self, agreements: tuple[Agreement, ...]) -> None:
-        """Print the results of other readers on the files."""
+        """Print how the results of other readers compare for each file."""
         from rich.table import Table
         from rich.text import Text
 

@@ -17,7 +17,7 @@ GEOMETRY = "geom"
 
 
 def parse_recipe(derivation: Kind, text: str) -> ColumnRecipe:
-    """Parse ``[NAME=]PATH``, or ``[NAME=]lon,lat[,z]`` for points; raise ``ValueError`` for other text."""
+    """Parse ``[NAME=]PATH``, or ``[NAME=]lon,lat[,z]`` for points. Raises ``ValueError`` for other text."""
     name, equals, rest = text.rpartition("=")
     paths = tuple(path.strip() for path in rest.split(",")) if derivation == "points" else (rest.strip(),)
     if not all(paths) or (equals and not name.strip()):
@@ -31,13 +31,13 @@ def add_columns(
     stream: Stream, columns: Sequence[ColumnRecipe], variant: str | None, crs: str | None, edges: str,
     on_error: OnError, losses: Losses,
 ) -> Stream:
-    """Add derived columns to ``stream``; paths refer to ``variant``, the column of JSON input.
+    """Add derived columns to ``stream``. Paths refer to ``variant``, the column of JSON input, if there is one.
 
-    A column derived from one other column replaces it. Geometries and JSON texts that cannot be parsed raise an error,
+    A column derived from a single column replaces it. Geometries and JSON texts that cannot be parsed raise an error,
     become null, or cause their row to be skipped, depending on ``on_error``.
 
     Raises:
-        ValueError: If a source column does not exist, or a name is in use.
+        ValueError: If a source column does not exist, or a name is already in use.
     """
     for column in columns:
         stream = _add_column(stream, column, variant, crs, edges, on_error, losses)
@@ -99,14 +99,14 @@ def _add_column(
 
 
 def _has_path(documents: pa.Array, path: str) -> bool:
-    """Return whether any row has a value, including JSON null, at ``path``."""
+    """Return whether any document has a value, including JSON null, at ``path``."""
     from pqext.variant.access.cast import get
 
     return bool(get(documents, variant_path(path), "variant").null_count < len(documents))
 
 
 def _keys(documents: pa.Array) -> dict[str, None]:
-    """Return the dotted paths of the fields in the first rows, two levels deep."""
+    """Return the dotted paths of fields in the first documents, at most two levels deep, as dictionary keys."""
     from pqext.variant.conversion.objects import to_python
 
     paths: dict[str, None] = {}
@@ -121,7 +121,7 @@ _PAIRS = (("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitu
 
 
 def suggest_geometry(documents: pa.Array) -> str | None:
-    """Return an option that would add a geometry column, if field names of the first documents suggest one."""
+    """Return an option that adds a geometry column if field names suggest one, otherwise None."""
     keys = _keys(documents)
     for key in keys:
         parent, dot, name = key.rpartition(".")
@@ -138,7 +138,10 @@ def suggest_geometry(documents: pa.Array) -> str | None:
 def _derive(
     derive: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, on_error: OnError, first: int, losses: Losses
 ) -> tuple[pa.Array, Any]:
-    """Derive a column, with nulls where this fails; return it and a mask of rows to keep, None for all."""
+    """Derive a column, with nulls in rows for which ``derive`` fails.
+
+    Return the column and a mask of the rows to retain, or None to retain all rows.
+    """
     import pyarrow as pa
 
     if on_error == "stop":

@@ -1,4 +1,4 @@
-"""Errors of the command line: one line each, with options instead of Python arguments."""
+"""Errors of the command line: one line each, with options in place of Python arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPTIONS = (
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Report a ``ValueError`` or ``TypeError`` as a usage error, except an error of the file."""
+    """Context manager that reports a ``ValueError`` or ``TypeError`` as a usage error, unless a file caused it."""
     from pqext.core.base.errors import ParquetError
 
     try:
@@ -44,7 +44,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def describe(error: Exception) -> str:
-    """Return an error with its notes in one line, without control characters."""
+    """Return an error and its notes as one line without control characters."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return escape_text(without_path(f"{error.filename}: {error.strerror}")) + notes_of(error)
     text = without_path(as_options(" ".join(str(error).split())))

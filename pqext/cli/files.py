@@ -21,7 +21,10 @@ files_argument = argument(
 
 
 def single_file(path: Place) -> Place:
-    """Return ``path``, or the only Parquet file below the folder ``path``; raise ``ValueError`` if it has several."""
+    """Return ``path``, or the only Parquet file below it if it is a folder.
+
+    Raises ``ValueError`` if the folder contains several files.
+    """
     if not isinstance(path, str) or not os.path.isdir(path):
         return path
     from pqext.core.base.suggestions import join_names
@@ -36,7 +39,7 @@ def single_file(path: Place) -> Place:
 
 
 def expand_files(paths: Sequence[Place]) -> list[Place]:
-    """Return the distinct files that paths, glob patterns and folders match; in folders only Parquet files.
+    """Return the distinct files that match paths, glob patterns and folders. In folders, only Parquet files match.
 
     Raises:
         FileNotFoundError: If a folder contains no Parquet file, or a path or pattern matches no file.
@@ -59,10 +62,10 @@ def _no_parquet(folder: str) -> FileNotFoundError:
 
 
 def _identity(location: Place) -> Any:
-    """Return a key that identifies a location; the text of a URL omits its query and does not."""
+    """Return a key that identifies a location. (The text of a URL omits its query, which belongs to the key.)"""
     return location if isinstance(location, str) else (location.store.number, location.key)
 
 
 def split_names(text: str | None) -> list[str] | None:
-    """Return the names in ``a,b``; None, which means all columns, if no text is passed."""
+    """Split ``a,b`` into names. Return None, which represents all columns, if no text is passed."""
     return None if text is None else [name.strip() for name in text.split(",")]

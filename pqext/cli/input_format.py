@@ -1,4 +1,4 @@
-"""Detect the format of inputs of ``pqext convert``, with advice for unsupported formats."""
+"""Detect the format of the inputs of ``pqext convert``, with advice for unsupported formats."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FORMATS = ("json", "csv", "geojson", "vector", "parquet")
 
 
 def format_of(sources: Sequence[Source]) -> str:
-    """Return the common format of ``sources``, from their extensions or first bytes; JSON if neither identifies it.
+    """Return the common format of ``sources``, by their extensions or first bytes. JSON is the default.
 
     Raises:
         ValueError: If the formats differ.
@@ -64,18 +64,18 @@ def format_of(sources: Sequence[Source]) -> str:
 
 
 def format_of_name(path: str) -> str | None:
-    """Return the format that the extension of a path identifies, None if the extension is unknown."""
+    """Return the format that the extension of a path identifies; None if the extension is unknown."""
     return _SUFFIXES.get(suffix_of(path))
 
 
 def suffix_of(path: str) -> str:
-    """Return the extension of a path in lower case, ignoring the extension of a compressed file."""
+    """Return the extension of a path in lower case, without the extension of a compression format."""
     stem, suffix = os.path.splitext(path)
     return os.path.splitext(stem)[1].lower() if suffix.lower() in CODECS else suffix.lower()
 
 
 def _format_of_content(source: Source) -> str | None:
-    """Detect Parquet, GeoJSON and formats of GDAL; raise ``UnsupportedError`` for unsupported formats."""
+    """Detect Parquet, GeoJSON and GDAL formats by content. Raises ``UnsupportedError`` for unsupported formats."""
     head = _head(source)
     if head[:4] in (b"PAR1", b"PARE"):
         return "parquet"
@@ -88,7 +88,7 @@ def _format_of_content(source: Source) -> str | None:
 
 
 def _head(source: Source) -> bytes:
-    """Return the first bytes of a file without consuming them."""
+    """Return the first bytes of a file; they remain readable."""
     if is_location(source):
         if isinstance(source, str) and not os.path.isfile(source):
             return b""  # a named pipe cannot be read twice
@@ -102,7 +102,7 @@ def _head(source: Source) -> bytes:
 
 
 def is_feature_collection(head: bytes) -> bool:
-    """Return whether JSON text that begins with ``head`` is a FeatureCollection.
+    """Return whether JSON text that begins with ``head`` is a GeoJSON FeatureCollection.
 
     >>> is_feature_collection(b'{"name": "a", "type": "FeatureCollection", "features": [')
     True

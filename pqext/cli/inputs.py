@@ -1,4 +1,4 @@
-"""Inputs of ``pqext convert`` as streams of record batches: JSON, GeoJSON, formats of GDAL, and Parquet."""
+"""Inputs of ``pqext convert`` as streams of record batches: JSON, GeoJSON, GDAL formats and Parquet."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MAX_MESSAGES = 5
 
 @dataclass
 class Losses:
-    """Rows that were skipped or became null: their number and messages about the first."""
+    """Rows that were skipped or became null: their number, and messages about the first ones."""
 
     count: int = 0
     messages: list[str] = field(default_factory=list)
 
     def add(self, text: str, count: int = 1) -> None:
-        """Record ``count`` lost values."""
+        """Record ``count`` lost values with the message ``text``."""
         self.count += count
         if len(self.messages) < MAX_MESSAGES:
             self.messages.append(text)
@@ -37,7 +37,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Stream:
-    """Record batches of one schema, which can be read once."""
+    """Record batches with the same schema, which can be read once."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -63,7 +63,7 @@ def json_documents(
         for batch in reader:
             for fault in reader.faults:
                 losses.add(describe_fault(fault, fault.path))
-            # Only lines that are not JSON are null rows: JSON null is a variant value.
+            # Only invalid lines are null rows: JSON null is a variant value.
             yield batch.filter(batch.column(0).is_valid()) if on_error == "skip" and reader.faults else batch
 
     return Stream(reader.schema, batches())
@@ -98,7 +98,7 @@ def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
 
 
 def vector(sources: Sequence[Source], layer: str | None) -> Stream:
-    """Read a layer of each of several files of GDAL's formats, with equal columns."""
+    """Read a layer of several files in GDAL formats, which must have equal columns."""
     from pqext.geo.vector_files import open_file
 
     paths = [source for source in sources if isinstance(source, str) and "://" not in source]
@@ -122,7 +122,7 @@ def vector(sources: Sequence[Source], layer: str | None) -> Stream:
 
 
 def parquet(sources: Sequence[Source], reading: Reading) -> Stream:
-    """Read the rows of Parquet files, with unshredded variants."""
+    """Read the rows of Parquet files, with variants unshredded."""
     from pqext.dataset.reading import scan
 
     rows = scan(list(sources), limits=reading.limits, options=reading.options)
@@ -130,12 +130,12 @@ def parquet(sources: Sequence[Source], reading: Reading) -> Stream:
 
 
 def is_location(source: Source) -> TypeGuard[str | Location]:
-    """Return whether ``source`` is a path or an object-store location, not an open file."""
+    """Return whether ``source`` is a path or an object-store location, as opposed to an open file."""
     return not hasattr(source, "read")
 
 
 def open_bytes(source: Source) -> Any:
-    """Open a source for reading decompressed bytes."""
+    """Open a source and decompress its bytes while reading."""
     import pyarrow as pa
 
     if is_location(source):

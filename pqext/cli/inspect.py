@@ -1,4 +1,4 @@
-"""``pqext inspect FILE``."""
+"""The command ``pqext inspect``."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ STREAM = "-"
 
 @dataclass(frozen=True)
 class Storage:
-    """Object-store options of a command."""
+    """Options of a command for object stores."""
 
     settings: tuple[str, ...] = ()
     anonymous: bool = False
 
     def locate(self, texts: Sequence[str]) -> list[Place]:
-        """Return ``texts`` with URLs resolved to object-store locations that have these options.
+        """Return ``texts`` with URLs resolved to object-store locations that use these options.
 
         Raises:
             ValueError: If an option is not ``KEY=VALUE``, applies to no URL, or is unknown to the store. The message
@@ -81,7 +81,7 @@ force_option = flag("--force", "-f", help="Overwrite the output if it exists.")
 
 
 class InputFile(click.ParamType):  # type: ignore[type-arg]
-    """A file that is read at any offset; standard input is stored in a temporary file."""
+    """Parameter type for a file that is read at any offset; standard input is stored in a temporary file."""
 
     name = "file"
 
@@ -104,31 +104,31 @@ def store_stdin() -> str:
 
 
 def without_path(text: str) -> str:
-    """Replace the path of the file that stores standard input with "standard input"."""
+    """Replace the path of the temporary file for standard input by "standard input"."""
     return text.replace(store_stdin(), "standard input") if store_stdin.cache_info().currsize else text
 
 
 def display_path(path: str | None) -> str | None:
-    """Return the ``path`` of a report for display; see :func:`without_path`."""
+    """Return ``path`` as shown in reports; see :func:`without_path`."""
     return None if path is None else without_path(path)
 
 
 def display_name(dest: Place) -> str:
-    """Return a path or URL for messages."""
+    """Return a path or URL as shown in messages."""
     from pqext.core.io.sources.store_errors import redact_uri
 
     return escape_text(redact_uri(without_path(str(dest))))
 
 
 def file_name(location: Place) -> str:
-    """Return the base name of a file, without a URL query, which may contain a signature."""
+    """Return the base name of a file. The query of a URL is omitted, because it may contain a signature."""
     from pqext.core.io.sources.store_errors import redact_uri
 
     return os.path.basename(redact_uri(str(location)))
 
 
 def check_overwrite(dest: Place, force: bool, source: Place | None = None) -> None:
-    """Raise ``ValueError`` if ``dest`` exists and may not be overwritten; it may be ``source`` itself."""
+    """Raise ``ValueError`` if ``dest`` exists and must not be overwritten. It may be the same file as ``source``."""
     from pqext.core.io.sources.locations import Location, is_same_file, locate
 
     if dest == STREAM:
@@ -139,14 +139,14 @@ def check_overwrite(dest: Place, force: bool, source: Place | None = None) -> No
     if isinstance(place, Location):
         exists = place.is_file()
     else:
-        # mktemp creates empty files, and anything but a file is rejected when it is opened.
+        # mktemp creates empty files. Anything else that is not a regular file is rejected on opening.
         exists = os.path.isfile(place) and os.path.getsize(place) > 0
     if exists and (source is None or not is_same_file(locate(source), place)):
         raise ValueError(f"{display_name(dest)} already exists; use --force to overwrite it")
 
 
 def binary_output(content: str) -> Any:
-    """Return standard output for bytes; raise ``ValueError`` if it is a terminal."""
+    """Return standard output as a binary stream. Raises ``ValueError`` if it is a terminal."""
     if sys.stdout.isatty():
         raise ValueError(f"{content} cannot be shown on a terminal; redirect standard output or name a file")
     return sys.stdout.buffer
@@ -154,7 +154,7 @@ def binary_output(content: str) -> Any:
 
 @contextmanager
 def open_output(dest: Place) -> Iterator[SinkWriter]:
-    """Open a binary file that appears at ``dest`` once it is complete, and never after an error."""
+    """Open a binary file that appears at ``dest`` once it is complete, and never appears after an error."""
     from pqext.core.io.sink import Sink
 
     with Sink(dest) as sink, SinkWriter(sink) as file:
@@ -162,7 +162,7 @@ def open_output(dest: Place) -> Iterator[SinkWriter]:
 
 
 class SinkWriter(io.RawIOBase):
-    """A binary file that appends to a sink."""
+    """A writable binary file on top of a sink."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -174,6 +174,6 @@ class SinkWriter(io.RawIOBase):
         return self._sink.offset
 
     def write(self, data: Any) -> int:
-        """Append ``data``."""
+        """Append ``data`` to the sink and return its length."""
         self._sink.write(data)
         return len(memoryview(data).cast("B"))

@@ -1,4 +1,4 @@
-"""``pqext map FILE``."""
+"""The command ``pqext map``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def map_(
 ) -> None:
     """Draw the bounding boxes of row groups and pages, with their overlap and the expected cost of queries.
 
-    The row groups of a folder are numbered over its files.
+    The row groups of all files in a folder are numbered consecutively.
 
     Example: pqext map quakes.parquet --output quakes.png
     """
@@ -80,7 +80,7 @@ def _map(paths: list[Place], title: str, column: str | None, query: float, readi
     pages: list[Part] = []
 
     def files() -> Generator[ParquetFile, None, None]:
-        """Yield the files, one open at a time."""
+        """Yield the files; each is closed before the next one is opened."""
         for path in paths:
             with ParquetFile(path, reading.options, limits=reading.limits) as file:
                 file_groups, file_pages = parts_of(file, geometry_leaf(file, column), len(groups))

@@ -1,4 +1,4 @@
-"""``pqext metrics FILE``."""
+"""The command ``pqext metrics``."""
 
 from __future__ import annotations
 

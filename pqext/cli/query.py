@@ -1,4 +1,4 @@
-"""``pqext query``, ``pqext head`` and ``pqext count``."""
+"""The commands ``pqext query``, ``pqext head`` and ``pqext count``."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def write_rows(
 
 
 def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Place | None) -> None:
-    """Write an Arrow stream to standard output or a path ending in ``.arrows``, an Arrow file to other paths."""
+    """Write an Arrow stream to standard output or a path that ends in ``.arrows``, and an Arrow file to other paths."""
     import pyarrow as pa
 
     if dest is None:
@@ -117,7 +117,7 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Pla
 
 
 def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
-    """Print texts unchanged, or with escaped control characters on a terminal."""
+    """Print texts unchanged; on a terminal, escape control characters."""
     out = sys.stdout
     is_terminal, buffer = out.isatty(), getattr(out, "buffer", None)
     is_utf8 = (out.encoding or "").lower().startswith("utf")
@@ -136,7 +136,7 @@ def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
 
 
 def _ascii(text: str) -> str:
-    """Escape the characters of JSON text that are not ASCII; they occur in strings only."""
+    """Escape the characters of JSON text that are not ASCII. (They occur only in strings.)"""
     return re.sub(r"[^\x00-\x7f]+", lambda match: json.dumps(match[0])[1:-1], text)
 
 
@@ -157,7 +157,7 @@ def _lines(
 def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], formats: Formats | None = None) -> None:
     """Print rows as a table, with one line per row and truncated values.
 
-    A terminal shows the first columns that fit into its width.
+    On a terminal, only the first columns that fit into its width are shown.
     """
     from rich.cells import cell_len
     from rich.table import Table
@@ -187,7 +187,7 @@ def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], formats: F
 
 
 def _cells(schema: pa.Schema, batch: pa.RecordBatch, formats: Formats) -> Iterable[tuple[str | None, ...]]:
-    """Return the text of the values of the first columns, row by row."""
+    """Yield the text of the values of the first columns, row by row."""
     from pqext.dataset.presentation.row_text import texts
 
     columns = [
@@ -334,7 +334,7 @@ def count(scan: ScanOptions, as_json: bool, reading: Reading, storage: Storage) 
 
 
 def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str:
-    """Return the output format; raise ``ValueError`` if the extension of ``dest`` is unknown."""
+    """Return the output format. Raises ``ValueError`` if the extension of ``dest`` is unknown."""
     if as_json:
         if format not in (None, "json"):
             raise ValueError(f"--json and --format {format} are mutually exclusive")
@@ -352,7 +352,7 @@ def _output_format(format: str | None, dest: Place | None, as_json: bool) -> str
 
 
 def _start(scan: Scan, batch_rows: int | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches. Reads the first batch, so that errors in the arguments are raised here."""
+    """Return the schema and the batches. The first batch is read here, so that errors in arguments are raised early."""
     schema = scan.schema
     batches = iter(scan) if batch_rows is None else scan.to_batches(batch_rows)
     first = next(batches, None)
@@ -368,7 +368,7 @@ def _report_rows(batches: Iterator[pa.RecordBatch], show: Progress) -> Iterator[
 
 
 def _write_page(schema: pa.Schema, batches: list[pa.RecordBatch], formats: Formats) -> None:
-    """Print the first ``TABLE_ROWS`` rows as a table, and report whether more rows follow."""
+    """Print the first ``TABLE_ROWS`` rows as a table, and whether there are more rows."""
     write_rows("table", schema, _first_rows(batches, TABLE_ROWS), None, formats)
     if sum(batch.num_rows for batch in batches) > TABLE_ROWS:
         click.echo(f"and more rows: --limit prints more than {TABLE_ROWS}, --output writes all", err=True)

@@ -1,4 +1,4 @@
-"""Options of all commands that read Parquet files: limits, INT96 timestamps, strictness and keys."""
+"""Options of all commands that read Parquet files: limits, INT96 timestamps, strictness and decryption keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reading:
 
     @property
     def limits(self) -> Limits:
-        """Limits for untrusted files, with the limits that the options set."""
+        """Limits for untrusted files, overridden by the limits in the command's options."""
         from pqext.core.base.limits import Limits
 
         limits = {"memory_bytes": self.memory_bytes, "schema_depth": self.max_depth}
@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def options(self) -> ReadOptions:
-        """Options of the reader."""
+        """The options as :class:`pqext.ReadOptions`."""
         from pqext.core.options.read_write import ReadOptions
 
         return ReadOptions(
@@ -47,12 +47,12 @@ class Reading:
 
     @property
     def text_and_calendar(self) -> dict[str, Any]:
-        """Options for invalid UTF-8 and Spark's legacy calendar, as keyword arguments."""
+        """Options for invalid UTF-8 and Spark's legacy calendar as keyword arguments."""
         return {"invalid_utf8": self.invalid_utf8, "legacy_timezone": self.legacy_timezone}
 
     @property
     def decryption(self) -> FileDecryption | None:
-        """Keys of encrypted files; raises ``ValueError``, without its content, if the key file is invalid."""
+        """Keys of encrypted files. Raises ``ValueError`` if the key file is invalid; the message omits its content."""
         return None if self.decryption_keys is None else _decryption(self.decryption_keys)
 
 

@@ -1,4 +1,4 @@
-"""``pqext recover FILE -o OUT``."""
+"""The command ``pqext recover``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def recover(
             check_distinct(read, out)
         except ValueError as error:
             raise ValueError(_in_options(str(error))) from None
-        if not isinstance(read, str) or os.path.exists(read):  # a missing file is reported first
+        if not isinstance(read, str) or os.path.exists(read):  # check for a missing file first
             check_overwrite(out, force)
     try:
         with progress("row groups") as bar:
@@ -66,7 +66,7 @@ def recover(
                 null_columns=null_columns, row_group_rows=row_group_rows, limits=reading.limits, progress=bar,
             )
     except ValueError as error:
-        if type(error) is ValueError:  # of an argument, not of the file
+        if type(error) is ValueError:  # the error is about an argument, not about the file
             raise click.BadParameter(_in_options(str(error))) from None
         raise
     losses = tuple(replace(loss, reason=_in_options(loss.reason)) for loss in result.losses)
@@ -77,7 +77,7 @@ def recover(
 
 
 def _in_options(text: str) -> str:
-    """Replace the names of parameters in a message with options."""
+    """Replace the names of parameters in a message by options."""
     text = re.sub(r"^dest (?=is|must)", "OUT ", text)
     text = re.sub(r"^schema (?=is|must|needs|has)|\bschema=", "--schema ", text)
     text = re.sub(r"\brow_group_rows=?", "--row-group-rows ", text)

@@ -1,4 +1,4 @@
-"""``pqext reshred``, ``pqext unshred``, ``pqext repair`` and ``pqext rewrite-footer``."""
+"""The commands ``pqext reshred``, ``pqext unshred``, ``pqext repair`` and ``pqext rewrite-footer``."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def unshred(
 def repair(
     source: str, dest: str, invalid_values: Any, force: bool, format: str, reading: Reading, storage: Storage
 ) -> None:
-    """Write the readable data of a damaged file, with correct statistics, and report lost rows.
+    """Write the readable data of a corrupt file, with correct statistics, and report lost rows.
 
     Shredding, codecs, row groups, sort keys and metadata are preserved. OUT appears once it is complete. Use pqext
     recover for files without a footer.
@@ -206,7 +206,7 @@ def rewrite_footer(
 
 @contextmanager
 def _force_advice() -> Iterator[None]:
-    """Mention --force in errors about data that would be lost."""
+    """Context manager that mentions --force in errors about data that would be lost."""
     from pqext.variant.rewrite_report import LossError
 
     try:
@@ -217,7 +217,7 @@ def _force_advice() -> Iterator[None]:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Suppress warnings about losses, which the report lists."""
+    """Context manager that suppresses warnings about losses, because the report lists them."""
     from pqext.core.base.errors import CorruptDataWarning
 
     with catch_warnings():
@@ -226,12 +226,12 @@ def _without_warnings() -> Iterator[None]:
 
 
 def parse_shredding(texts: Sequence[str]) -> Any:
-    """Parse ``--shredding``: return one choice for all columns, or a mapping from columns to choices.
+    """Parse ``--shredding``. Return a single choice for all columns, or a mapping from columns to choices.
 
-    A choice is a schema, options, ``infer``, which is the default, or None for ``none``.
+    A choice is a schema, options, ``infer`` (the default), or None for ``none``.
 
     Raises:
-        ValueError: If a text is none of these, or a column has two schemas.
+        ValueError: If a text is invalid, or a column has two schemas.
     """
     from pqext.variant.shredding.choice import shredding
 

@@ -70,7 +70,7 @@ def selection(text: str, every: Names = tuple, fields: Names = tuple) -> list[An
 
 
 def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], list[bool]]:
-    """Parse ``a desc nulls first, b * 2`` into columns, descending flags and nulls-first flags.
+    """Parse ``a desc nulls first, b * 2`` into lists of columns, descending flags and nulls-first flags.
 
     >>> ordering("mag desc, id")
     (['mag', 'id'], [True, False], [False, False])
@@ -91,7 +91,7 @@ def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], l
 
 
 def _expand_star(exclusion: str | None, names: list[str]) -> list[str]:
-    """Return the columns of ``*`` without the excluded ones."""
+    """Return the columns that ``*`` selects, without the excluded ones."""
     excluded = [_unquote(item.strip()) for item in _split(exclusion or "") if exclusion]
     for name in excluded:
         if name not in names:
@@ -102,7 +102,7 @@ def _expand_star(exclusion: str | None, names: list[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split text at commas outside quotes and brackets."""
+    """Split text at commas that are not within quotes or brackets."""
     items, depth, quote, path_offsets = [""], 0, "", _path_offsets(text)
     for offset, character in enumerate(text):
         if offset in path_offsets:
@@ -124,14 +124,14 @@ _QUOTES = "\"'`"
 
 
 def _path_offsets(text: str) -> set[int]:
-    """Return the offsets within VARIANT paths, whose quotes and brackets do not count."""
+    """Return the offsets that are within VARIANT paths. Quotes and brackets at these offsets are not syntax."""
     if ":" not in text:
         return set()
     from pqext.dataset.notations.sql_paths import PathError, path_spans
 
     try:
         return {offset for span in path_spans(text) for offset in range(span.start, span.stop)}
-    except PathError:  # reported when the column is read
+    except PathError:  # the error is reported when the column is parsed
         return set()
 
 
@@ -165,14 +165,14 @@ def _value(text: str) -> Any:
 
 
 def _needs_name(value: Any) -> bool:
-    """Return whether an expression has no name, unlike columns and VARIANT fields."""
+    """Return whether an expression needs a name. Columns and VARIANT fields have one."""
     from pqext.dataset.expressions import Column, VariantField
 
     return not isinstance(value, Column | VariantField)
 
 
 def dotted_names(fields: Iterable[Any], prefix: Sequence[str] = ()) -> set[str]:
-    """Return the names of Arrow fields, and the dotted names of struct fields."""
+    """Return the names of Arrow fields, and the dotted names of fields within structs."""
     import pyarrow as pa
 
     names = set()
@@ -186,7 +186,7 @@ def dotted_names(fields: Iterable[Any], prefix: Sequence[str] = ()) -> set[str]:
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """Options that select files and rows."""
+    """Options of a command that select files and rows."""
 
     sources: tuple[str, ...]
     where: tuple[str, ...]
@@ -198,7 +198,7 @@ class ScanOptions:
     timezone: str
 
     def scan(self, locations: list[Place], store: Place | None, reading: Reading, select: Sequence[str] = ()) -> Scan:
-        """Return a scan of ``locations``, the located sources, within the limits for untrusted files."""
+        """Return a scan of ``locations`` with the limits for untrusted files; ``store`` is a data-skipping store."""
         from pqext.dataset.notations.dnf import from_text
         from pqext.dataset.reading import scan
 
@@ -277,7 +277,7 @@ json_option = flag("--json", "as_json", help="Print machine-readable JSON.")
 
 
 def order_rows(scan: Scan, order_by: str | None) -> Scan:
-    """Return the scan with its rows sorted by ``--order-by``."""
+    """Return the scan sorted by ``--order-by``; unchanged if the option is None."""
     if order_by is None:
         return scan
     columns, descending, nulls_first = ordering(order_by, lambda: dotted_names(scan.schema))
@@ -285,7 +285,7 @@ def order_rows(scan: Scan, order_by: str | None) -> Scan:
 
 
 def _types_of(text: str | None) -> dict[str, str] | None:
-    """Parse ``name=type`` pairs. Commas within parentheses belong to a type, such as ``DECIMAL(9,2)``."""
+    """Parse ``name=type`` pairs. Commas within parentheses are part of a type, as in ``DECIMAL(9,2)``."""
     if text is None:
         return None
     pairs = [pair.partition("=") for pair in re.split(r",(?![^(]*\))", text)]

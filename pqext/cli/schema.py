@@ -1,4 +1,4 @@
-"""``pqext schema``: the columns of files and of their partition folders."""
+"""The command ``pqext schema``, which shows the columns of files and of their partition folders."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Readin
 def _partitions_of(locations: Sequence[Place], files: Sequence[Place]) -> Partitions | None:
     """Return the partition columns of the folders between ``locations`` and ``files``; None if there are none."""
     if all(isinstance(place, str) and place in files for place in locations):
-        return None  # avoids the import of filters
+        return None  # avoids importing the filter modules
     from pqext.dataset.table.partitions import partitions_of
 
     return partitions_of(locations, files)
@@ -116,7 +116,7 @@ def _shredding(node: SchemaNode) -> ShreddingSchema | None:
 
 
 def _type(node: SchemaNode) -> str:
-    """Return the logical type, or the physical type or "group" if there is none."""
+    """Return the logical type of a node, its physical type if it has none, or "group"."""
     from pqext.inspection.values import logical_type
 
     logical = logical_type(node.logical_type)
@@ -126,7 +126,7 @@ def _type(node: SchemaNode) -> str:
 
 
 def _columns(file: ParquetFile, partitions: Partitions | None) -> Iterator[dict[str, Any]]:
-    """Yield the columns for JSON; a partition column replaces the file's column of that name, or is appended."""
+    """Yield the columns as JSON objects. A partition column replaces the file's column with the same name."""
     fields = _partition_fields(partitions)
     for node in file.schema.root.children:
         field = fields.pop(node.name, None)
@@ -173,7 +173,7 @@ def _print_tree(file: ParquetFile, sources: str, files: int, partitions: Partiti
 
 
 def _add_partition(tree: Tree, field: pa.Field, remaining: int) -> int:
-    """Add a partition column; return how many more fields may be added."""
+    """Add a partition column to the tree; return how many more fields may be added."""
     from rich.text import Text
 
     if remaining:
@@ -184,7 +184,7 @@ def _add_partition(tree: Tree, field: pa.Field, remaining: int) -> int:
 
 
 def _add_node(tree: Tree, node: SchemaNode, remaining: int) -> int:
-    """Add ``node`` and its descendants; return how many more fields may be added."""
+    """Add ``node`` and its descendants to the tree; return how many more fields may be added."""
     from rich.text import Text
 
     from pqext.variant.shredding.schema import Untyped
@@ -221,7 +221,7 @@ def _not_null(field: pa.Field) -> str:
 
 
 def ddl_type(field: pa.Field, exact: bool = False) -> str:
-    """Return the type of a column as Spark DDL, or the nearest type that can represent all its values.
+    """Return the type of a column as Spark DDL. If Spark lacks the type, return one that can represent all its values.
 
     With ``exact``, types that Spark lacks keep their unit, width and sign.
     """
@@ -258,7 +258,7 @@ def ddl_type(field: pa.Field, exact: bool = False) -> str:
 
 
 def _exact_type(type: pa.DataType) -> str | None:
-    """Return the exact DDL of a type that Spark lacks, otherwise None."""
+    """Return the exact DDL of a type that Spark lacks; None for other types."""
     import pyarrow as pa
 
     types = pa.types
@@ -286,7 +286,7 @@ _PLAIN = {
 
 
 def _srid(crs: str | None) -> str:
-    """Return the SRID of a CRS in Spark, ANY if it has none."""
+    """Return the SRID of a CRS in Spark; "ANY" if it has none."""
     if crs is None or crs.upper() in ("OGC:CRS84", "EPSG:4326"):
         return "4326"
     authority, _, code = crs.partition(":")

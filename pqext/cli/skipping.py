@@ -1,4 +1,4 @@
-"""``pqext skipping``: build, refresh, describe, compact, check and drop data-skipping stores."""
+"""The command ``pqext skipping``: build, refresh, describe, compact, check and drop data-skipping stores."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def build(
 ) -> None:
     """Build a data-skipping store that records the contents of each file of a table.
 
-    Queries use it with --skipping. It never loses rows: files that have changed since are read.
+    Queries use it with --skipping. No rows are lost if files change later: queries read changed files.
 
     Example: pqext skipping build logs --index minmax:time --index bloomfilter:user
     """
@@ -238,7 +238,7 @@ def _table(
 
 
 def _read_keys(path: str | None) -> Mapping[str, bytes] | None:
-    """Read a key file; error messages do not contain its content."""
+    """Read a key file. Error messages omit its content."""
     if path is None:
         return None
     try:
@@ -257,7 +257,7 @@ def _parse_indexes(text: str, sources: Any) -> list[Index]:
 
 
 def _parse_index(text: str) -> Index:
-    """Parse ``INDEX:COLUMN`` or ``INDEX:COLUMN:PATH::TYPE``."""
+    """Parse ``INDEX:COLUMN`` or ``INDEX:COLUMN:PATH::TYPE`` into an index."""
     from pqext.dataset.expressions import col
     from pqext.skipping.indexes.index import built_in_types, index_type_named
 

@@ -1,4 +1,4 @@
-"""``pqext verify FILE...``."""
+"""The command ``pqext verify``."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def verify(
     files: tuple[str, ...], format: str, columns: str | None, checks: str | None, limit: int, reading: Reading,
     storage: Storage,
 ) -> None:
-    """Read files completely and report faults: corruption, wrong statistics, invalid or contradictory variants.
+    """Read files completely and report faults: corruption, wrong statistics, invalid or inconsistent variants.
 
-    Several files are reported in one line each, followed by the reports of files with faults.
+    With several files, each is reported on one line, followed by the reports of files with faults.
 
     Example: pqext verify 'lake/**/*.parquet' --format json
     """
     from pqext.core.io.sources.store_errors import redact_uri
     from pqext.verification import verify as verify_file
 
-    selected = cast("list[Check] | None", split_names(checks))  # verify_file rejects others
+    selected = cast("list[Check] | None", split_names(checks))  # verify_file rejects unknown checks
 
     def check(path: Place) -> Report:
         with usage_errors(), progress("column chunks") as bar:
@@ -74,7 +74,7 @@ def verify(
 
 
 def _with_options(report: Report) -> Report:
-    """Replace Python arguments with options, and the path of stored standard input with its name."""
+    """Replace Python arguments in a report by options, and the path of stored standard input by its name."""
     unchecked = tuple(replace(item, reason=as_options(item.reason)) for item in report.unchecked)
     return replace(report, unchecked=unchecked, path=display_path(report.path))
 
@@ -84,7 +84,7 @@ def _status(report: Report) -> int:
 
 
 def _attempt(path: Place, check: Callable[[Place], Report]) -> Report | str:
-    """Return the report, or the reason why the file cannot be read."""
+    """Check a file; return the report, or the reason that the file cannot be read."""
     from pqext.core.base.errors import EncryptionError, UnsupportedError
 
     try:
@@ -103,7 +103,7 @@ def _report_file(path: Place, check: Callable[[Place], Report], format: str) -> 
 
 
 def _report_files(paths: list[Place], check: Callable[[Place], Report], format: str) -> int:
-    """Print a line per file and the reports of files with faults; return the worst status."""
+    """Print a line per file and the reports of files with faults; return the highest exit status."""
     statuses: list[int] = []
     results: list[dict[str, Any]] = []
     for path in paths:
@@ -136,5 +136,5 @@ def _verdict(report: Report | str) -> str:
 
 
 def _unreadable(path: str, reason: str) -> dict[str, Any]:
-    """Return the JSON entry of a file that has no report."""
+    """Return the JSON object for a file that cannot be read."""
     return {"ok": False, "complete": False, "path": path, "error": reason}

@@ -91,8 +91,8 @@ class _FileNames:
 def restrict_columns(previous_result: Result | None, selection: Result) -> Result:
     """Restrict the result columns ``previous_result`` to ``selection``; None represents all columns of the files.
 
-    A name selects all parts of its column that remain, a path the field within a column. Raises ``ValueError`` if an
-    earlier selection excluded a name.
+    A name selects all parts of its column that remain, and a path selects the field within a column. Raises
+    ``ValueError`` if an earlier selection excluded a name.
     """
     if previous_result is None:
         return selection
@@ -137,8 +137,7 @@ def order_keys(
 
     Names of ``computed_columns`` refer to their values.
 
-    Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the number of flags differs from the
-    columns.
+    Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the numbers of flags and columns differ.
     """
     if not columns:
         raise TypeError("order_by accepts columns, such as 'price' or pqext.col('price')")

@@ -121,11 +121,9 @@ def _radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> 
 
 
 def _within(request: ScanRequest, distance: Value, radius: float) -> ScanRequest:
-    """Add a condition to the request: geometries are within ``radius``, for which boxes are evaluated first.
+    """Add the condition that geometries are within ``radius`` to the request. Boxes are evaluated for it first.
 
     Conditions on greater maximum distances are removed from the filter, because they follow from it.
-
-    Greater maximum distances in the filter need no evaluation then.
     """
     arguments = distance_arguments(distance)
     assert arguments is not None

@@ -222,7 +222,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             A new scan; this one is unchanged. Rows without a geometry are not returned.
 
         Raises:
-            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if no column is named but there is not
+            ValueError: If ``k`` is below 1, if ``max_distance`` is negative or NaN, if no column is named and not
                 exactly one, if the result already has a column named ``distance_column``, or after :meth:`limit`.
             TypeError: If an argument has the wrong type, or the column contains no geometries.
 

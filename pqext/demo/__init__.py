@@ -1,1 +1,1 @@
-"""The main job from end to end: JSON lines to shredded Parquet on Spark, three questions, and who else agrees."""
+"""Demo job from end to end: convert JSON lines to shredded Parquet on Spark, query it, and compare other readers."""

@@ -1,4 +1,4 @@
-"""Asks the other readers: for every value of every file, and whether they need the row groups that pqext skips."""
+"""Compare other readers with pqext: all values of all files, and whether they need the row groups that pqext skips."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_COPIED_BYTES = 256 << 20
 
 
 class File(Protocol):
-    """A file under its label in the report."""
+    """Interface of a file with its label in the report."""
 
     @property
     def label(self) -> str: ...
@@ -36,7 +36,7 @@ class File(Protocol):
 class Reader:
     """Another reader: functions that return all rows of a file, and the number of matches of a query.
 
-    ``tells_nulls`` is whether it distinguishes a VARIANT that is JSON null from a null.
+    ``tells_nulls`` is true if the reader distinguishes a VARIANT that is JSON null from a null.
     """
 
     name: str
@@ -106,7 +106,10 @@ def _compare_reader(
 
 
 def _pruned_questions(reader: Reader, file: File, questions: list[tuple[DemoQuery, Question]], scratch: Path) -> str:
-    """For which questions the reader, too, answers right when the row groups that pqext skips are destroyed."""
+    """Run each query on a copy of the file in which the row groups that pqext skips are overwritten.
+
+    Return a description of the queries for which the reader still returns the correct number of rows.
+    """
     if file.file.stat().st_size > MAX_COPIED_BYTES:
         return "not tried on a file of this size"
     enough: dict[str, int] = {}
@@ -123,7 +126,7 @@ def _pruned_questions(reader: Reader, file: File, questions: list[tuple[DemoQuer
 
 
 def _describe_needs(sufficient_counts: dict[str, int], extra_counts: dict[str, int], total: int) -> str:
-    """Describe the questions that a reader answers from the row groups that pqext reads."""
+    """Describe for which queries a reader needs only the row groups that pqext reads."""
     if not extra_counts:
         return f"no more than pqext: {_join_counts(sufficient_counts.values())} of {total}" if sufficient_counts else ""
     if not sufficient_counts:
@@ -155,7 +158,7 @@ def _rows(path: Path) -> int:
 
 
 def overwrite_pages(path: Path, retained_groups: Collection[int], copy: Path) -> int:
-    """Copy ``path`` to ``copy``, overwriting pages outside ``retained_groups`` with 0xFF; return the bytes."""
+    """Copy ``path`` to ``copy``, overwriting pages outside ``retained_groups`` with 0xFF; return their size."""
     with ParquetFile(path) as file:
         ranges = [
             group.chunk(leaf).byte_range

@@ -27,14 +27,14 @@ Row = tuple[str | None, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The two columns of the job's files."""
+    """Names of the VARIANT column and the geometry column of the demo's files."""
 
     variant: str
     geometry: str = "geom"
 
 
 def canonical(text: str | None) -> str | None:
-    """JSON text with sorted keys and normalised numbers, so that 2, 2.0 and 2.00 are equal.
+    """Return JSON text with sorted keys and normalised numbers, so that 2, 2.0 and 2.00 are equal.
 
     >>> canonical('{"b": 2.00, "a": 1e2}') == canonical('{"a":100,"b":2}')
     True
@@ -46,12 +46,12 @@ def canonical(text: str | None) -> str | None:
 
 
 def _number(text: str) -> dict[str, str]:
-    # An object of a key that no document has by chance keeps numbers apart from equal strings.
+    # An object with an improbable key distinguishes numbers from equal strings.
     return {"\ufdd0": str(_EXACT.normalize(Decimal(text)) if Decimal(text) else Decimal())}
 
 
 def by_pqext(path: Path, columns: Columns) -> Iterator[Row]:
-    """The rows as pqext reads them on this machine, without Spark."""
+    """Yield the rows as pqext reads them on this machine, without Spark."""
     from pqext import variant
     from pqext.core.read.reader import ParquetFile
 
@@ -62,7 +62,7 @@ def by_pqext(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]:
-    """The rows as Spark's own Parquet reader gives them."""
+    """Yield the rows as Spark's own Parquet reader returns them."""
     from pyspark.sql import functions as F
 
     frame = spark.read.parquet(str(path)).select(
@@ -73,7 +73,7 @@ def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]
 
 
 def spark_reads(spark: SparkSession, path: Path) -> bool:
-    """Whether this version of Spark's own reader supports all types of the file; 4.1 rejects geometries."""
+    """Return whether Spark's own reader supports all types of the file. (Spark 4.1 rejects geometries.)"""
     from pyspark.errors import AnalysisException
 
     try:
@@ -86,7 +86,7 @@ def spark_reads(spark: SparkSession, path: Path) -> bool:
 
 
 def by_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
-    """The rows as DuckDB gives them."""
+    """Yield the rows as DuckDB returns them."""
     import duckdb
 
     variant, geometry = _quote(columns.variant, '"'), _quote(columns.geometry, '"')
@@ -100,7 +100,7 @@ def by_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def duckdb_version() -> str | None:
-    """The version of DuckDB, None when it is not installed."""
+    """Return the version of DuckDB; None if it is not installed."""
     if importlib.util.find_spec("duckdb") is None:
         return None
     import duckdb
@@ -109,7 +109,7 @@ def duckdb_version() -> str | None:
 
 
 def difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> str | None:
-    """Describe how two sets of rows differ, ignoring order; None if they are equal."""
+    """Describe how two sets of rows differ, ignoring order; return None if they are equal."""
     missing, extra = Counter(expected), Counter(actual_rows)
     missing, extra = missing - extra, extra - missing
     if not missing and not extra:
@@ -121,7 +121,7 @@ def difference(expected: Iterable[Row], actual_rows: Iterable[Row]) -> str | Non
 def spark_count(
     spark: SparkSession, path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None
 ) -> int:
-    """Rows that Spark's own reader finds for a question, asked as a user of plain Spark would."""
+    """Count the rows that Spark's own reader returns for a query, written as in plain Spark."""
     from pyspark.sql import functions as F
 
     from pqext.spark.functions import try_variant_get
@@ -131,14 +131,14 @@ def spark_count(
     frame = spark.read.parquet(str(path))
     if lower_limit is not None:
         variant, spelled = F.col(_quote(columns.variant, "`")), spark_path(parse(lower_limit[0]))
-        if spelled is None:  # Spark cannot spell it: the value is taken from what its reader gives
+        if spelled is None:  # Spark does not support the path, so pqext extracts the value from its result
             result = try_variant_get(variant, lower_limit[0], "double")
         else:
             result = F.try_variant_get(variant, spelled, "double")
         frame = frame.where(result >= lower_limit[1])
     if box is None:
         return int(frame.count())
-    # Spark has no spatial predicate: the points are taken apart here.
+    # Spark has no spatial predicates, so points are tested here.
     import shapely
 
     frame = frame.select(F.expr(f"st_asbinary({_quote(columns.geometry, '`')})"))
@@ -147,7 +147,7 @@ def spark_count(
 
 
 def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tuple[str, float] | None) -> int:
-    """Rows that DuckDB finds for a question."""
+    """Count the rows that DuckDB returns for a query."""
     import duckdb
 
     from pqext.variant.access.path import parse
@@ -172,10 +172,10 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tup
 
 
 def survives(count: Callable[[], int], expected: int) -> bool:
-    """Whether a query finds the ``expected`` rows in a file with destroyed row groups."""
+    """Return whether a query returns ``expected`` rows although row groups of the file are overwritten."""
     try:
         return count() == expected
-    except Exception:  # whatever an engine raises when it reads what is not there
+    except Exception:  # engines raise various errors on invalid pages
         return False
 
 

@@ -1,4 +1,4 @@
-"""A box and a threshold for files that nobody has chosen questions for."""
+"""Derive a box and a threshold for queries on a user's file."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TOP = 0.98
 
 
 def central_box(x: np.ndarray, y: np.ndarray) -> Box | None:
-    """Return a box around the point in the middle of the file, with a tenth of the points in each dimension.
+    """Return a box around the point in the middle of the file that spans a tenth of the points in each dimension.
 
-    ``x`` and ``y`` are the coordinates in the file's order; values that are not numbers are ignored. None without
-    points.
+    ``x`` and ``y`` are the coordinates in file order; values that are not finite are ignored. Return None if there are
+    no points.
     """
     finite = np.isfinite(x) & np.isfinite(y)
     x, y = x[finite], y[finite]
@@ -47,7 +47,7 @@ def _nearby_quantiles(values: np.ndarray, value: float) -> tuple[float, float]:
 
 
 def numeric_paths(file: ParquetFile, column: str) -> Iterator[str]:
-    """Paths within the shredded VARIANT ``column`` that hold numbers, outside arrays, in the schema's order."""
+    """Yield the paths of numbers within the shredded VARIANT ``column``, outside arrays, in schema order."""
     root = file.schema.find((column,))
     if root is None:
         return
@@ -69,9 +69,9 @@ def _is_number(leaf: SchemaNode) -> bool:
 
 
 def threshold(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Threshold | None:
-    """The number that most rows have, and the value that two in a hundred of them reach.
+    """Return the path of the number that most rows have, and the value that two percent of them reach or exceed.
 
-    ``excluded_fields`` are paths that do not count, such as the coordinates. None when no number is left.
+    ``excluded_fields`` are ignored paths, such as the coordinates. Return None if there are no other numbers.
     """
     with ParquetFile(path) as file:
         candidates = [item for item in numeric_paths(file, column) if item not in excluded_fields]
@@ -84,7 +84,7 @@ def threshold(path: Path, column: str, excluded_fields: tuple[str, ...]) -> Thre
 
 
 def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
-    """Return the number at each of ``paths`` in every row, in the file's order; NaN for missing numbers."""
+    """Return the numbers at each of ``paths`` in all rows, in file order; NaN for missing numbers."""
     parts: list[list[np.ndarray]] = [[np.empty(0)] for _ in paths]
     with ParquetFile(path) as file:
         for batch in file.iter_batches(columns=[column]):
@@ -97,10 +97,10 @@ def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
 def choose_fields(
     ddl: str, threshold: Threshold | None, excluded_fields: Sequence[str], *, has_choice: bool
 ) -> tuple[DisplayColumn, ...]:
-    """Choose the fields to show: the queried number, and a few other fields of the shredding schema ``ddl``.
+    """Choose the fields to display: the queried number, and a few other fields of the shredding schema ``ddl``.
 
-    If ``has_choice``, fields are in the order of the schema; in an inferred schema strings come first. The paths
-    ``excluded_fields`` are shown anyway.
+    If ``has_choice``, the user has chosen the schema and fields are displayed in its order; otherwise strings come
+    first. The paths ``excluded_fields`` are not chosen, because they are displayed anyway.
     """
     leaves = [(path, leaf) for path, leaf in _leaves(shredding_schema(ddl), ()) if path not in excluded_fields]
     if not has_choice:
@@ -112,7 +112,7 @@ def choose_fields(
 
 
 def _leaves(schema: ShreddingSchema, steps: tuple[str, ...]) -> Iterator[tuple[str, Primitive]]:
-    """The typed leaves outside arrays, with their paths."""
+    """Yield the paths and types of the typed leaves outside arrays."""
     if isinstance(schema, Primitive) and steps:
         yield format_path(steps), schema
     elif isinstance(schema, Object):

@@ -1,4 +1,4 @@
-"""The job: read, shred, write, query, compare, draw."""
+"""Demo job: read JSON lines, shred and write them, run queries, compare other readers, and write the report."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _ANY = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): (.+)$", r
 
 
 class Listener(Protocol):
-    """Observer of the progress of a job."""
+    """Interface of an observer of the job's progress."""
 
     def step(self, text: str) -> AbstractContextManager[None]:
-        """Return the context of a step."""
+        """Return the context manager for a step of the job."""
 
     def show_file(self, file: FilePicture) -> None:
         """Report a written file."""
@@ -56,7 +56,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The source, the folder for the files, the path of the report, and the treatment of lines that are not JSON."""
+    """Settings of the job: source, output folder, path of the report, and handling of lines that are not JSON."""
 
     source: Source
     output: Path
@@ -66,7 +66,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class DemoFile:
-    """One file that the job wrote."""
+    """A file that the job wrote."""
 
     folder: Path
     file: Path
@@ -74,15 +74,15 @@ class DemoFile:
 
     @property
     def label(self) -> str:
-        """Its name in the report."""
+        """The file's name in the report."""
         return self.picture.label
 
 
 def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> DemoReport:
-    """Run the job and write the report with ``spark``, an existing session, or a temporary one.
+    """Run the job and write the report, with the existing session ``spark`` or a temporary one.
 
-    Raises typed errors of pqext for bad input, such as a line that is not JSON, and ``ValueError`` when no row has
-    coordinates: before Spark starts, where the beginning of the input shows it.
+    Raises typed errors of pqext for invalid input, such as a line that is not JSON, and ``ValueError`` if no row has
+    coordinates. Errors at the beginning of the input are raised before Spark starts.
     """
     began = time.perf_counter()
     check_column(job.source.column)
@@ -103,7 +103,7 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
 
 
 def _running() -> SparkSession | None:
-    """A session that someone else has started in this process, and will want to keep."""
+    """Return the active Spark session of this process, which must not be stopped; None if there is none."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.sql import SparkSession
@@ -127,9 +127,9 @@ def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> Dem
 
 
 def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, list[DemoFile], list[str]]:
-    """Write the file once for each shredding schema.
+    """Write a file for each shredding schema.
 
-    Returns the source with questions that suit it, the files, and the reasons of the lines that became null.
+    Return the source with its queries, the files, and the reasons that lines became null.
     """
     source = job.source
     rows = row_group_rows(source.path)
@@ -160,7 +160,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
 
 
 def _forget(folder: Path) -> None:
-    """Remove what an earlier run of the job, with a schema chosen, has left in ``folder``, and nothing else."""
+    """Delete the files that an earlier run of the job with another schema has written to ``folder``, and no others."""
     written = [*folder.glob("part-*.parquet"), folder / "_SUCCESS"] if (folder / "_SUCCESS").is_file() else []
     for path in written:
         path.unlink()
@@ -182,12 +182,12 @@ def _coordinates(source: Source) -> list[Column]:
 
 
 def _describe_lost_lines(events: DataFrame) -> list[str]:
-    """File, line and reason of every line that is not JSON."""
+    """Return the file, line and reason of every line that is not JSON."""
     return [reason for (reason,) in events.where(f"{_ERROR} IS NOT NULL").select(_ERROR).collect()]
 
 
 def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, float]:
-    """Return the box around all points, for the space-filling curve; raises ``ValueError`` without points."""
+    """Return the bounding box of all points, for the space-filling curve. Raises ``ValueError`` if there are none."""
     from pyspark.sql import functions as F
 
     x, y = _coordinates(source)[:2]
@@ -324,7 +324,7 @@ def _shares(file: FilePicture) -> str:
 
 
 def to_pqext_error(error: Exception) -> Exception:
-    """Return the pqext error that a worker raised, parsed from Spark's text, or an error with Spark's last reason."""
+    """Return the pqext error that a Spark worker raised, or a RuntimeError with the last reason in Spark's text."""
     text = str(error)
     for name, message in _RAISED.findall(text):
         kind = getattr(errors, name, None)
@@ -339,7 +339,7 @@ def to_pqext_error(error: Exception) -> Exception:
 
 @contextmanager
 def unwrap_errors() -> Iterator[None]:
-    """Turn Spark's exceptions into the errors that caused them."""
+    """Context manager that replaces Spark's exceptions by the errors that caused them."""
     from pyspark.errors import PySparkException
 
     try:

@@ -1,4 +1,4 @@
-"""A file's layout for the report, from its footer."""
+"""Describe a file's layout for the report, from its footer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pqext.variant.shredding.schema import schema_of_storage
 
 
 def picture(path: Path, label: str, name: str, column: str, geometry: str) -> FilePicture:
-    """Describe the layout of the file at ``path``, with the VARIANT ``column`` and the boxes of ``geometry``."""
+    """Describe the file at ``path``, with the VARIANT ``column`` and the boxes of the ``geometry`` column."""
     with ParquetFile(path, ReadOptions(shredded=True)) as file:
         footer = file.footer.length
         schema = str(schema_of_storage(file.arrow_schema.field(column).type))

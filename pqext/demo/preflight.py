@@ -1,4 +1,4 @@
-"""Check the input before Spark starts: its lines must be JSON with the requested coordinates."""
+"""Check the input before Spark starts: its lines must be JSON and contain the requested coordinates."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
-    """Check the start of the input, or all of it if it is small.
+    """Check the beginning of the input, or all of it if it is small.
 
-    Raises ``VariantError`` with file, line and reason for a line that is not JSON, unless ``on_error`` is
-    ``"null"``, and ``ValueError`` if the complete input has no rows, or none with coordinates.
+    Raises ``VariantError`` with file, line and reason for a line that is not JSON, unless ``on_error`` is ``"null"``.
+    Raises ``ValueError`` if the complete input has no rows, or no rows with coordinates.
     """
     if source.path.name.lower().endswith(_COMPRESSED):
         raise UnsupportedError(f"decompress {source.path} first", feature="compressed JSON lines")
@@ -65,14 +65,14 @@ def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """Whole lines of the beginning of the file."""
+    """Yield blocks of complete lines from the beginning of the file."""
     with path.open("rb") as file:
         if file.read(len(_BYTE_ORDER_MARK)) != _BYTE_ORDER_MARK:
             file.seek(0)
         while file.tell() < MAX_BYTES and (block := file.read(BLOCK_BYTES)):
             rest = b"" if block.endswith(b"\n") else file.readline(MAX_LINE_BYTES)
             if len(rest) == MAX_LINE_BYTES:
-                return  # the job reports this line itself
+                return  # the job reports the long line
             yield block + rest
 
 
@@ -82,7 +82,7 @@ def _is_number(values: pa.Array, path: str) -> np.ndarray:
 
 
 def _advice(path: str, examples: list[Any]) -> str:
-    """Describe the value at the path, or suggest another path, and list paths with numbers."""
+    """Describe the value at the path or suggest a similar path, and list the paths of numbers."""
     if examples and not any(isinstance(example, dict | list) for example in examples):
         return "; a line should be an object, such as {...}: " + shorten(json.dumps(examples[0]), 60)
     values = [value for element in examples if (value := _at(element, parse(path))) is not None]
@@ -115,7 +115,7 @@ def _at(value: Any, steps: tuple[str | int, ...]) -> Any:
 
 
 def _numbers(document: Any) -> list[str]:
-    """The paths of a document's numbers; of an array the first three elements."""
+    """Return the paths of the numbers in a document, with the first three elements of each array."""
     results: list[str] = []
     below: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while below and len(results) < _MAX_PATHS:

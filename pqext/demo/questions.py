@@ -1,4 +1,4 @@
-"""Questions of the demo: filter by a box, by a number in the variant, and by both."""
+"""Queries of the demo: filters by a box, by a number in the variant, and by both."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
 
 @dataclass(frozen=True, slots=True)
 class DemoQuery:
-    """A query: ``code`` shows how a user would write it, ``frame`` runs it on a folder.
+    """A query: ``code`` shows it as a user would write it, and ``frame`` runs it on a folder of files.
 
-    Its third argument is the folder for the metrics of Spark's tasks. ``filter`` is the same condition for the planner.
+    The third argument of ``frame`` is the folder for the metrics of Spark's tasks. ``filter`` is the same condition for
+    the planner.
     """
 
     title: str
@@ -39,7 +40,7 @@ class DemoQuery:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Rows of an answer: the columns of ``Source.shown`` and the first two coordinates."""
+    """Rows of a query result: the columns of ``Source.shown``, and the first two coordinates as points."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -47,7 +48,7 @@ class Answer:
 
 
 def questions(source: Source, geometry: str) -> list[DemoQuery]:
-    """The questions that the source's box and threshold allow, in the order of the report."""
+    """Return the queries by the source's box and threshold, if it has them, in the order of the report."""
     requested = []
     box, threshold = source.box, source.threshold
     if box is not None:
@@ -104,7 +105,7 @@ def _tuple(values: Sequence[float]) -> str:
 
 
 def answer(frame: DataFrame, source: Source) -> Answer:
-    """Run a question and return its rows, sorted by the displayed value in descending order."""
+    """Run a query and return its rows, sorted by the displayed number in descending order."""
     x, y = source.axes
     paths = source.coordinates
     shown = (*source.shown, DisplayColumn(x, paths[0], "double"), DisplayColumn(y, paths[1], "double"))
@@ -120,19 +121,19 @@ def answer(frame: DataFrame, source: Source) -> Answer:
 
 
 def has_same_rows(answer: Answer, other: Answer) -> bool:
-    """Whether both results have the same rows. Numbers as text may be written differently: 2.5 or 2.50."""
+    """Return whether both results have the same rows. Numbers formatted differently, as 2.5 and 2.50, are equal."""
     rows, others = ([[_same_number(cell) for cell in row] for row in item.rows] for item in (answer, other))
     return rows == others
 
 
 def _same_number(value: Any) -> Any:
     if isinstance(value, str) and _NUMBER.fullmatch(value):
-        return str(Decimal(value).normalize(_EXACT) or Decimal())  # zero has no sign here
+        return str(Decimal(value).normalize(_EXACT) or Decimal())  # formats zero without a sign
     return value
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
-    """Sort key of a value; missing values and NaN come first."""
+    """Return the sort key of a value; missing values and NaN come first."""
     known = value is not None and value == value
     return (known, value if known else 0)
 
@@ -146,9 +147,9 @@ def _text(value: object) -> str:
 
 
 def reading(folder: Path, file: FilePicture, question: DemoQuery, metrics: Path) -> Reading:
-    """Return the row groups that the question's tasks read from a folder's single file, and the bytes read.
+    """Return the row groups and bytes that the query's tasks read from a folder with a single file.
 
-    Raises ``RuntimeError`` when the tasks have read another number of row groups than the planner says.
+    Raises ``RuntimeError`` if the number of row groups differs from the plan.
     """
     (task,) = on_spark.explain_read(str(folder), where=question.filter).tasks
     read = on_spark.read_metrics(str(metrics)).row_groups

@@ -1,4 +1,4 @@
-"""Input of the job: the example's earthquakes, or a user's own JSON lines."""
+"""Input of the demo: the bundled earthquakes, or a user's JSON lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIJI = Box(165.0, -170.0, -30.0, -10.0)
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The queried number: its path, and the minimum value of matching rows."""
+    """The queried number: its path, and the minimum of matching values."""
 
     path: str
     value: float
@@ -36,7 +36,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class DisplayColumn:
-    """One column of the answers: its heading, and a path and type within the VARIANT column."""
+    """A displayed column of results: its heading, and a path and type within the VARIANT column."""
 
     name: str
     path: str
@@ -47,8 +47,8 @@ class DisplayColumn:
 class Source:
     """A file of JSON lines, and the columns to create from it.
 
-    ``coordinates`` are two or three paths within the VARIANT column ``column``. If ``schema`` is None, only
-    the inferred schema is used; if ``box`` or ``threshold`` is None, it is derived from the data.
+    ``coordinates`` are two or three paths within the VARIANT column ``column``. If ``schema`` is None, only the
+    inferred schema is used. If ``box`` or ``threshold`` is None, it is derived from the data.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Source:
 
 
 def example(folder: Path, schema: str | None = None) -> Source:
-    """Write the earthquakes' features to ``folder`` as JSON lines; ``schema`` replaces the usual one.
+    """Write the bundled earthquakes to ``folder`` as JSON lines; ``schema`` overrides the default shredding schema.
 
     Raises ``ValueError`` for an invalid schema, before the folder is created.
     """
@@ -122,7 +122,7 @@ def describe_file(path: Path, column: str, coordinates: str, schema: str | None)
 
 
 def check_column(name: str) -> None:
-    """Raise ``ValueError`` when the VARIANT column cannot have this name."""
+    """Raise ``ValueError`` if the VARIANT column cannot have this name."""
     if not name.strip():
         raise ValueError("the VARIANT column must have a name")
     if name.lower() == GEOMETRY or name.startswith("_pqext"):
@@ -131,7 +131,7 @@ def check_column(name: str) -> None:
 
 
 def check_schema(schema: str | None) -> None:
-    """Raise ``ValueError`` when the shredding schema cannot be read."""
+    """Raise ``ValueError`` if the shredding schema cannot be parsed."""
     if schema is None:
         return
     if schema.strip().lower() == "infer":
@@ -144,7 +144,7 @@ def _path(text: str) -> str:
 
 
 def row_group_rows(path: Path) -> int:
-    """Number of rows per row group that results in about :data:`ROW_GROUPS` row groups, or more for large files."""
+    """Return the rows per row group for about :data:`ROW_GROUPS` row groups, or for more of them in large files."""
     lines, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(1 << 20):

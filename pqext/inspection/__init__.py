@@ -1,4 +1,4 @@
-"""Describe a file without reading its data: :func:`inspect`, :func:`layout` and their reports."""
+"""Describe a file without reading its values: :func:`inspect`, :func:`layout` and their reports."""
 
 from __future__ import annotations
 

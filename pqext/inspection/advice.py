@@ -1,4 +1,4 @@
-"""Suggest what could be smaller in a file, as far as its footer and page offsets prove it, and at what price."""
+"""Suggest how a file could be smaller, as far as its footer and page offsets prove it, and the trade-offs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NAMED = 3
 def savings(
     facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
-    """A sentence for each thing that takes room, the surest first.
+    """Yield a sentence for each possible saving, the most certain first.
 
-    ``dictionary_values`` counts the values of dictionaries by row group and column, as far as that is known.
+    ``dictionary_values`` is the number of values in dictionaries by row group and column, as far as it is known.
     """
     if facts.size < _SMALL_FILE:
         return
@@ -51,7 +51,7 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
         name = ".".join(column.path)
         if column.codec == "UNCOMPRESSED":
             plain[name] += column.compressed
-        elif column.compressed > column.uncompressed >= 0 and not column.encrypted:  # encryption adds bytes of its own
+        elif column.compressed > column.uncompressed >= 0 and not column.encrypted:  # encryption adds bytes
             swollen[name] += column.compressed - column.uncompressed
     if sum(plain.values()) > 1 << 16:
         yield (
@@ -70,9 +70,9 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
 def _dictionaries(
     facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
 ) -> Iterator[str]:
-    """Advise on dictionaries of columns whose values would take fewer bytes without one.
+    """Yield advice on dictionaries of columns whose values would take fewer bytes without a dictionary.
 
-    Values of a column are taken to be equally long.
+    All values of a column are assumed to have the same length.
     """
     sums: dict[tuple[int | None, int | None], list[int]] = defaultdict(lambda: [0, 0])
     for part in parts:
@@ -108,7 +108,7 @@ def _pages(parts: tuple[Part, ...]) -> Iterator[str]:
 def _row_groups(
     facts: FileFacts, columns: list[Column], parts: tuple[Part, ...], sums: Mapping[str, int]
 ) -> Iterator[str]:
-    """Small row groups, if describing them takes more than a fiftieth of the file."""
+    """Yield advice on small row groups, if their metadata takes more than a fiftieth of the file."""
     groups = facts.row_groups
     stored = sum(group.compressed for group in groups)
     about = sums["column index"] + sums["offset index"]

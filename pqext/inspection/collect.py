@@ -1,4 +1,4 @@
-"""Read a footer into a :class:`~pqext.inspection.report.Report`."""
+"""Create a :class:`~pqext.inspection.report.Report` from a footer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def inspect(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Describe a Parquet file from its footer alone.
+    """Describe a Parquet file by its footer only.
 
     Args:
         source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
@@ -54,7 +54,7 @@ def inspect(
         storage_options: Options of the object store, as for :func:`pqext.open`.
 
     Returns:
-        A report that prints itself.
+        A report that can be printed.
 
     Raises:
         CorruptFileError: If the footer is corrupt.
@@ -75,7 +75,7 @@ def inspect(
 
 
 def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room: int) -> Report:
-    extensions = tuple(_extensions(file))  # first: it reads bytes of structures that are not decoded yet
+    extensions = tuple(_extensions(file))  # first: reads structures not decoded yet
     return Report(
         path=file.path,
         size=file.source.size,
@@ -195,7 +195,7 @@ def _column(chunk: LeafDescription) -> Column:
     leaf = chunk.node
     if chunk.is_hidden:
         return Column(path=leaf.path, column=leaf.leaf_start, encrypted=chunk.is_encrypted)
-    # A chunk in another file is described, although it cannot be read.
+    # A chunk in another file cannot be read, but it is described.
     bounds = chunk.bounds() if chunk.file_path is None else Bounds()
     spatial, counts = chunk.geospatial_statistics, chunk.counts
     types = _types(spatial)
@@ -231,7 +231,7 @@ def _box(box: format.BoundingBox | None) -> dict[str, float] | None:
         return None
     names = [f"{axis}{end}" for axis in "xyzm" for end in ("min", "max")]
     values = {name: getattr(box, name) for name in names}
-    # An axis with only one end is not reported.
+    # An axis with only one bound is not reported.
     return {
         name: value
         for name, value in values.items()
@@ -251,7 +251,7 @@ def _extensions(file: ParquetFile) -> Iterator[Extension]:
 
 
 def _named_parts(payload: bytes | None) -> tuple[tuple[str, int], ...]:
-    """Return the named parts of an extension, and their bytes."""
+    """Return the names and sizes of the named parts of an extension."""
     try:
         result = None if payload is None else parts(payload)
     except ParquetError:

@@ -1,4 +1,4 @@
-"""A layout as what :mod:`pqext.report.to_scale` draws."""
+"""Convert a file layout to the drawing of :mod:`pqext.report.to_scale`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Chunks = dict[tuple[int | None, int | None], list[Part]]
 
 
 def page(layout: FileLayout) -> LayoutPage:
-    """The page of a layout."""
+    """Return the contents of the page that draws a layout."""
     facts = layout.facts
     footer = sum(part.length for part in layout.parts if part.kind == "footer")
     return LayoutPage(
@@ -51,12 +51,12 @@ def page(layout: FileLayout) -> LayoutPage:
 
 
 def _file_name(facts: FileFacts) -> str:
-    """The file's name without its folder, or that it has none."""
+    """Return the file's name without its folder; "file in memory" if it has none."""
     return "file in memory" if facts.path is None else os.path.basename(redact_uri(facts.path)) or facts.path
 
 
 def _footer_format(facts: FileFacts) -> str:
-    """Describe the footer if it is not plain Thrift."""
+    """Describe the format of the footer; empty for plain Thrift."""
     footer = facts.footer
     if footer.form == "flatbuffers":
         return " of FlatBuffers"
@@ -120,7 +120,7 @@ def column_starts(parts: list[Part]) -> tuple[int, ...]:
 
 
 def _end(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Return a row for each part, and one for consecutive indexes or filters of a row group."""
+    """Return a table row for each part; consecutive indexes or filters of a row group share one row."""
     runs = [list(run) for _, run in groupby(parts, lambda part: (part.kind, part.row_group, part.name))]
     lines = [(run, sum(part.length for part in run)) for run in runs]
     kept = [element for element in lines if element[0][0].row_group is None]
@@ -142,7 +142,7 @@ def _name_run(run: list[Part], names: list[str]) -> str:
 def _with_omitted_count(rows: Sequence[tuple[str, ...]], other_count: int, noun: str, width: int) -> tuple[
     tuple[str, ...], ...
 ]:
-    """Return the rows and a row that counts the omitted ones."""
+    """Append a row with the number of omitted rows, if there are any."""
     if other_count <= 0:
         return tuple(rows)
     return (*rows, (f"and {with_noun(other_count, f'other {noun}')}", *[""] * (width - 1)))
@@ -169,7 +169,7 @@ def _column(column: Column, parts: list[Part]) -> tuple[str, ...]:
 
 
 def _describe_chunk(column: Column, parts: list[Part]) -> Iterator[str]:
-    """The parts of a chunk with their sizes, and what else is known of it."""
+    """Yield descriptions of a chunk: its parts with their sizes, and further facts from the footer."""
     if column.encrypted:
         yield "encrypted"
     if column.file_path is not None:

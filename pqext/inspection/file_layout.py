@@ -27,18 +27,18 @@ class Layout(FileLayout):
     """Layout of a file of ``facts.size`` bytes; :meth:`to_html` renders it as a page.
 
     ``parts`` are consecutive without gaps. ``page_sizes`` counts the data pages with known offsets by powers of two.
-    ``savings`` lists what could be smaller, ``notes`` what could not be inspected.
+    ``savings`` lists what could be smaller, and ``notes`` what could not be inspected.
     """
 
     def to_html(self) -> str:
-        """One page of HTML that draws the layout to scale. It loads nothing and runs no script."""
+        """Return an HTML page that draws the layout to scale. It loads no resources and runs no scripts."""
         from pqext.inspection.drawing import page
         from pqext.report.to_scale import render
 
         return render(page(self))
 
     def _repr_html_(self) -> str:
-        """A frame with the page, for notebooks."""
+        """Return a frame with the page, for notebooks."""
         from html import escape
 
         page = escape(self.to_html(), quote=True)
@@ -55,7 +55,7 @@ def layout(
 ) -> Layout:
     """Determine the layout of a Parquet file from its footer, its indexes and the headers of its pages.
 
-    Values are not read. For very many chunks only the first are inspected, which ``notes`` states.
+    Values are not read. If there are very many chunks, only the first ones are inspected, as recorded in ``notes``.
 
     Args:
         source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
@@ -65,7 +65,7 @@ def layout(
         storage_options: Options of the object store, as for :func:`pqext.open`.
 
     Returns:
-        The parts of the file in order, sizes of pages, possible savings and notes.
+        The parts of the file in order, the sizes of pages, possible savings and notes.
 
     Raises:
         CorruptFileError: If the footer is corrupt; other corruption is reported in ``notes``.

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One node of the schema, in depth-first order; ``column`` is the index of a leaf's column chunks."""
+    """A node of the schema, in depth-first order; ``column`` is the index of a leaf's column chunks."""
 
     path: tuple[str, ...]
     repetition: str
@@ -22,12 +22,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column chunk, as the footer describes it; sizes and offsets are bytes of the file.
+    """A column chunk as the footer describes it; sizes are in bytes, and offsets are within the file.
 
     ``minimum`` and ``maximum`` are formatted in the column's logical type, and only set if the statistics are reliable.
-    ``encrypted`` chunks with hidden metadata have nothing else; ``file_path`` is the other file of the chunk's data.
-    ``geospatial_types`` are WKB's codes as stored, ``geometry_types`` their names. ``extensions`` has the known
-    contents of the extension of its metadata, such as page boxes, with their bytes.
+    ``encrypted`` chunks with hidden metadata have no other values. ``file_path`` is the other file that stores the
+    chunk's data, if any. ``geospatial_types`` are the stored WKB codes, and ``geometry_types`` their names.
+    ``extensions`` lists the known contents of the extension in the chunk's metadata, such as page boxes, with their
+    sizes.
     """
 
     path: tuple[str, ...]
@@ -57,9 +58,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group; ``compressed`` and ``uncompressed`` sum all of its column chunks.
+    """A row group; ``compressed`` and ``uncompressed`` are the totals of all its column chunks.
 
-    ``columns`` has the selected columns, or the first of these ``num_chunks``.
+    ``columns`` lists the selected columns, or the first of them; ``num_chunks`` is their total number.
     """
 
     index: int
@@ -73,9 +74,9 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """Bytes in a field reserved for extensions: the structure of the field, the length, the first 16 bytes in hex.
+    """Bytes in a field reserved for extensions: the structure that has the field, its length, and 16 bytes in hex.
 
-    ``holds`` names the known contents with their bytes.
+    ``holds`` lists the known contents with their sizes.
     """
 
     place: str
@@ -86,11 +87,11 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class FooterFacts:
-    """Offset and length of the footer, with its contents in addition to the metadata.
+    """Offset and length of the footer, and its contents other than the metadata.
 
-    ``form`` is ``"flatbuffers"`` for a footer without Thrift. ``jump_table`` and ``flatbuffers`` are the bytes of a
-    jump table and of a second footer in it, None without one; ``agrees`` states whether that matches the footer.
-    ``read_by`` is the footer that is used to read the file, if it has two.
+    ``form`` is ``"flatbuffers"`` for a footer without Thrift. ``jump_table`` and ``flatbuffers`` are the sizes of a
+    jump table and of a second footer in the footer, or None. ``agrees`` states whether these match the footer.
+    ``read_by`` is the footer that is used to read the file if there are two.
     """
 
     offset: int
@@ -105,9 +106,9 @@ class FooterFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A file's layout.
+    """Facts about a file and its layout.
 
-    ``row_groups`` has the selected row groups, ``num_row_groups`` counts all.
+    ``row_groups`` lists the selected row groups; ``num_row_groups`` is the number of all row groups.
     """
 
     path: str | None
@@ -140,7 +141,10 @@ both ends and the footer's length, ``other`` bytes that no inspected structure d
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``length`` bytes at ``offset``, of the row group and column with these indexes; the footer's have names."""
+    """A part of the file: ``length`` bytes at ``offset``.
+
+    It belongs to the row group and column with these indexes, if any. Parts of the footer have names.
+    """
 
     kind: Kind
     offset: int
@@ -151,13 +155,13 @@ class Part:
 
     @property
     def stop(self) -> int:
-        """End offset of the part."""
+        """Offset of the end of the part."""
         return self.offset + self.length
 
 
 @dataclass(frozen=True, slots=True)
 class PageSizes:
-    """Number and total bytes of the data pages with at least ``least`` bytes and fewer than twice as many."""
+    """Number and total size of the data pages with at least ``least`` bytes and fewer than twice as many."""
 
     least: int
     count: int

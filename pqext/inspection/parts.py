@@ -49,9 +49,9 @@ _METADATA_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of a file in order without gaps, with notes on parts that could not be identified.
+    """All parts of a file, in order and without gaps, with notes on parts that could not be identified.
 
-    ``dictionary_values`` counts the values of large dictionaries by row group and column.
+    ``dictionary_values`` is the number of values in large dictionaries, by row group and column.
     """
 
     found: tuple[Part, ...]
@@ -60,7 +60,7 @@ class Parts:
 
 
 class _Finder:
-    """Looks at the chunks of one file, within bounds."""
+    """Finder of the parts of a file, which inspects at most a fixed number of pages and page headers."""
 
     def __init__(self, file: ParquetFile) -> None:
         self.file = file
@@ -75,7 +75,7 @@ class _Finder:
         """Return the chunks by the end offset of their pages."""
 
     def add(self, category: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
-        """Record the section of a part within the file."""
+        """Add a part, or record an error if it lies outside the file."""
         if offset < 0 or length < 0 or offset > self.size - length:
             self.damaged.append(f"{_format_location(chunk)}the {name or category} would lie outside of the file")
             return
@@ -84,7 +84,7 @@ class _Finder:
             self.found.append(Part(category, offset, length, group, column, name))
 
     def chunk(self, chunk: ColumnChunk) -> None:
-        """The pages, indexes and filter of a chunk."""
+        """Add the pages, indexes and Bloom filter of a chunk."""
         if chunk.is_hidden:
             self.counts["hidden"] += 1
             return
@@ -136,7 +136,7 @@ class _Finder:
             self.add(kind, offset, size, chunk)
 
     def _by_index(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
-        """The pages by the offset index, which is checked to lie within the chunk."""
+        """Return the pages of a chunk by its offset index; None if they do not lie within the chunk."""
         index = chunk.offset_index if self.room > 0 else None
         if index is None or not index.page_locations or len(index.page_locations) > self.room:
             return None
@@ -144,13 +144,13 @@ class _Finder:
             ("data", page.offset, page.compressed_page_size) for page in index.page_locations
         ]
         first = min(offset for _, offset, _ in pages)
-        # Some writers do not record the dictionary's offset.
+        # Some writers do not record the offset of the dictionary.
         if first > start and (chunk.has_dictionary or DICTIONARY_ENCODINGS & set(chunk.encodings)):
             pages.insert(0, ("dictionary", start, first - start))
         return pages
 
     def _pages_by_headers(self, chunk: ColumnChunk, start: int, length: int) -> list[tuple[Kind, int, int]] | None:
-        """Return the pages of a chunk by reading their headers in order."""
+        """Return the pages of a chunk by reading their headers in order; None if that is not possible."""
         pages: list[tuple[Kind, int, int]] = []
         at, stop = start, start + length
         while at < stop:
@@ -194,9 +194,9 @@ class _Finder:
         raise AssertionError("the last try returns or raises")
 
     def _filter_bytes(self, offset: int) -> int | None:
-        """Return the bytes of a Bloom filter whose length the footer does not state."""
+        """Return the size of a Bloom filter whose length is not in the footer; None if it cannot be read."""
         if not 0 <= offset < self.size:
-            return 1  # noted as outside of the file
+            return 1  # reported as lying outside the file
         try:
             held = self.file.source.read(offset, min(_FIRST_READ, self.size - offset))
             header, size = decode(BloomFilterHeader, held, limits=self.file.limits)
@@ -205,7 +205,7 @@ class _Finder:
         return size + header.numBytes
 
     def footer(self) -> None:
-        """Add the fields of the footer, its extension, and the bytes that frame it."""
+        """Add the fields of the footer, its extension, and the magic numbers and length around it."""
         footer = self.file.footer
         stop = footer.offset + footer.length
         self.add("frame", 0, min(len(MAGIC), self.size), name="magic number")
@@ -233,9 +233,10 @@ class _Finder:
 
 
 def find_parts(file: ParquetFile) -> Parts:
-    """Locate the parts of ``file`` from its footer, its offset indexes and, without these, its page headers.
+    """Locate the parts of ``file`` by its footer and offset indexes, or by page headers if there is no offset index.
 
-    At most ``MAX_CHUNKS`` chunks are inspected. Corruption is noted and its bytes are reported as ``other``.
+    At most ``MAX_CHUNKS`` chunks are inspected. Corruption is recorded in the notes, and its bytes are reported as
+    ``other``.
     """
     finder = _Finder(file)
     finder.footer()
@@ -260,7 +261,7 @@ def find_parts(file: ParquetFile) -> Parts:
 
 
 def _metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
-    """Split a part that starts with the copy of a chunk's metadata that older writers store after its pages."""
+    """Split off the copy of a chunk's metadata that older writers store after its pages, if there is one."""
     chunk = finder.ends.get(part.offset)
     if part.kind != "other" or chunk is None:
         yield part
@@ -274,7 +275,7 @@ def _metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
 
 
 def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
-    """The bytes of a ColumnMetaData or a ColumnChunk at the start of ``body`` that is of ``chunk``, or 0."""
+    """Return the size of a copy of the metadata of ``chunk`` at the start of ``body``; 0 if there is none."""
     path = chunk.metadata.path_in_schema
     with suppress(ParquetError):
         result, length = decode(ColumnMetaData, body, limits=limits)
@@ -288,7 +289,7 @@ def _metadata_bytes(body: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
 
 
 def _checkpoint(source: Source, part: Part) -> Part:
-    """Return the part as a checkpoint if its bytes end like one, else unchanged."""
+    """Return the part as a checkpoint if its bytes end like one, otherwise unchanged."""
     ending = CHECKPOINT.bytes
     if part.kind != "other" or part.length <= len(ending):
         return part
@@ -297,7 +298,7 @@ def _checkpoint(source: Source, part: Part) -> Part:
 
 
 def _without_holes(parts: list[Part], size: int) -> tuple[list[Part], int]:
-    """Return the parts in order with the bytes between them, and the number of omitted overlapping parts."""
+    """Return the parts in order with the bytes between them, and the number of overlapping parts that were omitted."""
     whole: list[Part] = []
     at = shared = 0
     for part in sorted(parts, key=lambda part: (part.offset, -part.length)):
@@ -339,7 +340,7 @@ def _format_location(chunk: ColumnChunk | None) -> str:
 
 
 def _extension(value: bytes) -> str:
-    """Yield the contents of the extension of the footer; ``value`` starts with its length."""
+    """Describe the contents of the footer's extension; ``value`` starts with its length."""
     start = next(at for at, byte in enumerate(value) if not byte & 0x80) + 1
     try:
         result = entries(value[start:]) or {}

@@ -1,4 +1,4 @@
-"""Render the inspection report for a terminal. Text from the file is escaped first."""
+"""Render the inspection report for a terminal. Text from the file is escaped before it is rendered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_VALUE = 200
 
 
 def render(report: FileFacts) -> Iterator[RenderableType]:
-    """The parts of the report, from the file down to its column chunks."""
+    """Yield the sections of the report, from the file down to its column chunks."""
     yield _file(report)
     yield _schema(report.schema)
     yield _row_groups(report)

@@ -1,4 +1,4 @@
-"""Report of :func:`pqext.inspect`, which prints itself."""
+"""The printable report of :func:`pqext.inspect`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report(FileFacts):
-    """A file's layout. ``print`` it for people, :meth:`to_dict` it for programs.
+    """Report on a file's layout, which can be printed as text or converted by :meth:`to_dict`.
 
-    ``row_groups`` holds those that were asked for, ``num_row_groups`` counts all.
+    ``row_groups`` lists the requested row groups; ``num_row_groups`` is the number of all row groups.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

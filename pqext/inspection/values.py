@@ -1,4 +1,4 @@
-"""Names of types, and values of statistics, as people write them."""
+"""Format types and values of statistics for users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_SCALE = 1000
 
 
 def enum_name(enum_type: type[IntEnum], value: int) -> str:
-    """The name of an enum's value; the number where this version does not know it."""
+    """Return the name of an enum value, or its number if it is unknown."""
     try:
         return enum_type(value).name
     except ValueError:
@@ -28,7 +28,7 @@ def enum_name(enum_type: type[IntEnum], value: int) -> str:
 
 
 def logical_type(logical: LogicalType | None) -> str | None:
-    """A logical type with its parameters: ``DECIMAL(9, 2)``, ``TIMESTAMP(MICROS, UTC)``, ``VARIANT(1)``."""
+    """Return a logical type with its parameters: ``DECIMAL(9, 2)``, ``TIMESTAMP(MICROS, UTC)``, ``VARIANT(1)``."""
     if logical is None:
         return None
     if logical.member is None:
@@ -57,7 +57,7 @@ def _arguments(logical: LogicalType) -> list[str]:
 
 
 def show(node: SchemaNode, value: Value | None) -> str | None:
-    """A bound of the leaf ``node`` in its own type; bytes without a type in hexadecimal."""
+    """Format a bound of the leaf ``node`` in its type; bytes without a logical type are hexadecimal."""
     if value is None:
         return None
     kind = node.logical_name
@@ -66,12 +66,12 @@ def show(node: SchemaNode, value: Value | None) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
-        # A damaged scale would make a text of as many digits.
+        # A corrupt scale would result in text with as many digits.
         return format(value, "f") if -_MAX_SCALE <= int(value.as_tuple().exponent) <= 0 else str(value)
     if isinstance(value, int) and kind in ("DATE", "TIME", "TIMESTAMP"):
         return _show_time(node, kind, value)
     if isinstance(value, float) and node.physical_type == Type.FLOAT:
-        return str(float(str(np.float32(value))))  # with the fewest digits of its type
+        return str(float(str(np.float32(value))))  # format with the fewest digits for the type
     return str(value)
 
 
@@ -84,7 +84,7 @@ def _show_bytes(type_name: str, value: bytes) -> str:
 
 
 def _show_time(node: SchemaNode, type_name: str, value: int) -> str:
-    # Comparison values count days, or nanoseconds whatever the column's unit is.
+    # Comparison values are days, or nanoseconds regardless of the column's unit.
     try:
         if type_name == "DATE":
             return (_EPOCH + timedelta(days=value)).isoformat()

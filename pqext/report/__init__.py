@@ -1,4 +1,4 @@
-"""The demo's report: plain data (:mod:`.model`) and one HTML page drawn from it (:func:`render`)."""
+"""Reports of the demo: plain data (:mod:`.model`) and the HTML page that shows it (:func:`render`)."""
 
 from __future__ import annotations
 

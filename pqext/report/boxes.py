@@ -1,4 +1,4 @@
-"""Boxes of row groups and pages on a map, as one HTML page that needs nothing from anywhere."""
+"""Draw boxes of row groups and pages on a map, as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEARBY = 0.02
 
 @dataclass(frozen=True, slots=True)
 class DrawnBox:
-    """A row group or page. ``box`` is None if the file states none."""
+    """A row group or page on the map. ``box`` is None if the file contains no box for it."""
 
     row_group: int
     rows: int
@@ -34,7 +34,7 @@ class DrawnBox:
 
     @property
     def text(self) -> str:
-        """Description in two or three lines."""
+        """Description of the box in two or three lines."""
         name = f"row group {self.row_group}" + ("" if self.page is None else f", page {self.page}")
         lines = [name, f"{with_noun(self.rows, 'row')}, {format_size(self.bytes)}"]
         if self.box is not None:
@@ -56,20 +56,21 @@ class BoxMap:
 
     @property
     def projection(self) -> Projection:
-        """Positions on the drawing."""
+        """The projection of coordinates to the drawing."""
         return Projection.from_boxes(box.box for box in self.row_groups if box.box is not None and drawable(box.box))
 
 
 def select_boxes(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
-    """Boxes to draw."""
+    """Return the boxes to draw, evenly sampled if there are too many."""
     known = tuple(box for box in boxes if box.box is not None and drawable(box.box))
     return known[:: -(-len(known) // MAX_DRAWN) or 1]
 
 
 def hues(row_groups: Sequence[DrawnBox]) -> dict[int, int]:
-    """Position in ``HUES`` of each row group.
+    """Return the index in ``HUES`` of the hue of each row group.
 
-    Neighbours have different hues if there are enough hues, and otherwise the hue that the fewest neighbours have.
+    Neighbours have different hues if there are enough of them; otherwise the hue is used that the fewest neighbours
+    have.
     """
     groups, spans = [], []
     for part in row_groups:
@@ -111,7 +112,7 @@ vector-effect:non-scaling-stroke}
 
 
 def render(boxes: BoxMap) -> str:
-    """The page's text, UTF-8 to be."""
+    """Render the page as HTML text, to be encoded as UTF-8."""
     projection = boxes.projection
     hue_of = hues(select_boxes(boxes.row_groups))
     levels = [("groups", "row groups", boxes.row_groups), ("pages", "pages", boxes.pages)]

@@ -1,4 +1,4 @@
-"""Coarse outline of the land, drawn by hand as a background for the map's boxes; not data."""
+"""Coarse outline of the land, drawn by hand as a background for maps; it is not data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OUTLINES = """
 
 
 def outlines() -> list[list[tuple[float, float]]]:
-    """Closed rings of longitude and latitude in degrees, without the repeated last point."""
+    """Return closed rings of longitude and latitude in degrees, without repeating the first point."""
     rings = []
     for outline in _OUTLINES.split(";"):
         numbers = [float(word) for word in outline.split()]

@@ -22,7 +22,7 @@ _MAX_ROW_GROUPS = 320
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line of the picture: a leaf, or the sum of those too small to be shown."""
+    """A line of the diagram: a leaf column, or the total of the columns that are too small to be shown."""
 
     label: str
     sizes: tuple[int, ...]
@@ -30,7 +30,7 @@ class _Line:
 
 
 def draw(picture: FilePicture, f: int, questions: tuple[Question, ...]) -> Markup:
-    """The layout of one file; each question veils the row groups that it skipped."""
+    """Draw the layout of one file. For each query, the row groups that it skipped are dimmed."""
     groups = picture.row_groups[:_MAX_ROW_GROUPS]
     lines = _lines(picture, len(groups))
     cell = max(2.0, min(26.0, _CELLS / max(len(groups), 1)))
@@ -146,5 +146,5 @@ def _bound(value: str | None) -> str:
 
 
 def _front(label: str) -> str:
-    # The end of a path tells columns apart.
+    # The end of a path distinguishes columns.
     return label if len(label) <= _MAX_LABEL else "…" + label[1 - _MAX_LABEL :]

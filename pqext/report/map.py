@@ -1,4 +1,4 @@
-"""The map of the row groups' boxes as inline SVG, in plain longitude and latitude (or x and y)."""
+"""Draw a map of the row groups' boxes as inline SVG, in longitude and latitude (or x and y) without a projection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Projection:
 
     @classmethod
     def from_boxes(cls, boxes: Iterable[Box]) -> Projection:
-        """Show all boxes: the whole world if they span most of it, else their surroundings."""
+        """Return a projection that shows all boxes: the whole world if they span most of it, or their surroundings."""
         spans = [(x, box) for box in boxes for x in box.spans()]
         if not spans:
             return cls(Box(-180, 180, -90, 90), WIDTH / 360)
@@ -48,16 +48,16 @@ class Projection:
         return (self.extent.ymax - self.extent.ymin) * self.scale
 
     def x(self, x: float) -> float:
-        """The drawing's x."""
+        """Return the horizontal position of a coordinate in the drawing."""
         return (x - self.extent.xmin) * self.scale
 
     def y(self, y: float) -> float:
-        """The drawing's y."""
+        """Return the vertical position of a coordinate in the drawing."""
         return (self.extent.ymax - y) * self.scale
 
 
 def draw(report: DemoReport) -> Markup:
-    """Render the map with one layer for each query and file; the page's controls show one layer at a time."""
+    """Draw the map with one layer for each query and file; the page's controls show one layer at a time."""
     groups = [group for picture in report.files for group in picture.row_groups]
     boxes = [group.box for group in groups if group.box is not None]
     boxes += [question.box for question in report.questions if question.box is not None]
@@ -106,11 +106,11 @@ def _layer(
 
 
 def box_shape(projection: Projection, box: Box, class_name: str, text: str) -> Markup:
-    """Draw the box with a class, in two halves if it wraps; ``text`` is the tooltip."""
+    """Draw a box with an SVG class, in two halves if it wraps around; ``text`` is the tooltip."""
     title = tag("title", *_lines(text))
     parts = []
     for xmin, xmax in box.spans():
-        # A box of one point still shows.
+        # A box with only one point must be visible.
         width = max((xmax - xmin) * projection.scale, 2.0)
         height = max((box.ymax - box.ymin) * projection.scale, 2.0)
         parts.append(
@@ -126,7 +126,7 @@ def box_shape(projection: Projection, box: Box, class_name: str, text: str) -> M
 
 
 def _lines(text: str) -> list[Markup]:
-    # Each line is escaped by itself: a line break within a name must not look like one of ours.
+    # Lines are escaped separately: a line break within a name must not be shown as one of the tooltip.
     lines: list[Markup] = []
     for line in text.split("\n"):
         lines += [join([line]), Markup("\n")]
@@ -140,7 +140,7 @@ def _dots(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
 
 
 def coast(projection: Projection) -> Markup:
-    """Draw the land, if the extent is large enough and may be in degrees."""
+    """Draw the coastlines, if the map is large enough and its coordinates may be in degrees."""
     if not has_land(projection):
         return Markup("")
     rings = (
@@ -151,7 +151,7 @@ def coast(projection: Projection) -> Markup:
 
 
 def has_land(projection: Projection) -> bool:
-    """Whether the extent seems to be in degrees, and is large enough for the coarse outline."""
+    """Return whether the coordinates seem to be degrees, and the map is large enough for the coarse outlines."""
     extent = projection.extent
     if extent.xmax - extent.xmin < 60:
         return False
@@ -159,14 +159,14 @@ def has_land(projection: Projection) -> bool:
 
 
 def graticule(projection: Projection) -> Markup:
-    """Lines of round x and y with their numbers."""
+    """Draw grid lines at round x and y values, with labels."""
     extent = projection.extent
     step = _step(max(extent.xmax - extent.xmin, extent.ymax - extent.ymin))
     parts = []
     for k in range(math.ceil(extent.xmin / step), math.floor(extent.xmax / step) + 1):
         x = projection.x(k * step)
         parts.append(tag("path", d=f"M{number(x)} 0V{number(projection.height)}"))
-        if _CORNER <= x <= projection.width - _CORNER:  # the corners belong to neither scale
+        if _CORNER <= x <= projection.width - _CORNER:  # the corners belong to neither axis
             parts.append(tag("text", f"{k * step:g}", x=number(x + 2), y=number(projection.height - 4)))
     for k in range(math.ceil(extent.ymin / step), math.floor(extent.ymax / step) + 1):
         y = projection.y(k * step)
@@ -177,7 +177,7 @@ def graticule(projection: Projection) -> Markup:
 
 
 def _step(extent: float) -> float:
-    if 180 < extent <= 500:  # degrees of the globe, most likely
+    if 180 < extent <= 500:  # probably degrees of longitude and latitude
         return 30.0
     rough = extent / 8
     power = 10.0 ** math.floor(math.log10(rough))
@@ -185,5 +185,5 @@ def _step(extent: float) -> float:
 
 
 def drawable(box: Box) -> bool:
-    """Whether the box can be drawn. Arithmetic loses precision beyond any coordinate on Earth in any unit."""
+    """Return whether the box can be drawn, that is, whether its coordinates are not too large for the precision."""
     return all(abs(value) < 1e12 for value in (box.xmin, box.xmax, box.ymin, box.ymax))

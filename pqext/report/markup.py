@@ -1,4 +1,4 @@
-"""HTML and SVG as text. Every attribute and every text passes through one escape."""
+"""Build HTML and SVG as text. All attributes and texts are escaped in one place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pqext.core.base.text import escape_text
 
 
 class Markup(str):
-    """Text that is markup already and is not escaped again."""
+    """Text that is already markup and is not escaped again."""
 
     __slots__ = ()
 
@@ -22,12 +22,12 @@ HEAD = Markup("""
 
 
 def escape(value: object) -> Markup:
-    """``value`` as text that no browser takes for markup; control characters are written out."""
+    """Return ``value`` as escaped HTML text; control characters are shown in escaped form."""
     return value if isinstance(value, Markup) else Markup(html.escape(escape_text(str(value)), quote=True))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element; ``class_`` and ``for_`` lose their underscore, ``stroke_width`` becomes ``stroke-width``."""
+    """Build an element. ``class_`` and ``for_`` lose their underscore; ``stroke_width`` becomes ``stroke-width``."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
@@ -37,12 +37,12 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(parts: Iterable[object]) -> Markup:
-    """Concatenate the parts, escaping all that are not markup."""
+    """Concatenate the parts; parts that are not markup are escaped."""
     return Markup("".join(escape(part) for part in parts))
 
 
 def number(value: float) -> str:
-    """A coordinate for SVG, to a hundredth."""
+    """Format a coordinate for SVG, rounded to a hundredth."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -54,10 +54,11 @@ def table(
     row_heads: bool = False,
     label: str | None = None,
 ) -> Markup:
-    """An HTML table; the columns of ``numeric`` are set flush right.
+    """Build an HTML table; the columns ``numeric`` are right-aligned.
 
-    Each cell carries its column's head, for screens that are too narrow for columns. With ``row_heads`` the first cell
-    of a row is its head. A ``label`` is for tables of many columns, which may have to be scrolled, by keyboard too.
+    Each cell contains the heading of its column, for screens that are too narrow for columns. With ``row_heads``, the
+    first cell of a row is its heading. A ``label`` is for wide tables, which are made scrollable, including by
+    keyboard.
     """
     heads = list(head)
 

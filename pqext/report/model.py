@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box in the plane of the map; ``xmin > xmax`` wraps around the antimeridian."""
+    """A box on the map; ``xmin > xmax`` wraps around the antimeridian."""
 
     xmin: float
     xmax: float
@@ -15,7 +15,7 @@ class Box:
     ymax: float
 
     def spans(self) -> tuple[tuple[float, float], ...]:
-        """The x ranges of the box, west to east: two when it wraps around."""
+        """Return the x ranges of the box from west to east; there are two if it wraps around."""
         if self.xmin <= self.xmax:
             return ((self.xmin, self.xmax),)
         return ((-180.0, self.xmax), (self.xmin, 180.0))
@@ -23,7 +23,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One column chunk: its sizes in bytes and its statistics."""
+    """A column chunk: its sizes in bytes and its statistics."""
 
     compressed: int
     uncompressed: int
@@ -36,7 +36,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group; ``chunks`` are in the order of the file's columns."""
+    """A row group; ``chunks`` are in the order of the file's columns."""
 
     index: int
     rows: int
@@ -45,13 +45,13 @@ class RowGroup:
 
     @property
     def bytes(self) -> int:
-        """Bytes that its column chunks take in the file."""
+        """Stored bytes of all column chunks."""
         return sum(chunk.compressed for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class FilePicture:
-    """The layout of one file: ``columns`` are the dotted paths of its leaves, ``footer`` the bytes of its footer.
+    """The layout of a file: ``columns`` are the dotted paths of its leaves, ``footer`` is the size of its footer.
 
     ``schema`` is the shredding schema of its VARIANT column as DDL.
     """
@@ -66,13 +66,13 @@ class FilePicture:
 
     @property
     def rows(self) -> int:
-        """Rows in the file."""
+        """Number of rows in the file."""
         return sum(group.rows for group in self.row_groups)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Data that one query read from one file: indexes of its row groups, and bytes of its column chunks and footer."""
+    """Data that a query read from a file: indexes of row groups, and bytes of column chunks and footer."""
 
     file: str
     row_groups: frozenset[int]
@@ -83,7 +83,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its answer as text, and the amount read from each file."""
+    """A query, its result as text, and the amount of data read from each file."""
 
     title: str
     expression: str
@@ -97,7 +97,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Result of another reader for one file; ``agrees`` is None if it could not be run."""
+    """Comparison of another reader with pqext on one file; ``agrees`` is None if the reader could not be run."""
 
     reader: str
     file: str
@@ -108,7 +108,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """Contents of the report. ``points`` are the positions of the rows, or of a sample."""
+    """Contents of the report. ``points`` are the positions of the rows, or of a sample of them."""
 
     title: str
     source: str

@@ -1,7 +1,7 @@
-"""The whole report as one HTML page that needs nothing from anywhere.
+"""Render the report as a single self-contained HTML page.
 
-Its content security policy forbids scripts and loads of every kind; the controls are radio buttons
-that style sheets act upon.
+Its content security policy forbids scripts and loading of any resources. The controls are radio buttons whose state the
+style sheet evaluates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pqext.report.style import SHEET
 
 
 def render(report: DemoReport) -> str:
-    """The page's text, UTF-8 to be."""
+    """Render the page as HTML text, to be encoded as UTF-8."""
     head = (
         HEAD,
         tag("title", report.title),
@@ -130,7 +130,7 @@ def _question_menu(report: DemoReport) -> Markup:
 
 
 def _radio(identity: str, name: str, is_checked: str | None) -> Markup:
-    """A radio button; an empty element, so without an end tag."""
+    """Build a radio button, an empty element without an end tag."""
     opening = tag("input", type="radio", name=name, id=identity, checked=is_checked)
     return Markup(opening.removesuffix("</input>"))
 

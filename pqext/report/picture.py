@@ -1,4 +1,4 @@
-"""The map of boxes of a geometry column as a PNG, drawn by Pillow."""
+"""Draw the map of a geometry column's boxes as a PNG image, with Pillow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAPER, _SEA, _LAND, _INK, _FAINT = "#fbfbf9", "#eef3f6", "#dfe3dc", "#22262b", 
 
 
 def render(boxes: BoxMap) -> bytes:
-    """The picture's bytes. Raises ImportError where Pillow is not installed."""
+    """Return the image as PNG bytes. Raises ImportError if Pillow is not installed."""
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ImportError:
@@ -28,7 +28,7 @@ def render(boxes: BoxMap) -> bytes:
     projection = boxes.projection
     width, height = round(projection.width * _SCALE), round(projection.height * _SCALE)
     lines = _lines(boxes)
-    # Long names widen nothing: what does not fit is cut off at the edge.
+    # Long names do not widen the image; they are cut off at its edge.
     image = Image.new("RGB", (max(width, 640) + 2 * _MARGIN, height + 2 * _MARGIN + _LINE * len(lines) + 6), _PAPER)
     font: Any = ImageFont.load_default(size=15)
     pen = ImageDraw.Draw(image)
@@ -74,7 +74,7 @@ def _colour(hue: int) -> tuple[int, int, int]:
 
 
 def _draw_legend(pen: Any, font: Any, y: int) -> None:
-    """A swatch and a name for each level, on the last line of text."""
+    """Draw a swatch and a name for each level, on the last line of text."""
     x = _MARGIN
     for level, name in enumerate(LEGEND):
         pen.rectangle((x, y + 3, x + 22, y + 17), fill=(_SEA, "#a9cbdb")[level], outline=_colour(0), width=2 - level)
@@ -90,6 +90,6 @@ def _draw_box(
     y0, y1 = projection.y(part.box.ymax) * _SCALE, projection.y(part.box.ymin) * _SCALE
     for xmin, xmax in part.box.spans():
         x0, x1 = projection.x(xmin) * _SCALE, projection.x(xmax) * _SCALE
-        # A box of one point still shows.
+        # A box with only one point must be visible.
         corners = (x0, y0, max(x1, x0 + 1), max(y1, y0 + 1))
         pen.rectangle(corners, fill=(*colour, (26, 40)[level]), outline=(*colour, (255, 150)[level]), width=2 - level)

@@ -1,10 +1,10 @@
-"""The report's style sheet, light and dark."""
+"""Style sheet of the reports, for light and dark colour schemes."""
 
 from __future__ import annotations
 
 
 def rows_as_lists(inside: str = "") -> str:
-    """Rules that render each row of a table ``inside`` elements as a list of named values."""
+    """Return CSS rules that show each table row within the selector ``inside`` as a list of named values."""
     rules = (
         ("table,tbody,tr", "display:block;width:100%;min-width:0"),
         ("thead", "display:none"),

@@ -1,4 +1,4 @@
-"""A file drawn to scale, as one HTML page that needs nothing from anywhere and runs no script."""
+"""Draw a file to scale as a self-contained HTML page without scripts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class DrawnBytes:
-    """``length`` bytes at ``offset``, of a row group or none."""
+    """``length`` bytes at ``offset`` in a row group, or outside all of them if ``row_group`` is None."""
 
     kind: str
     offset: int
@@ -53,7 +53,7 @@ class DrawnBytes:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Parts that follow one another, drawn to one scale; ``rows`` say the same in words, under ``head``."""
+    """Consecutive parts drawn to the same scale. ``rows`` list them as a table with the header ``head``."""
 
     title: str
     parts: tuple[DrawnBytes, ...]
@@ -77,9 +77,9 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class LayoutPage:
-    """Contents of the page; ``sizes`` are counts and bytes of data pages by their size.
+    """Contents of the page; ``sizes`` are the count and total bytes of data pages in each size class.
 
-    ``undrawn`` counts the row groups that have no strip.
+    ``undrawn`` is the number of row groups without a strip.
     """
 
     title: str
@@ -94,7 +94,7 @@ class LayoutPage:
 
 
 def render(page: LayoutPage) -> str:
-    """The page, complete in itself."""
+    """Render the page as self-contained HTML text."""
     facts = tag("dl", join(tag("div", tag("dt", name), tag("dd", value)) for name, value in page.facts))
     body = tag(
         "main",
@@ -120,7 +120,7 @@ def render(page: LayoutPage) -> str:
 
 
 def merge_narrow(parts: Sequence[DrawnBytes], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
-    """Return offset, length and bytes by type; merge neighbours that are too narrow to be seen."""
+    """Yield offset, length and bytes by type of each cell. Parts too narrow to be visible share a cell."""
     bytes_of: dict[str, int] = {}
     start = stop = 0
     for part in parts:
@@ -151,7 +151,7 @@ def _drawing(strip: Strip) -> Markup:
     for (offset, count, bytes_of), follower in zip_longest(cells, followers):
         width = count * scale
         if follower == offset + count:
-            # A narrow cell reaches below the next one, so that no light seam shows; a wide one leaves a gap.
+            # Narrow cells extend below the next one, so that no seam is visible; wide cells leave a gap.
             width += -_GAP if width >= _WIDE else _GAP
         shapes += _cell(number((offset - first) * scale), number(max(width, 0.2)), bytes_of)
     last = -1.0
@@ -172,7 +172,7 @@ def _drawing(strip: Strip) -> Markup:
 
 
 def _cell(x: str, width: str, bytes_by_type: dict[str, int]) -> Iterator[Markup]:
-    """Stack the types of a cell, with heights in proportion to their bytes."""
+    """Draw the part types of a cell on top of each other, with heights in proportion to their bytes."""
     if list(bytes_by_type) == ["other"]:
         yield tag("rect", class_=_class("other"), x=x, y=12, width=width, height=16)
         return
@@ -184,7 +184,7 @@ def _cell(x: str, width: str, bytes_by_type: dict[str, int]) -> Iterator[Markup]
 
 
 def _groups(parts: Iterable[DrawnBytes], first: int, scale: float) -> list[Markup]:
-    """A line under each row group."""
+    """Draw a line under each row group."""
     spans: dict[int, tuple[int, int]] = {}
     for part in parts:
         if part.row_group is not None and part.kind in ("dictionary", "data", "pages"):

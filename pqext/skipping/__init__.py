@@ -1,4 +1,4 @@
-"""Data-skipping stores (experimental): indexes of the contents of files, so that a query opens only matching files.
+"""Data-skipping stores (experimental): indexes of file contents that allow a query to open only matching files.
 
 Public names are declared in ``__init__.pyi`` and imported on first use.
 """

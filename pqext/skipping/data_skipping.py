@@ -1,4 +1,4 @@
-"""Table and store as one object with the method names of xskipper; a thin layer over the functions of the package."""
+"""A table and its store as one object with the method names of xskipper, based on the functions of the package."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DataSkipping:
         path: The Parquet files, as for :func:`pqext.scan`: a folder, a pattern, or a list.
         store: The folder of the store, a path or a URL.
         base: A folder of stores, a path or a URL.
-        encryption: Keys to encrypt a new store; they decrypt it too.
+        encryption: Keys to encrypt a new store; they are also used to decrypt it.
         decryption: Keys of an encrypted store, by their labels.
         on_foreign: ``"raise"``, or ``"ignore"`` to read every file if the store belongs to another table.
         options: Options to read files (:class:`pqext.ReadOptions`) when indexing them.
@@ -106,14 +106,14 @@ class DataSkipping:
         """The store, to be passed as ``skipping=`` to :func:`pqext.scan`."""
 
     def _options_of(self, location: Any) -> Mapping[str, Any] | None:
-        """Return the storage options if they apply to the location; a local store has none."""
+        """Return the storage options for a location; None for a local path, to which they do not apply."""
         return self._storage_options if isinstance(location, str) and ":/" in location else None
 
     def __repr__(self) -> str:
         return f"DataSkipping({self.path!r}, {str(self.location)!r})"
 
     def index_builder(self) -> IndexBuilder:
-        """Return a builder that collects indexes and builds the store."""
+        """Return a builder to which indexes are added, and which builds the store."""
         return IndexBuilder(self)
 
     def refresh_index(self, *, data: bool = True, threads: int = 0, progress: Progress | None = None) -> Summary:
@@ -134,7 +134,7 @@ class DataSkipping:
             self.store.clear_cache()
 
     def is_indexed(self) -> bool:
-        """Whether the store exists."""
+        """Return whether the store exists."""
         return compaction.is_indexed(self.location)
 
     def describe_index(self) -> StoreDescription:
@@ -146,23 +146,23 @@ class DataSkipping:
         return self.store.indexes if self.is_indexed() else []
 
     def drop_index(self, *indexes: Index) -> None:
-        """Drop ``indexes``, or the complete store if none is passed."""
+        """Drop ``indexes``, or the complete store if no index is passed."""
         try:
             compaction.drop(self.location, indexes or None, decryption=self._decryption, limits=self._limits)
         finally:
             self.store.clear_cache()
 
     def scan(self, columns: Any = None, filter: Any = None, **keywords: Any) -> Scan:
-        """Scan the table without opening files that the store excludes; arguments as for :func:`pqext.scan`."""
+        """Scan the table without opening files that the store excludes. For the arguments, see :func:`pqext.scan`."""
         options = {"options": self._options, "limits": self._limits} | keywords
         return scan(self._sources, columns, filter, skipping=self.store, **options)
 
     def latest_query_stats(self) -> SkippingStatistics | None:
-        """Return the skipping statistics of the latest query; None before the first."""
+        """Return the skipping statistics of the latest query; None before the first query."""
         return self.store.latest
 
     def latest_query_aggregated_stats(self) -> SkippingStatistics:
-        """Return the skipping statistics of all queries with this object."""
+        """Return the combined skipping statistics of all queries through this object."""
         return self.store.total
 
     @property
@@ -180,7 +180,7 @@ class IndexBuilder:
         self.indexes: list[Index] = []
 
     def add_min_max_index(self, column: str | Base) -> IndexBuilder:
-        """Add an index of min and max values (:class:`MinMax`)."""
+        """Add an index of minimum and maximum values (:class:`MinMax`)."""
         return self.add_custom_index(MinMax(column))
 
     def add_value_list_index(self, column: str | Base, **settings: Any) -> IndexBuilder:
@@ -198,7 +198,7 @@ class IndexBuilder:
     def add_variant_index(
         self, column: str, path: str, type: str, index_type: str = "minmax", **settings: Any
     ) -> IndexBuilder:
-        """Add an index of type ``index_type``, as named in stores, on the value at a path within a VARIANT column."""
+        """Add an index on the value at a path within a VARIANT column; ``index_type`` is its type name in stores."""
         index = index_type_named(index_type)
         if index is None:
             raise ValueError(f"unknown index type {index_type!r}")
@@ -221,7 +221,7 @@ class IndexBuilder:
         return self.add_custom_index(RowCount(column))
 
     def add_custom_index(self, index: Index) -> IndexBuilder:
-        """Add any index, also of a third-party type (:func:`register_index`)."""
+        """Add any index, including indexes of third-party types (:func:`register_index`)."""
         if not isinstance(index, Index):
             raise TypeError(f"index must be an Index such as MinMax('temp'), not {type(index).__name__}")
         self.indexes.append(index)

@@ -1,4 +1,4 @@
-"""Describe a store: its version, table, objects and indexes, and outdated rows."""
+"""Describe a store: its version, table, objects and indexes, and its outdated rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pqext.skipping.store.table import Table
 
 @dataclass(frozen=True)
 class IndexDescription:
-    """One index of a store."""
+    """Description of one index of a store."""
 
     name: str
     """The type of the index."""
@@ -49,7 +49,7 @@ class IndexDescription:
 
 @dataclass(frozen=True)
 class StoreDescription:
-    """Contents of a store; printable as text."""
+    """Description of the contents of a store, which can be printed as text."""
 
     location: str
     version: int | None
@@ -109,11 +109,11 @@ def describe(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> StoreDescription:
-    """Describe a store of any version; with ``sources`` also count outdated files and rows.
+    """Describe a store of any version. With ``sources``, also count outdated files and rows.
 
     Args:
         store: The folder of the store, a path or a URL.
-        sources: Files of its table, as for :func:`build`.
+        sources: Files of the store's table, as for :func:`build`.
         decryption: Keys of an encrypted store, by their labels.
         limits: Limits on memory and counts for untrusted stores.
         filesystem: A file system of pyarrow or fsspec, or an obstore store, for both paths.
@@ -148,10 +148,10 @@ def list_stores(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> list[StoreDescription]:
-    """List the stores directly below the folder ``base``, sorted by location.
+    """Describe the stores directly below the folder ``base``, sorted by location.
 
-    Arguments are as for :func:`describe`. A store that cannot be read is listed with the error as its ``reason``;
-    folders with other Parquet files are skipped.
+    The arguments are those of :func:`describe`. If a store cannot be read, its ``reason`` contains the error. Folders
+    with other Parquet files are skipped.
 
     Example:
         >>> import os, pqext, pyarrow
@@ -220,7 +220,7 @@ def _bytes(part: Any) -> int:
 
 
 def _folders(base: Any) -> list[Any]:
-    """List the folders directly below a folder."""
+    """Return the folders directly below a folder."""
     if not isinstance(base, Location):
         return [entry.path for entry in sorted(os.scandir(base), key=lambda entry: entry.name) if entry.is_dir()]
     prefix = base.key.rstrip("/") + "/" if base.key.strip("/") else base.key

@@ -60,8 +60,6 @@ def matching(
 
     Row groups are decoded in parallel if that is worthwhile. With ``with_prefetch``, rows may be read before they are
     requested.
-
-    Row groups are decoded in parallel if that is worthwhile; ``with_prefetch`` allows reads before rows are requested.
     """
     statistics = AdaptiveStatistics()
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
@@ -326,10 +324,7 @@ class _GroupRun:
     def _run_last_stage(
         self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, read: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``read``.
-
-        Yield the matching rows.
-        """
+        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``read``."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):

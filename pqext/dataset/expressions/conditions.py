@@ -225,8 +225,6 @@ class Matches(OneOperand):
     """Test whether text starts with, ends with, contains or is LIKE ``pattern``. The result is null on null.
 
     In a LIKE pattern, a wildcard or escape character after ``escape`` is a literal character.
-
-    ``escape`` makes the following LIKE wildcard, or a second escape, a literal character.
     """
 
     how: How
@@ -250,8 +248,6 @@ class Matches(OneOperand):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spatial(Expression):
     """Spatial relation of a column's geometries to a box or geometry in the coordinates of the column.
-
-    Only ``dwithin`` has a ``distance``.
 
     Only ``dwithin`` has a ``distance``.
     """

@@ -44,10 +44,9 @@ ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
     """A value of each row: a column, a field of a VARIANT column, or a value computed from these.
 
-    Comparisons create expressions, and arithmetic creates values. A value that cannot be computed is null and never an
-    error, so neither the order of evaluation nor skipped rows change the result. Examples are a sum beyond 64 bits, the
-    remainder of a division by zero, and text that cannot be cast. ``/`` returns doubles; division by zero returns
-    infinity.
+    Comparisons create expressions, and arithmetic creates values. A value that cannot be computed is null, so neither
+    the order of evaluation nor skipped rows change the result: a sum beyond 64 bits, the remainder of a division by
+    zero, or text that cannot be cast. ``/`` returns doubles; division by zero returns infinity.
     """
 
     __slots__ = ()
@@ -133,7 +132,7 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
         return Column((name, *self.path[self.dotted :]), self.place)
 
     def field(self, name: str) -> Column:
-        """Return the field ``name`` of this struct.
+        """Return the field ``name`` of this struct: ``col("a").field("b")`` is ``col(["a", "b"])``.
 
         ``col("a").field("b")`` is ``col(["a", "b"])``, not a column ``a.b``.
 

@@ -166,8 +166,6 @@ class SpatialFunctions(Generic[Result]):
         """Return the geometry with counterclockwise shells and clockwise holes.
 
         On the globe, a ring encloses its smaller side.
-
-        On the globe a ring encloses the smaller of its sides.
         """
         return self._spatial_value("st_forcepolygonccw")
 

@@ -131,13 +131,9 @@ class FileSet(PickledByFields):
         return len(rows) > 1 and not with_reasons and all(_is_plain_path(self.sources[row]) for row in rows)
 
     def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
-        """Open local files ahead of the consumer, like `_open_ahead`.
-
-        Threads read the footers of several files per call.
+        """Open local files ahead of the consumer. Threads read the footers of several files per call.
 
         Stops before the first file that would exceed the system's limit of open files.
-
-        Stops before the file at which the system's limit of open files is reached.
         """
         sizes = chain(_FIRST_PARTS, repeat(_TOGETHER))
         cuts = [*takewhile(lambda cut: cut < len(rows), accumulate(sizes, initial=0)), len(rows)]

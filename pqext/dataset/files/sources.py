@@ -179,8 +179,6 @@ def _list_files(folder: Location, guard: TableGuard | None, pattern: Sequence[st
     """List the files below a folder of a store.
 
     Raises ``TableFormatError`` if a table below it can contain files that match the pattern, unless ``guard`` is None.
-
-    Raises ``ValueError`` if a table below it can contain files that match the pattern, unless ``guard`` is None.
     """
     every = list_settled(folder)
     if guard is None:

@@ -114,8 +114,6 @@ def check_agreement(
     """Raise ``ValueError`` unless columns of both files have the same names, types and metadata.
 
     ``advice`` is appended to the message if the schemas could be unified.
-
-    ``advice`` ends the message where the schemas might be unified.
     """
     if len(set(first.names)) < len(first.names):
         raise SchemaMismatchError(

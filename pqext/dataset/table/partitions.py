@@ -202,7 +202,7 @@ class Partitions:
         return schema
 
     def arrays(self, values: pa.RecordBatch, row: int, length: int) -> dict[str, pa.Array]:
-        """Return the columns for ``length`` rows of a source, with the values at index ``row`` of ``values``."""
+        """Return the partition columns for ``length`` rows of a source; row ``row`` of ``values`` has their values."""
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
 
     def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
 """File format of data-skipping stores: names, metadata, parts, Bloom filters.
 
-The meaning of indexes, and the files that a filter may skip, are determined in the folders above.
+The meaning of indexes, and which files a filter can skip, are determined in the packages above this one.
 """

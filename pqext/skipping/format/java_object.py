@@ -1,7 +1,7 @@
-"""Java's serialised objects, as far as entries with Bloom filters need them: locate the bytes that an object writes.
+"""Parse and write serialised Java objects as far as entries with Bloom filters require it.
 
-Class descriptions are read with any names, fields and serial numbers; no class is looked up.
-Grammar: "Java Object Serialization Specification", section 6.4.
+Class descriptions may have any names, fields and serial version UIDs; no class is looked up. The grammar is defined in
+the "Java Object Serialization Specification", section 6.4.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOCK_BYTES = 1024
 
 @dataclass(frozen=True)
 class Description:
-    """A class in the version of the writer: types of its fields by name, and the description of its superclass."""
+    """Serialised description of a class: the types of its fields by name, and the description of its superclass."""
 
     name: str
     serial: int
@@ -37,7 +37,7 @@ class Description:
 
 @dataclass
 class OwnBytes:
-    """Bytes that an object of the class ``name`` writes itself: blocks from ``start`` on, as offsets and sizes."""
+    """Data written by a class's own ``writeObject``: its blocks, as offsets from ``start`` and sizes."""
 
     name: str
     start: int
@@ -50,7 +50,7 @@ class OwnBytes:
 
 
 def find_own_bytes(cell: bytes | memoryview) -> OwnBytes:
-    """Return the bytes of the first object in ``cell`` that writes bytes itself, searching fields in depth.
+    """Return the custom data of the first object in ``cell`` that has any, searching fields depth-first.
 
     Raises ``CorruptFileError`` for a truncated or invalid stream, and ``UnsupportedError`` for objects of other
     formats, with the offset in the cell. Work is bounded by the length of the cell.
@@ -59,7 +59,7 @@ def find_own_bytes(cell: bytes | memoryview) -> OwnBytes:
 
 
 class _Stream:
-    """Parser of a cell; ``known`` has the classes and strings that references point to."""
+    """Parser of a cell; ``known`` contains the classes and strings that back references point to."""
 
     def __init__(self, cell: bytes | memoryview) -> None:
         self.cell = memoryview(cell)
@@ -102,7 +102,7 @@ class _Stream:
         return self.known[index]
 
     def _object(self, depth: int) -> OwnBytes | None:
-        """Parse an object, a string or null; return the first bytes that an object writes itself, or None."""
+        """Parse an object, a string or null; return the first custom data of an object in it, or None."""
         if depth > _MOST_CLASSES:
             self._raise_unsupported(f"objects nest deeper than {_MOST_CLASSES}")
         mark = self._number(1, "an object")
@@ -164,7 +164,7 @@ class _Stream:
         return name, type
 
     def _values(self, description: Description, depth: int) -> OwnBytes | None:
-        """Parse the values of an object, from the topmost class down."""
+        """Parse the field values of an object, starting with its topmost superclass; return the first custom data."""
         lineage = []
         ancestor: Description | None = description
         while ancestor is not None:
@@ -200,10 +200,10 @@ class _Stream:
 
 
 def write_object(lineage: Sequence[Description], own_bytes: Sequence[Description], data: bytes) -> bytes:
-    """Serialise an object whose only value is a field with an object that writes ``data`` itself.
+    """Serialise an object whose only value is a field with an inner object that writes ``data`` itself.
 
-    ``lineage`` has its class and superclasses, ``own_bytes`` those of the inner object. Field types that are objects
-    are written out at their first use.
+    ``lineage`` is the outer object's class with its superclasses, ``own_bytes`` that of the inner object. Field types
+    that are objects are written in full at their first use.
     """
     return b"".join([_HEADER, *_object_of(lineage), *_object_of(own_bytes), *_blocks(data), bytes([_END])])
 

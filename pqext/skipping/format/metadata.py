@@ -1,6 +1,6 @@
 """Metadata of a store in the layout of each version: Spark's schema with metadata for each column.
 
-The version, the table and the encryption are stored at ``obj_name``, each index at its own column.
+The version, the table and the encryption are stored at the column ``obj_name``, each index at its own column.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _BLOOM_TYPES = {False: f"io.xskipper.{_BLOOM}", True: f"com.ibm.metaindex.metada
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """Column ``name`` of a store: the index ``index`` on ``columns``, encrypted with the key with the label ``key``.
+    """Column ``name`` of a store: the index of type ``index`` on ``columns``, encrypted with the key labelled ``key``.
 
-    ``params`` has its parameters with the names of version 4, such as ``io.xskipper.index.bloom.fpp``.
+    ``params`` are its parameters under the names of version 4, such as ``io.xskipper.index.bloom.fpp``.
     """
 
     name: str
@@ -60,7 +60,9 @@ class IndexColumn:
 
 @dataclass(frozen=True, slots=True)
 class StoreEncryption:
-    """Key labels: ``column_keys`` in the format of key tools, ``label:column,column;label:column``.
+    """Key labels of an encrypted store. ``column_keys`` has the format of key tools:
+
+    ``label:column,column;label:column``.
 
     ``footer_key`` encrypts the footer and ``obj_name``; with ``plaintext_footer`` it signs the footer.
     """
@@ -70,9 +72,9 @@ class StoreEncryption:
     plaintext_footer: bool = False
 
     def labels(self) -> dict[str, list[str]]:
-        """Return the columns of each key, as dotted paths of leaves, or of groups for all leaves below.
+        """Return the columns that each key encrypts, as dotted paths of leaves, or of groups for all leaves below them.
 
-        Raises ``CorruptFileError`` for another format.
+        Raises ``CorruptFileError`` if ``column_keys`` is malformed.
         """
         result: dict[str, list[str]] = {}
         for part in filter(None, (part.strip() for part in self.column_keys.split(";"))):
@@ -86,7 +88,7 @@ class StoreEncryption:
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """Metadata of a store: its version (``None`` without one), table, keys, partition columns and indexes."""
+    """Metadata of a store: its version (None if it has none), table, keys, partition columns and indexes."""
 
     version: int | None = LATEST
     table_identifier: str | None = None
@@ -96,7 +98,7 @@ class StoreMetadata:
 
     @property
     def reason(self) -> str | None:
-        """Why no object may be skipped with this store; None if objects may be skipped."""
+        """The reason that no object can be skipped with this store; None if objects can be skipped."""
         if self.version is None or self.version < OLDEST_USABLE:
             version = "has no version" if self.version is None else f"has version {self.version}"
             return f"the store {version}, whose serialised indexes are not supported: build it again"
@@ -106,11 +108,11 @@ class StoreMetadata:
 
     @property
     def is_usable(self) -> bool:
-        """Whether objects may be skipped with this store."""
+        """Whether objects can be skipped with this store."""
         return self.reason is None
 
     def with_key_list(self, schema: pa.Schema) -> StoreMetadata:
-        """Return the metadata with the list of column keys derived from the keys of the indexes.
+        """Return the metadata with the list of column keys, which is derived from the keys of the indexes.
 
         Raises ``ValueError`` if an index has a key and the store has no footer key, or vice versa.
         """
@@ -133,7 +135,7 @@ class StoreMetadata:
         return replace(self, encryption=replace(self.encryption, column_keys=text))
 
 def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMetadata:
-    """Parse the metadata of one part. Parts of later versions are parsed as far as they are supported.
+    """Parse the metadata of a part. For later versions, it is parsed as far as it is supported.
 
     Raises ``CorruptFileError``, with the part's ``path``, for invalid metadata.
     """
@@ -233,10 +235,10 @@ def _partitions(fields: Sequence[SparkField]) -> Iterator[str]:
 
 
 def to_spark(metadata: StoreMetadata, schema: pa.Schema, for_spark: bool = True) -> list[SparkField]:
-    """Return the columns of a part in the layout of the store's version, 1 to 4, in order, with types from ``schema``.
+    """Return the columns of a part, in order, in the layout of the store's version, 1 to 4, with types from ``schema``.
 
-    If the part is not ``for_spark``, entries of types that Spark lacks are declared as binary.
-    Raises ``ValueError`` for another version, and ``KeyError`` for a column missing from ``schema``.
+    If the part is not ``for_spark``, entries of types that Spark lacks are declared as binary. Raises ``ValueError``
+    for another version, and ``KeyError`` if ``schema`` lacks a column.
     """
     version = metadata.version
     if version is None or not metadata.is_usable:
@@ -279,7 +281,7 @@ def _index_field(column: IndexColumn, version: int, schema: pa.Schema, for_spark
 def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
     """Merge the metadata of several parts, each with its path: all their partition columns and indexes.
 
-    Raises ``CorruptFileError`` if two parts contradict each other; its message has the first, its path is the second.
+    Raises ``CorruptFileError`` if two parts are inconsistent. Its message names the first part, its path is the second.
     """
     first_path, first = parts[0]
     partitions = dict.fromkeys(first.partitions)
@@ -307,7 +309,7 @@ def merge_metadata(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMe
             known, known_path = indexes.setdefault(column.name, (column, path))
             if (known.index, known.columns, known.key) != (column.index, column.columns, column.key):
                 raise _conflict(f"column {column.name!r}", _describe(known), known_path, _describe(column), path)
-            if known.params != column.params:  # a parameter must hold for all entries
+            if known.params != column.params:  # all parts must agree on a parameter
                 both = {key: value for key, value in known.params.items() if column.params.get(key) == value}
                 indexes[column.name] = replace(known, params=both), known_path
     merged_indexes = tuple(column for column, _ in indexes.values())

@@ -1,4 +1,4 @@
-"""Names in a store: columns of indexes and partitions, objects, and the table."""
+"""Names in a store: of index and partition columns, of objects, and of the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTITION_PREFIX = "virtual_"
 
 
 def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> str:
-    """Return the column name of the index ``index`` on ``columns``, in a store of ``version``.
+    """Return the column name of an index of type ``index`` on ``columns``, in a store of ``version``.
 
     Raises ``ValueError`` for empty columns or an unsupported version.
 
@@ -45,14 +45,14 @@ def index_column(columns: Sequence[str], index: str, version: int = LATEST) -> s
 
 
 def partition_column(name: str) -> str:
-    """Return the store column with the values of the partition column ``name``."""
+    """Return the name of the store's column for the partition column ``name``."""
     return PARTITION_PREFIX + name
 
 
 def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
-    """Raise ``ValueError`` for ambiguous column names; names are case-insensitive.
+    """Raise ``ValueError`` if column names are ambiguous; names are case-insensitive.
 
-    ``partitions`` are the dataset's partition columns; ``indexes`` maps each index column to a description of the index
+    ``partitions`` are the dataset's partition columns. ``indexes`` maps each index column to a description of the index
     for errors. Names are ambiguous if two columns share a name, or if the name of an index column is a prefix of
     another: xskipper uses prefixes to find the columns that a key encrypts.
     """
@@ -63,7 +63,7 @@ def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
         if other is not description:
             raise ValueError(f"{description} and {other} would have the same store column {name!r}: remove one")
     before = ""
-    for name in sorted(indexes):  # a name directly follows its prefix, or names with the same prefix
+    for name in sorted(indexes):  # sorting places a name directly after its prefix, or after names with the same prefix
         if before and name.startswith(before):
             raise ValueError(
                 f"the column {name!r} of {indexes[name]} starts with the name of {indexes[before]}, {before!r}: "
@@ -78,7 +78,7 @@ def _length(name: str) -> int:
 
 
 def format_path(path: Sequence[str]) -> str:
-    """Format a column path with dots, with back quotes around names that contain one, as in Spark.
+    """Join a column path with dots. Names that contain a dot are enclosed in backticks, as in Spark.
 
     >>> format_path(["place", "city"]), format_path(["place.city"])
     ('place.city', '`place.city`')
@@ -108,7 +108,7 @@ _MOST_DIGITS = 18
 
 
 def object_name(path: str, modified_ms: int) -> str:
-    """Return the name of an object: its path and the time of its last change, in milliseconds since 1970.
+    """Return the name of an object: its path and its modification time, in milliseconds since 1970.
 
     >>> object_name("/data/a#b.parquet", 1620676090000)
     '/data/a#b.parquet#1620676090000'
@@ -117,7 +117,7 @@ def object_name(path: str, modified_ms: int) -> str:
 
 
 def parse_object_name(text: str) -> tuple[str, int]:
-    """Parse an object name into path and time; a path may contain ``#``, so the last one is the separator.
+    """Split an object name into path and time at the last ``#``, because a path may contain ``#``.
 
     Raises ``CorruptFileError`` if the name has no time.
     """
@@ -129,9 +129,9 @@ def parse_object_name(text: str) -> tuple[str, int]:
 
 
 def split_object_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Parse many names, as :func:`parse_object_name` does.
+    """Split many object names into paths and times; see :func:`parse_object_name`.
 
-    Raises ``CorruptFileError`` with the name or row for a name that is null or has no time.
+    Raises ``CorruptFileError``, with the name or row, if a name is null or has no time.
     """
     if isinstance(names, pa.ChunkedArray):
         names = names.combine_chunks()
@@ -146,17 +146,17 @@ def split_object_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
         times = digits.cast(pa.int64()) if pc.all(is_number).as_py() else None
     except pa.ArrowException:
         times = None
-    if times is None:  # find the invalid name
+    if times is None:  # raises an error for the invalid name
         pairs = [parse_object_name(name) for name in names.to_pylist()]
         return pa.array([path for path, _ in pairs], names.type), np.array([time for _, time in pairs], np.int64)
     return pc.list_element(parts, 0), np.asarray(times, np.int64)
 
 
 def table_identifier(uri: str) -> str:
-    """Return the identifier of the table with the folder ``uri``, a path or a URL.
+    """Return the identifier of the table in the folder ``uri``, a path or a URL.
 
-    The identifier is the path without scheme, host and trailing slashes; for a ``cos://`` URL the bucket without the
-    service name, then the path. As in Hadoop's paths, ``%`` is not decoded.
+    The identifier is the path without scheme, host and trailing slashes. For a ``cos://`` URL, it is the bucket without
+    the service name, followed by the path. As in Hadoop's paths, ``%`` is not decoded.
 
     >>> table_identifier("s3a://bucket/tables/weather/"), table_identifier("cos://bucket.service/weather")
     ('/tables/weather', 'bucket/weather')
@@ -172,7 +172,7 @@ def table_identifier(uri: str) -> str:
 
 
 def default_location(base: Any, identifier: str) -> Any:
-    """Return the location of a table's store below the folder ``base``, a path or a :class:`Location`."""
+    """Return the location of a table's store below ``base``, a path or a :class:`Location` of a folder."""
     name = hashlib.sha256(identifier.encode()).hexdigest()
     if isinstance(base, Location):
         return base.with_key(posixpath.join(base.key, name))

@@ -1,6 +1,6 @@
 """Read and write the parts of a store: their metadata, and their rows as one table.
 
-Parts are written in version 4: Spark's schema in the footer, optional columns, keys by their labels.
+Parts are written in version 4: with Spark's schema in the footer, optional columns, and keys identified by labels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ColumnChoice = Callable[[StoreMetadata], Iterable[str]]
 
 @dataclass(frozen=True)
 class Parts:
-    """Merged metadata of the parts of a store, and their rows: ``obj_name``, partition columns, indexes."""
+    """The merged metadata and rows of a store's parts. The rows have ``obj_name``, partition columns and indexes."""
 
     metadata: StoreMetadata
     table: pa.Table
@@ -47,8 +47,8 @@ class Parts:
 def part_files(folder: Any) -> list[Any]:
     """Return the files of the store in ``folder``, a local path or a :class:`Location`, sorted by name.
 
-    These are the Parquet files directly in the folder, except names that start with ``_`` or ``.``, which Spark skips;
-    names that start with :data:`UNSEEN` are included. Empty if the folder does not exist.
+    These are the Parquet files directly in the folder, without names that start with ``_`` or ``.``, which Spark skips;
+    names that start with :data:`UNSEEN` are included. The list is empty if the folder does not exist.
     """
     if isinstance(folder, Location):
         prefix = folder.key.rstrip("/") + "/" if folder.key.strip("/") else folder.key
@@ -89,10 +89,10 @@ def read_parts(
 ) -> Parts:
     """Read a store from its ``parts``: paths, Locations or other sources of :func:`pqext.open`.
 
-    ``columns`` are names of the store's columns, or a function of the metadata of each part that returns them; all if
-    None; ``obj_name`` is always included. A column that a part lacks is null in its rows. For a store that is not
-    usable, only ``obj_name`` is read. ``decryption`` may be a mapping from key labels to keys. Without ``rows``, only
-    footers are read.
+    ``columns`` are names of the store's columns, or a function that returns them for the metadata of a part; all
+    columns are read if it is None. ``obj_name`` is always included. A column that a part lacks is null in its rows. For
+    a store that is not usable, only ``obj_name`` is read. ``decryption`` may be a mapping from key labels to keys.
+    Without ``rows``, only footers are read.
 
     Raises ``CorruptFileError`` for files that are not parts of the same store, ``LimitError`` if the rows exceed the
     memory limit, and ``KeyError`` for a column that no part has.
@@ -126,7 +126,7 @@ def _read_part(
     part: Any, columns: Sequence[str] | ColumnChoice | None, decryption: FileDecryption | None, limits: Limits,
     rows: bool,
 ) -> tuple[str | None, StoreMetadata, pa.Table, int]:
-    """Return the path, the metadata, the rows and the size of a part."""
+    """Return the path, the metadata, the rows and the size in bytes of a part."""
     with ParquetFile(part, limits=limits, decryption=decryption) as file:
         about = part_metadata(file)
         table = file.read(_select_columns(about, columns), None if rows else [])
@@ -141,7 +141,7 @@ def _is_remote(part: Any) -> bool:
 
 
 def retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
-    """Return a function that maps the labels in a file to keys. It raises ``KeyError`` for an unknown label."""
+    """Return a function that maps the key labels in a file to keys. It raises ``KeyError`` for an unknown label."""
 
     def key_of(label: bytes) -> bytes:
         return keys[label.decode("utf-8", "replace")]
@@ -150,7 +150,7 @@ def retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
 
 
 def _select_columns(metadata: StoreMetadata, columns: Sequence[str] | ColumnChoice | None) -> list[str]:
-    """Return the columns to read of a part."""
+    """Return the names of the columns to read from a part."""
     present = [*map(partition_column, metadata.partitions), *(column.name for column in metadata.indexes)]
     if not metadata.is_usable:
         return [OBJECT_NAME]
@@ -189,13 +189,13 @@ def write_part(
 ) -> StoreMetadata:
     """Write one part of a store to ``dest``, as for :func:`pqext.write_table`; return the metadata in its footer.
 
-    A missing local folder of ``dest`` is created.
-    ``table`` has the columns that ``metadata`` describes, in any order; they are written as ``obj_name``, partition
-    columns, indexes, all of them optional. If indexes have keys, ``encryption`` provides the keys of the labels, and
-    the list of column keys is derived. Entries of types that Spark lacks need a part that is not ``for_spark``.
+    A missing local folder of ``dest`` is created. ``table`` has the columns that ``metadata`` describes, in any order.
+    They are written in the order ``obj_name``, partition columns, indexes, and all of them are optional. If indexes
+    have keys, ``encryption`` provides the keys for the labels, and the list of column keys is derived. Entries of types
+    that Spark lacks require a part that is not ``for_spark``.
 
-    Raises ``ValueError`` for a store of another version, columns that do not match the metadata, an object without
-    a name, and labels without a key, and ``UnsupportedError`` for types that Spark does not have.
+    Raises ``ValueError`` for a store of another version, columns that do not match the metadata, an object without a
+    name, and labels without a key, and ``UnsupportedError`` for types that Spark does not have.
     """
     if metadata.version != LATEST:
         raise ValueError(f"parts must have version {LATEST}, not {metadata.version}")
@@ -247,7 +247,7 @@ def _file_encryption(labels: StoreEncryption | None, keys: Keys | None) -> FileE
 
 
 def _optional(table: pa.Table) -> pa.Table:
-    """Return ``table`` with nullable fields without metadata."""
+    """Return ``table`` with all fields nullable and without metadata."""
     fields = [pa.field(field.name, _nullable(field.type)) for field in table.schema]
     columns = [column.cast(field.type) for column, field in zip(table.columns, fields, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))

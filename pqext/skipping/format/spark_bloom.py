@@ -1,8 +1,8 @@
-"""Spark's Bloom filters in store entries: build them from values, and query them.
+"""Spark's Bloom filters in the entries of a store: build them from values, and query them.
 
-A filter is ``org.apache.spark.util.sketch.BloomFilterImpl``: version, functions (bits for each value) and words of 64
-bits, all big-endian; the second version has a seed before the words. Java serialises xskipper's object around it.
-Integers of any width are hashed as 64 bits, strings as UTF-8.
+A filter is a serialised ``org.apache.spark.util.sketch.BloomFilterImpl``: the version, the number of hash functions and
+words of 64 bits, all big-endian; the second version has a seed before the words. Java serialises xskipper's object that
+contains it. Integers of any width are hashed as 64 bits, strings as UTF-8.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def build_bloom(values: pa.Array | pa.ChunkedArray, expected: int, fpp: float) -
 class BloomBuilder:
     """Builder of a filter for ``expected`` distinct values with a false positive probability of ``fpp``.
 
-    Raises ``ValueError`` for an ``fpp`` that is not between 0 and 1, and for a filter of more than 128 MiB.
+    Raises ``ValueError`` if ``fpp`` is not between 0 and 1, or if the filter would exceed 128 MiB.
     """
 
     def __init__(self, expected: int, fpp: float) -> None:
@@ -73,7 +73,7 @@ class BloomBuilder:
         self._words = np.zeros(-(-bits // 64), np.uint64)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        """Add values except nulls. Raises ``TypeError`` for types other than integers, strings and binary."""
+        """Add all values but nulls. Raises ``TypeError`` for types other than integers, strings and binary."""
         if isinstance(values, pa.ChunkedArray):
             for chunk in values.chunks:
                 self.add(chunk)
@@ -95,7 +95,7 @@ class BloomBuilder:
             raise TypeError(f"a Bloom filter needs signed integers, strings or binary, not {type}")
 
     def merge(self, other: BloomBuilder) -> None:
-        """Merge the values of ``other``. Raises ``ValueError`` for a filter of another size."""
+        """Add the values of ``other``. Raises ``ValueError`` if the sizes of the filters differ."""
         if (len(self._words), self.functions) != (len(other._words), other.functions):
             raise ValueError("filters must have equal expected and fpp to be merged")
         self._words |= other._words
@@ -107,15 +107,15 @@ class BloomBuilder:
 
 
 def wrap(payload: bytes) -> bytes:
-    """Serialise an entry with a filter of the first version, like xskipper."""
+    """Serialise a filter of the first version as an entry, within xskipper's object."""
     return write_object(_WRAPPER, _FILTER, payload)
 
 
 def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | bytes]) -> NDArray[np.bool_]:
-    """Return for each entry whether its filter may contain any of ``values``; False proves that it does not.
+    """Return for each entry whether its filter may contain any of ``values``. False proves that it contains none.
 
-    True for null, corrupt and unknown entries, and for all entries if an integer exceeds 64 bits. Strings are passed
-    as UTF-8.
+    The result is True for null, corrupt and unknown entries, and for all entries if an integer exceeds 64 bits. Strings
+    are passed as UTF-8.
     """
     if isinstance(cells, pa.ChunkedArray):
         parts = [may_contain_any(chunk, values) for chunk in cells.chunks]
@@ -138,7 +138,7 @@ def may_contain_any(cells: pa.Array | pa.ChunkedArray, values: Sequence[int | by
 
 
 class _Query:
-    """The values to look up, in the layout of the kernel."""
+    """The values to look up, in the layout that the kernel requires."""
 
     def __init__(self, longs: list[int], texts: list[bytes]) -> None:
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
@@ -168,13 +168,13 @@ class _Query:
         return may_contain
 
     def _evaluate_cell(self, cell: Bytes) -> bool:
-        """Evaluate one entry, parsed with the grammar of Java's objects instead of by its prefix."""
+        """Return whether an entry may match. It is parsed by the grammar of Java objects, not by its prefix."""
         payload = unwrap(cell.tobytes())
         return payload is None or spark_bloom.ask_payload(view(payload), *self._values)
 
 
 def unwrap(cell: bytes) -> bytes | None:
-    """Return the filter in an entry; None for an entry without a known filter."""
+    """Return the filter in an entry; None if the entry does not contain a known filter."""
     try:
         own_bytes = find_own_bytes(cell)
     except ParquetError:
@@ -183,7 +183,7 @@ def unwrap(cell: bytes) -> bytes | None:
 
 
 def _prefix(cell: Bytes) -> bytes | None:
-    """Return the bytes before the filter in an entry."""
+    """Return the bytes of an entry before its filter; None if it has no known filter."""
     raw = cell.tobytes()
     try:
         own_bytes = find_own_bytes(raw)
@@ -204,7 +204,7 @@ def _is_bytes(type: pa.DataType) -> bool:
 
 
 def _bytes_of(values: pa.Array) -> tuple[Bytes, NDArray[Any]]:
-    """Return the buffer of an array of strings or binary, and the offsets of its values."""
+    """Return the data buffer of an array of strings or binary, and the offsets of its values."""
     _, offset_buffer, data = values.buffers()
     is_large = pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type)
     if not len(values):

@@ -1,6 +1,6 @@
 """Spark's schema in a Parquet footer: JSON of fields with types, nullability and metadata.
 
-Spark drops the metadata of all columns if one has an unknown user-defined type; here these types are preserved.
+Spark drops the metadata of all columns if one has an unknown user-defined type. Here, these types are preserved.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ MOST_CHARACTERS = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class SparkField:
-    """A column: ``type`` is a name such as ``"string"``, or the JSON object of a nested or user-defined type."""
+    """A column of the schema:
+
+    ``type`` is a name such as ``"string"``, or the JSON object of a nested or user-defined type.
+    """
 
     name: str
     type: Any
@@ -61,7 +64,7 @@ def _field(field: Any, position: int, path: str | None) -> SparkField:
 
 
 def write(fields: Sequence[SparkField]) -> str:
-    """Serialise a schema to JSON like Spark."""
+    """Serialise a schema to JSON in Spark's format."""
     listed = [
         {"name": field.name, "type": field.type, "nullable": field.nullable, "metadata": field.metadata}
         for field in fields
@@ -79,9 +82,9 @@ _NAMES = {
 
 
 def type_of(type: pa.DataType, column: str) -> Any:
-    """Return Spark's type of a Parquet column with the Arrow type ``type``.
+    """Return Spark's type for a Parquet column with the Arrow type ``type``.
 
-    Raises ``UnsupportedError``, with the ``column``, if Spark has none.
+    Raises ``UnsupportedError``, with the name ``column``, if Spark has no such type.
     """
     if type in _NAMES:
         return _NAMES[type]

@@ -1,4 +1,4 @@
-"""Index with a Bloom filter of each object's values: xskipper's ``bloomfilter``, Spark's filter serialised by Java."""
+"""Index with a Bloom filter of each object's values: xskipper's ``bloomfilter``, a Spark filter serialised by Java."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class BloomFilter(Index):
 
 
 def _hash(literal: Any) -> int | bytes | None:
-    """Return a literal as inserted into the filter; None if filters do not apply to it."""
+    """Return a literal as it is inserted into a filter; None if filters do not support it."""
     if isinstance(literal, str):
         return literal.encode()
     is_integer = isinstance(literal, int) and not isinstance(literal, bool)

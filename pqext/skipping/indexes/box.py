@@ -30,9 +30,10 @@ _CELL = pa.struct([(end, pa.float64()) for end in _ENDS])
 
 @dataclass(frozen=True, init=False)
 class Box(Index):
-    """Bounding box of the geometries of each object, with Z if all have it; ``xmin > xmax`` wraps around.
+    """Bounding box of the geometries of each object, with Z if all geometries have it; ``xmin > xmax`` wraps around.
 
-    Excludes objects for spatial conditions, using the edges of the column. Built from footers that have boxes.
+    It excludes objects for spatial conditions, using the edges of the column. It is built from footers that contain
+    boxes.
     """
 
     name = "box"
@@ -88,7 +89,7 @@ class Box(Index):
         if not isinstance(leaf, Spatial) or self.type is None:
             return None
         spatial = predicate(leaf.operation, leaf.geometry, leaf.distance)
-        if spatial.keeps_empty:  # boxes do not describe empty geometries
+        if spatial.keeps_empty:  # boxes do not cover empty geometries
             return None
         ends = [np.asarray(pc.fill_null(pc.struct_field(cells, [end]), np.nan)) for end in _ENDS[:4]]
         is_known = np.isfinite(ends).all(axis=0) & (ends[2] <= ends[3])
@@ -97,7 +98,7 @@ class Box(Index):
 
 
 def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox | None:
-    """Return the bounding box that the statistics of a row group prove; None if they prove none."""
+    """Return the bounding box that the statistics of a row group prove, or None."""
     statistics = group.chunk(node).geospatial_statistics
     if statistics is None or statistics.bbox is None or not group.trust_statistics:
         return None
@@ -110,7 +111,7 @@ def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox
 
 
 def _is_empty(node: SchemaNode, group: RowGroup) -> bool:
-    """Whether a row group is known to have no geometry."""
+    """Return whether a row group is known to contain no geometries."""
     statistics = group.chunk(node).geospatial_statistics
     has_geometries = statistics is not None and (statistics.bbox or statistics.geospatial_types)
     return not has_geometries and bool(group.chunk(node).bounds().all_null)
@@ -141,7 +142,7 @@ class _Boxes:
 
 
 def _cell(boxes: list[BoundingBox], type: GeospatialType) -> pa.Array:
-    """Return the union of boxes as an entry; null if it is unknown."""
+    """Return the union of boxes as an entry, null if it is unknown."""
     total = union(boxes, type.geographic) if boxes else None
     if total is None or not total.usable:
         return pa.nulls(1, _CELL)

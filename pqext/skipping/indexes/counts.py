@@ -1,4 +1,4 @@
-"""Indexes of the numbers of rows, nulls and NaN of each object."""
+"""Indexes with the numbers of rows, nulls and NaN of each object."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CELL = pa.struct([("rows", pa.int64()), ("nulls", pa.int64()), ("nans", pa.int6
 class NullCount(Index):
     """Numbers of rows, nulls and NaN of each object.
 
-    Excludes objects without nulls for ``is_null``, objects with nulls only for every other condition, and objects
-    without NaN for equality with NaN. Built from footers with null counts.
+    It excludes objects without nulls for ``is_null``, objects with only nulls for every other condition, and objects
+    without NaN for equality with NaN. It is built from footers with null counts.
     """
 
     name = "nulls"
@@ -48,7 +48,7 @@ class NullCount(Index):
 
 @dataclass(frozen=True, init=False)
 class RowCount(Index):
-    """Number of rows of each object. Excludes empty objects for every condition on the column."""
+    """Number of rows of each object. It excludes empty objects for every condition on the column."""
 
     name = "count"
 
@@ -66,7 +66,7 @@ class RowCount(Index):
 
 
 def _matches_nan_only(leaf: Expression) -> bool:
-    """Whether only NaN matches ``leaf``."""
+    """Return whether ``leaf`` can match only NaN."""
     if isinstance(leaf, IsIn):
         return bool(leaf.values) and all(value != value for value in leaf.values)
     return isinstance(leaf, Comparison) and leaf.value != leaf.value and leaf.operator in ("==", ">=")

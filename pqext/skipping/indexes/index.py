@@ -1,6 +1,6 @@
-"""Base class of indexes: an index stores a fact about one operand for each object, which excludes conditions.
+"""Base class of indexes. An index stores a fact about one operand for each object, which can exclude the object.
 
-An index type is a subclass of :class:`Index` registered with :func:`register_index`; third parties may add types.
+An index type is a subclass of :class:`Index` registered with :func:`register_index`. Third parties may add types.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from pqext.variant.access.targets import target_type, type_name
 
 
 class Collector(Protocol):
-    """Collects the entry of one object from the values of its rows."""
+    """Interface that computes the entry of one object from the values of its rows."""
 
     def add(self, values: pa.Array) -> None:
-        """Add the operand's values of further rows."""
+        """Add the operand's values in further rows."""
 
     def cell(self) -> pa.Array:
         """Return the entry, an array of length 1."""
@@ -63,7 +63,7 @@ class Index(ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The indexed column as named in stores; for a value within a VARIANT also its path and type."""
+        """The indexed column as named in stores. For a value within a VARIANT, its path and type follow."""
         operand = self.operand
         if isinstance(operand, VariantField):
             return (format_path(operand.column.path), operand.path, operand.type)
@@ -71,12 +71,12 @@ class Index(ABC):
 
     @property
     def stored_name(self) -> str:
-        """The stored type name, which marks indexes on a value within a VARIANT."""
+        """The type name in stores, which differs for indexes on a value within a VARIANT."""
         return f"variant_{self.name}" if isinstance(self.operand, VariantField) else self.name
 
     @property
     def params(self) -> Mapping[str, str]:
-        """Settings to store."""
+        """The settings to store."""
         return {}
 
     def __str__(self) -> str:
@@ -84,11 +84,11 @@ class Index(ABC):
 
     @classmethod
     def restore(cls, operand: Base, params: Mapping[str, str]) -> Index:
-        """Create the index from its stored parameters."""
+        """Create the index from its stored settings."""
         return cls(operand)
 
     def for_operand(self, operand: Base) -> Index:
-        """Return the index on another operand, such as the column of a dotted name."""
+        """Return the same index on another operand, such as the column to which a dotted name was resolved."""
         if operand is self.operand:
             return self
         other = copy(self)
@@ -96,12 +96,12 @@ class Index(ABC):
         return other
 
     def for_field(self, field: pa.Field) -> Index:
-        """Return the index for a field, with settings from its metadata. Raises ``TypeError`` if it is unsupported."""
+        """Return the index for a field, with settings from its metadata. Raises ``TypeError`` if unsupported."""
         return self
 
     @abstractmethod
     def cell_type(self, values: pa.DataType) -> pa.DataType:
-        """Return the Arrow type of entries for values of a type. Raises ``TypeError`` for an unsupported type."""
+        """Return the Arrow type of entries for values of a type. Raises ``TypeError`` if it is not supported."""
 
     def entry_from_footer(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
         """Return the entry of an object, an array of length 1, if its footer proves it; None if rows must be read."""
@@ -109,24 +109,24 @@ class Index(ABC):
 
     @abstractmethod
     def collector(self, values: pa.DataType) -> Collector:
-        """Return a collector for the entry of one object with values of the type ``values``."""
+        """Return a collector of one object's entry for values of type ``values``."""
 
     @abstractmethod
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        """Return for each entry whether ``leaf`` may match a row: False is definitive, null is unknown.
+        """Return for each entry whether ``leaf`` may match a row. False is definitive, null is unknown.
 
-        ``leaf`` is a condition of a normalised filter (:func:`pqext.dataset.expressions.visitors.normal`) on the
-        operand; null entries are unknown. None if the index proves nothing. Raises ``TypeError`` or ``ValueError`` for
-        an unsuitable literal, which proves nothing either.
+        ``leaf`` is a condition on the operand in a normalised filter
+        (:func:`pqext.dataset.expressions.visitors.normal`). The result is null for null entries, and None if the index
+        proves nothing. Raises ``TypeError`` or ``ValueError`` for an unsuitable literal, which proves nothing either.
         """
 
     def applies_to(self, leaf: Expression) -> bool:
-        """Whether ``leaf`` is a condition on the operand alone."""
+        """Return whether ``leaf`` is a condition only on the operand."""
         return is_on(leaf, self.operand)
 
 
 def is_on(leaf: Expression, operand: Base) -> bool:
-    """Whether ``leaf``, a condition of a normalised filter, depends on ``operand`` alone."""
+    """Return whether ``leaf``, a condition of a normalised filter, depends only on ``operand``."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     columns: Sequence[Base] = ()
     match inner:
@@ -140,7 +140,7 @@ def is_on(leaf: Expression, operand: Base) -> bool:
 
 
 def is_plain(leaf: Expression, operand: Base) -> bool:
-    """Whether ``leaf`` is a condition on the values of ``operand`` themselves, not on computed values."""
+    """Return whether ``leaf`` is a condition on the values of ``operand`` itself, not on values computed from it."""
     inner = leaf.operand if isinstance(leaf, Not) else leaf
     return isinstance(inner, OneOperand) and inner.operand.equals(operand)
 
@@ -156,10 +156,10 @@ IndexType = TypeVar("IndexType", bound=type["Index"])
 
 
 def register_index(index_type: IndexType) -> IndexType:
-    """Register an index type by its ``name``, so that stores with it can be used; return it.
+    """Register an index type by its ``name``, so that stores with it can be used, and return it.
 
-    Raises ``ValueError`` for a name of another type, or a name that is not a word of lower-case letters, digits and
-    ``_``.
+    Raises ``ValueError`` if the name is used by another type, or is not a word of lower-case letters, digits and ``_``.
+
     Example:
         >>> from pqext.skipping import Index, register_index
         >>> class Suffix(Index):
@@ -186,12 +186,12 @@ def index_type_named(name: str) -> type[Index] | None:
 
 
 def built_in_types() -> list[str]:
-    """Return the names of the built-in index types."""
+    """Return the names of all built-in index types."""
     return sorted(_BUILT_IN)
 
 
 def restore_index(name: str, columns: Sequence[str], params: Mapping[str, str]) -> Index | None:
-    """Create an index from its stored metadata; None for an unknown type."""
+    """Create an index from its stored metadata; return None if its type is unknown."""
     index_type = index_type_named(name.removeprefix("variant_"))
     if index_type is None:
         return None
@@ -206,7 +206,7 @@ def restore_index(name: str, columns: Sequence[str], params: Mapping[str, str]) 
 
 
 def normalize_types(node: Any) -> Any:
-    """Replace the types of values within a VARIANT by the names that :func:`pqext.variant.get` uses.
+    """Replace the types of values within a VARIANT by the type names of :func:`pqext.variant.get`.
 
     >>> from pqext import col
     >>> print(normalize_types(col("event").variant("$.mag", "float64") > 5))

@@ -1,4 +1,4 @@
-"""Index of the min and max value of each object: xskipper's ``minmax``, a struct of ``min`` and ``max``."""
+"""Index of the minimum and maximum value of each object: xskipper's ``minmax``, a struct of ``min`` and ``max``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SHOWS_NAN = "io.pqext.nan"
 
 @dataclass(frozen=True, init=False)
 class MinMax(Index):
-    """Min and max value of each object; the maximum is NaN if there is a NaN.
+    """Minimum and maximum value of each object; the maximum is NaN if the object contains NaN.
 
-    Excludes objects for comparisons, ``isin``, and patterns with a prefix. Built from footers if their statistics
-    suffice.
+    It excludes objects for comparisons, ``isin``, and patterns with a prefix. It is built from footers if their
+    statistics suffice.
     """
 
     name = "minmax"
@@ -52,7 +52,7 @@ class MinMax(Index):
             raise TypeError(f"column {self.operand} is VARIANT: index the values at a path, such as {example}")
         if type_of(field) is not None:
             raise TypeError(f"column {self.operand} has geometries: use a Box index")
-        extreme(pa.nulls(1, field.type), "min")  # raises for types without an order
+        extreme(pa.nulls(1, field.type), "min")  # raises an error for types without an order
         return self
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
@@ -74,7 +74,7 @@ class MinMax(Index):
         matches = Ranges(low, high, self.shows_nan).may_match(leaf)
         if not self.shows_nan or isinstance(leaf, IsNull):
             return matches
-        # In known entries, null ends mean that there is no value, so only is_null can match.
+        # Null ends in a known entry mean that there are no values, so only is_null can match.
         valueless = pc.and_(cells.is_valid(), pc.and_(low.is_null(), high.is_null()))
         return pc.if_else(valueless, False, pa.nulls(len(cells), pa.bool_()) if matches is None else matches)
 

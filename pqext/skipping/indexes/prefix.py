@@ -22,7 +22,7 @@ _LENGTH, _MOST = 4, 10_000
 class Prefix(Index):
     """Distinct prefixes of each object's strings, ``length`` bytes each, if there are at most ``max_values``.
 
-    Excludes objects for patterns with a prefix, equality, ``isin`` and comparisons; each prefix is a range.
+    It excludes objects for patterns with a prefix, equality, ``isin`` and comparisons; each prefix represents a range.
     """
 
     name = "prefix"
@@ -70,7 +70,7 @@ class Prefix(Index):
 
 
 def _ranges(prefixes: pa.Array, length: int) -> Ranges:
-    """Return the ranges of strings with each prefix; a prefix shorter than ``length`` is a complete string."""
+    """Return the range of strings with each prefix. A prefix shorter than ``length`` is a complete string."""
     above = [
         prefix if prefix is None or len(prefix) < length else successor(prefix) for prefix in prefixes.to_pylist()
     ]
@@ -78,7 +78,7 @@ def _ranges(prefixes: pa.Array, length: int) -> Ranges:
 
 
 def _text(array: pa.Array) -> pa.Array:
-    """Reinterpret bytes, which may not be valid UTF-8, as strings, so that they compare with string literals."""
+    """Reinterpret bytes, which may be invalid UTF-8, as strings, so that they can be compared with string literals."""
     validity, offsets, data = array.buffers()
     return pa.StringArray.from_buffers(len(array), offsets, data, validity, array.null_count, array.offset)
 

@@ -2,7 +2,7 @@
 
 Each rule is a proof (``specs/skipping.md``): a range is excluded only if the condition is false or null for every value
 between its ends. The rules are those of :mod:`pqext.core.format.predicate`. Comparisons follow
-:mod:`pqext.dataset.evaluation`, so ranges compare exactly as rows do; NaN is above every number.
+:mod:`pqext.dataset.evaluation`, so ranges are compared exactly as rows are; NaN is greater than every number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RANGES = 64
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Ranges from ``low`` to ``high`` of the values of objects except NaN and null; a null end is unknown."""
+    """For each object, the range from ``low`` to ``high`` of its values except NaN and null; a null end is unknown."""
 
     low: pa.Array
     high: pa.Array
@@ -46,9 +46,9 @@ class Ranges:
     """Whether ``high`` is NaN if a value is NaN; irrelevant for types other than floats."""
 
     def may_match(self, leaf: Expression) -> pa.Array | None:
-        """Return for each range whether ``leaf`` may match a value: False is definitive; None if nothing is proved.
+        """Return for each range whether ``leaf`` may match a value in it. False is definitive.
 
-        Raises ``TypeError`` for a literal that cannot be compared with the values.
+        Return None if nothing is proved. Raises ``TypeError`` if a literal cannot be compared with the values.
         """
         inner = leaf.operand if isinstance(leaf, Not) else leaf
         kind = value_type_of_arrow(self.low.type)
@@ -66,7 +66,7 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class _ComparableRanges:
-    """Ranges as core's rules evaluate them; the ends are null if unknown or NaN."""
+    """Ranges in the representation that core's rules evaluate; the ends are null if unknown or NaN."""
 
     minimum: pa.Array
     maximum: pa.Array
@@ -91,7 +91,7 @@ class _ComparableRanges:
         return _may_be(compare(end, operator, value))
 
     def may_contain_any(self, values: tuple[Any, ...], ascending: bool) -> NDArray[np.bool_]:
-        """Group the values into few ranges, each of which is compared as a whole."""
+        """Return whether each range may contain any of ``values``, which are grouped into a few ranges first."""
         numbers = values if ascending else sorted(values)
         size = -(-len(numbers) // _RANGES) or 1
         groups = (numbers[at : at + size] for at in range(0, len(numbers), size))
@@ -99,7 +99,7 @@ class _ComparableRanges:
         return reduce(np.logical_or, overlaps, np.zeros(len(self.minimum), bool))
 
     def may_be_outside(self, values: Sequence[Value]) -> NDArray[np.bool_]:
-        """Return whether a value may differ from all ``values``: false if the range is a single listed value."""
+        """Return whether each range may contain a value outside ``values``: false if it is a single listed value."""
         is_single, is_listed = compare_arrays(self.minimum, "==", self.maximum), is_in(self.minimum, tuple(values))
         return _may_be(pc.invert(pc.and_kleene(is_single, is_listed))) | self.may_be_nan
 
@@ -109,7 +109,7 @@ def _may_be(result: pa.Array) -> NDArray[np.bool_]:
 
 
 def flat_leaf(file: ParquetFile, column: Column) -> SchemaNode | None:
-    """Return the leaf with one value per row; None if the column is missing or of another type."""
+    """Return the column's leaf with one value per row; None if it is missing or of another type."""
     try:
         node = find(file.schema, column)
     except (TypeError, ValueError):
@@ -119,7 +119,7 @@ def flat_leaf(file: ParquetFile, column: Column) -> SchemaNode | None:
 
 
 def all_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
-    """Return the bounds of each non-empty row group; None for a column without one value per row."""
+    """Return the bounds of each non-empty row group; None for a column that does not have one value per row."""
     node = flat_leaf(file, column)
     if node is None or not file.options.trust_statistics:
         return None
@@ -127,7 +127,10 @@ def all_bounds(file: ParquetFile, column: Column) -> list[Bounds] | None:
 
 
 def known_range(file: ParquetFile, column: Column, type: pa.DataType) -> tuple[pa.Array, pa.Array] | None:
-    """Return bounds of all values as arrays of length 1, NaN above if there is one; None if not proved."""
+    """Return bounds of all values as two arrays of length 1; None if they are not proved.
+
+    The upper bound is NaN if there is a NaN.
+    """
     bounds = all_bounds(file, column)
     if bounds is None:
         return None
@@ -145,5 +148,5 @@ def known_range(file: ParquetFile, column: Column, type: pa.DataType) -> tuple[p
         if is_float and any(group.has_nan for group in filled):
             high = pa.scalar(nan, type)
         return None if low is None or high is None else (pa.repeat(low, 1), pa.repeat(high, 1))
-    except (TypeError, ValueError, OverflowError, pa.ArrowException):  # not a value of the column
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):  # the bound is not a value of the column's type
         return None

@@ -21,7 +21,8 @@ _MOST = 10_000
 class ValueList(Index):
     """Distinct values of each object without nulls, if there are at most ``max_values``.
 
-    Excludes objects for every condition on the operand except ``is_null``, evaluated on the values themselves.
+    It excludes objects for every condition on the operand except ``is_null``, by evaluating the condition on the
+    values.
     """
 
     name = "valuelist"

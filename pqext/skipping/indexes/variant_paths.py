@@ -1,4 +1,4 @@
-"""Index of the paths in the values of a VARIANT column of each object."""
+"""Index of the paths that occur in the values of a VARIANT column in each object."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _MOST = 10_000
 
 @dataclass(frozen=True, init=False)
 class VariantPaths(Index):
-    """Paths of object fields in a VARIANT column of each object.
+    """Paths of object fields in the values of a VARIANT column in each object.
 
-    Excludes objects for conditions except ``is_null`` on a value within the column whose path does not exist.
+    It excludes objects for conditions, except ``is_null``, on a value within the column whose path does not occur.
     """
 
     name = "paths"
@@ -85,7 +85,7 @@ class _Paths:
         paths: list[tuple[str, ...] | None] = []
         for node in self._survey.places():
             above: Sequence[str] | None = () if node["parent"] < 0 else paths[node["parent"]]
-            if node["parent"] >= 0 and (node["name"] is None or above is None):  # within arrays
+            if node["parent"] >= 0 and (node["name"] is None or above is None):  # paths within arrays
                 paths.append(None)
             elif node["parent"] < 0:
                 paths.append(())

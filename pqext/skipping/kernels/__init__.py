@@ -1,1 +1,1 @@
-"""Compiled inner loops of the data-skipping store."""
+"""Compiled inner loops for data-skipping stores."""

@@ -1,8 +1,8 @@
 """Maintain stores: merge parts, drop indexes, and upgrade old versions.
 
-Every step first adds a part with the retained rows, then removes the parts that it replaces. So readers see all rows at
-any moment, an interrupted step leaves the previous parts, and two concurrent steps leave duplicate rows, which the next
-:func:`compact` removes.
+Every step first adds a part with the retained rows and then removes the parts that it replaces. Readers therefore see
+all rows at any time, an interrupted step leaves the previous parts, and two concurrent steps leave duplicate rows,
+which the next :func:`compact` removes.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def compact(
 ) -> int:
     """Merge the parts of a store into one, without duplicate rows.
 
-    With ``sources``, which are as for :func:`build`, rows for earlier versions of these objects are dropped too, and
-    rows of objects that were deleted from the folders among them. ``decryption`` has the keys of an encrypted store, by
-    their labels. Concurrent readers see the old parts or the new one.
+    With ``sources``, the table's files as for :func:`build`, rows for earlier versions of these objects are also
+    dropped, and so are rows of objects that were deleted from their folders. ``decryption`` contains the keys of an
+    encrypted store, by their labels. Concurrent readers see either the old parts or the new one.
 
-    Returns the number of dropped rows, of one object each. Raises as :func:`refresh` does.
+    Returns the number of dropped rows; each belongs to one object. Raises the errors of :func:`refresh`.
 
     Example:
         >>> import pqext, pyarrow
@@ -77,9 +77,9 @@ def drop(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drop ``indexes`` of a store, or the complete store; ``decryption`` has the keys of an encrypted store.
+    """Drop ``indexes`` of a store, or the complete store; ``decryption`` contains the keys of an encrypted store.
 
-    Raises ``ValueError`` for an index that the store does not have, and otherwise as :func:`refresh` does.
+    Raises ``ValueError`` for an index that the store does not have, and the errors of :func:`refresh`.
 
     Example:
         >>> import pqext, pyarrow
@@ -104,7 +104,7 @@ def drop(
 
 
 def is_indexed(store: Any, *, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> bool:
-    """Whether the folder ``store`` has a store.
+    """Return whether the folder ``store`` contains a store.
 
     Example:
         >>> from pqext import skipping
@@ -134,9 +134,10 @@ def upgrade(store: Store) -> Store:
 
 
 def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], bool] = lambda column: True) -> int:
-    """Merge the parts, with the current rows and the indexes to keep; return the number of dropped rows.
+    """Merge the parts of a store, retaining current rows and the indexes that ``keep`` selects.
 
-    If several versions of an object have the same time, own rows cannot be attributed to a version and are dropped.
+    Return the number of dropped rows. If several versions of an object have the same modification time, its own rows
+    cannot be attributed to a version and are dropped.
     """
     extra = join_location(store.location, EXTRA)
     has_extra = store.extra_metadata is not None
@@ -158,7 +159,7 @@ def rewrite(store: Store, table: Table | None, keep: Callable[[IndexColumn], boo
 def withdraw(location: Any, identifier: str, keys: Any) -> bool:
     """Remove the parts of the table ``identifier`` if other tables have parts in the folder; return whether they do.
 
-    Stores of two tables that are built in one folder concurrently contradict each other. A builder that detects this
+    Stores of two tables that are built concurrently in one folder are inconsistent. A builder that detects this
     withdraws, so at most one store remains.
     """
     own, is_alone = [], True
@@ -167,7 +168,7 @@ def withdraw(location: Any, identifier: str, keys: Any) -> bool:
             stored = read_parts([part], (), keys, rows=False).metadata.table_identifier
         except FileNotFoundError:  # the other builder withdrew
             continue
-        except ParquetError:  # a store with other keys
+        except ParquetError:  # the other store has other keys
             stored = None
         is_alone &= stored == identifier
         own += [part] if stored == identifier else []

@@ -1,6 +1,6 @@
 """Build stores, and refresh them with new and changed objects.
 
-Both add parts with the new entries; a store that replaces another is first written next to it.
+Both add parts with the new entries. A store that replaces another is first written next to it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PARTS = 8
 
 @dataclass(frozen=True)
 class Summary:
-    """Result of building or refreshing a store, in numbers of objects."""
+    """Result of building or refreshing a store, as numbers of objects."""
 
     objects: int
     """All objects of the sources."""
@@ -80,7 +80,7 @@ def build(
         sources: The Parquet files, as for :func:`pqext.scan`: a folder, a pattern, or a list.
         indexes: The indexes to build, such as ``MinMax("temp")`` or ``Box("geometry")``.
         store: The folder of the store, a path or a URL; it is created.
-        data: False to use footers alone; entries that they do not prove stay unknown.
+        data: False to read only footers; entries that they do not prove remain unknown.
         overwrite: Replace an existing store. It serves queries until the new store is complete.
         encryption: Keys to encrypt the store (:class:`pqext.skipping.StoreKeys`).
         options: Options to read the files, including keys.
@@ -88,15 +88,15 @@ def build(
         filesystem: A file system of pyarrow or fsspec, or an obstore store, for ``sources`` and ``store``.
         storage_options: Credentials and other settings of the object store of a URL.
         threads: Objects to index concurrently, 0 for one per processor.
-        progress: Called after each object with the number of finished and of all objects.
+        progress: Called after each object with the number of finished objects and of all objects.
 
     Returns:
         A :class:`Summary`.
 
     Raises:
-        FileExistsError: If there is a store already.
+        FileExistsError: If a store exists already.
         FileNotFoundError: If a source does not exist.
-        ValueError: If a column does not exist, or two indexes are equal.
+        ValueError: If a column does not exist, or if two indexes are equal.
         TypeError: If an index does not support the type of its column.
 
     Example:
@@ -125,15 +125,15 @@ def refresh(
     threads: int = 0,
     progress: Progress | None = None,
 ) -> Summary:
-    """Index new and changed objects of a table; arguments as for :func:`build`.
+    """Index new and changed objects of a table. For the arguments, see :func:`build`.
 
-    ``sources`` may be a part of the table, such as the folder of one partition; rows of other objects are unchanged.
-    Rows of deleted objects do no harm; they are dropped when parts are merged, which a refresh does if there are many
-    (:func:`compact`). Stores of version 1 to 3 are upgraded to version 4. ``decryption`` has the keys of an encrypted
-    store, by their labels.
+    ``sources`` may be a subset of the table, such as the folder of one partition; rows of other objects are unchanged.
+    Rows of deleted objects are harmless. They are dropped when parts are merged (:func:`compact`), which a refresh does
+    if there are many parts. Stores of versions 1 to 3 are upgraded to version 4. ``decryption`` contains the keys of an
+    encrypted store, by their labels.
 
     Raises ``FileNotFoundError`` if there is no store, ``UnsupportedError`` for an unsupported version, ``ValueError``
-    for files of another table, and otherwise as :func:`build`.
+    for files of another table, and the errors of :func:`build`.
 
     Example:
         >>> import os, pqext, pyarrow
@@ -157,13 +157,13 @@ def storage_type_options(options: ReadOptions | None) -> ReadOptions:
 
 
 class Indexing(Protocol):
-    """Strategy that indexes objects and adds their rows to a store: local threads, or tasks elsewhere."""
+    """Strategy that indexes objects and adds their rows to a store: with local threads, or with tasks elsewhere."""
 
     def resolve(self, indexes: Sequence[Index], source: Any) -> list[TypedIndex]:
-        """Return the indexes with the types of their operands in an object."""
+        """Resolve the indexes against the schema of an object, with the types of their operands."""
 
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
-        """Index ``files`` of the table, and write their rows as parts of the store at ``location``."""
+        """Index ``files`` of the table and write their rows as parts of the store at ``location``."""
 
 
 def create_store(
@@ -194,7 +194,7 @@ def create_store(
         raise ValueError(f"no object can be indexed, so the store is unchanged; the first one, {path}: {reason}")
     if not summary.added:  # write an empty store
         layout.write(dest, [], table.partitions.values([]))
-    if old:  # it may contradict the new store
+    if old:  # they may be inconsistent with the new store
         replace_parts(location, old)
     elif withdraw(location, table.identifier, layout.keys):
         folder = source_name(location)
@@ -224,7 +224,7 @@ def refresh_store(table: Table, store: Store, indexing: Indexing) -> Summary:
 
 
 def resolve_any(indexing: Indexing, indexes: Sequence[Index], files: Sequence[Any]) -> list[TypedIndex | None]:
-    """Return the indexes with the types of their operands; None for an index whose column no sampled file has."""
+    """Resolve the indexes against sampled files. The result is None for an index whose column no sampled file has."""
     resolved: list[TypedIndex | None] = [None] * len(indexes)
     for source in files[:_TRIED]:
         for at, index in enumerate(indexes):
@@ -238,7 +238,7 @@ def resolve_any(indexing: Indexing, indexes: Sequence[Index], files: Sequence[An
 
 @dataclass(frozen=True)
 class LocalIndexing:
-    """Indexing with threads of this process."""
+    """Strategy that indexes objects with threads of this process."""
 
     options: ReadOptions
     limits: Limits = DEFAULT_LIMITS

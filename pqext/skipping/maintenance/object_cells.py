@@ -1,4 +1,4 @@
-"""Index entries of one object: from its footer if that suffices, else from its rows."""
+"""Compute the index entries of one object: from its footer if that suffices, otherwise from its rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SETTLED_MS, _SETTLED_REMOTE_MS = 50, 2000
 
 @dataclass(frozen=True)
 class TypedIndex:
-    """An index with the types of its values and its entries."""
+    """An index with the Arrow types of its values and of its entries."""
 
     index: Index
     values: pa.DataType
@@ -45,7 +45,7 @@ class TypedIndex:
 
 @dataclass(frozen=True)
 class Row:
-    """Row of a store for one object: its name and version, and an entry of each index, an array of length 1."""
+    """Row of a store for one object: its name and version, and an entry of each index, each an array of length 1."""
 
     path: str
     modified_ms: int
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Indexer:
-    """Creates the rows of a store. If ``data`` is false, entries that footers do not prove stay unknown."""
+    """Indexer that computes rows of a store. If ``data`` is false, entries that footers do not prove remain unknown."""
 
     indexes: Sequence[TypedIndex]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -69,7 +69,7 @@ class Indexer:
     )
 
     def attempt(self, source: Any) -> Row | str:
-        """Return the row of an object, or the reason for its absence."""
+        """Return the row of an object, or the reason that it has none."""
         try:
             row = self.row(source)
         except (OSError, ParquetError, ValueError, TypeError) as error:
@@ -77,7 +77,7 @@ class Indexer:
         return "it changed while it was indexed" if row is None else row
 
     def row(self, source: Any) -> Row | None:
-        """Return the row of an object; None if it changes while it is read, or its time is unknown."""
+        """Return the row of an object; None if it changes while it is read or if its modification time is unknown."""
         before = version_of(source)
         if before is None:
             return None
@@ -118,7 +118,7 @@ class Indexer:
         return result, bool(missing) and self.data
 
     def _matching_types(self, file: ParquetFile) -> list[bool]:
-        """Return whether the file has the column of each index in its type, cached by schema."""
+        """Return for each index whether the file has its column in the expected type, cached by schema."""
         cached = self._types_match.get(id(file.schema))
         if cached is None or cached[0] is not file.schema:
             cached = file.schema, [_has_type(file, indexed) for indexed in self.indexes]
@@ -128,7 +128,10 @@ class Indexer:
         return cached[1]
 
     def _from_rows(self, source: Any, numbers: Sequence[int]) -> Mapping[int, pa.Array]:
-        """Return the entries of indexes by number, from the rows of an object; none for columns of other types."""
+        """Compute entries from the rows of an object, by the number of their index.
+
+        Indexes whose column has another type in the object are omitted.
+        """
         columns = parse_columns({str(at): self.indexes[at].index.operand for at in numbers})
         planner = ScanPlanner(ScanRequest(FileSet((source,), self.options, self.limits), columns, None))
         collectors = {}
@@ -144,7 +147,7 @@ class Indexer:
 
 
 def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[TypedIndex]:
-    """Return the indexes with the types of their operands in an object.
+    """Resolve the indexes against the schema of an object, with the types of their operands.
 
     Raises ``ValueError`` if a column does not exist, and ``TypeError`` if an index does not support its type.
     """
@@ -158,14 +161,14 @@ def resolve(indexes: Sequence[Index], source: Any, options: ReadOptions, limits:
 
 
 def _wait_until_settled(written_ms: int, settled_ms: int) -> None:
-    """Wait until a rewrite would have another time than ``written_ms``."""
+    """Wait until a later rewrite would have a modification time other than ``written_ms``."""
     since = time.time() * 1000 - written_ms
     if 0 <= since < settled_ms:
         time.sleep((settled_ms - since) / 1000)
 
 
 def _is_version(source: Any, etag: str | None) -> bool:
-    """Whether an open file may be of the version with ``etag``."""
+    """Return whether an open file may be the version with ``etag``."""
     version = getattr(source, "version", None)
     if etag is None or version is None or not version.text.startswith("etag "):
         return True
@@ -173,7 +176,7 @@ def _is_version(source: Any, etag: str | None) -> bool:
 
 
 def _has_type(file: ParquetFile, index: TypedIndex) -> bool:
-    """Whether the indexed column of the file has the type of the index."""
+    """Return whether the indexed column of the file has the type of the index."""
     operand = index.index.operand
     if not isinstance(operand, Column):
         return False

@@ -1,4 +1,4 @@
-"""Columns of a store's parts: own parts as specified, and extra parts with pqext's other index types."""
+"""Columns of a store's parts: own parts as specified, and extra parts for pqext's other index types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PART_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Layout:
-    """Indexes of a store, each with its column in the own or the extra parts."""
+    """The indexes of a store, each with its column in the own parts or in the extra parts."""
 
     own: StoreMetadata
     extra: StoreMetadata
@@ -54,7 +54,7 @@ class Layout:
     def for_indexes(
         cls, indexes: Sequence[TypedIndex], identifier: str, partitions: pa.Schema, encryption: StoreKeys | None = None
     ) -> Layout:
-        """Return the layout of a new store. Raises ``ValueError`` for two indexes with the same column."""
+        """Return the layout of a new store. Raises ``ValueError`` if two indexes have the same column."""
         columns = []
         for item in indexes:
             key = None if encryption is None else encryption.key_of(item.index)
@@ -71,7 +71,7 @@ class Layout:
 
     @classmethod
     def of_store(cls, store: Store, resolve: Callable[[Sequence[Index]], Sequence[TypedIndex | None]]) -> Layout:
-        """Return the layout of an existing store, for objects whose columns ``resolve`` returns.
+        """Return the layout of an existing store; ``resolve`` returns the types of its indexes in the objects to add.
 
         An index whose column is missing, or has another type than in the store, is omitted.
         """
@@ -92,7 +92,10 @@ class Layout:
         return cls(own, extra, indexed, columns, store.partition_types(), store.decryption, lacks)
 
     def write(self, location: Any, rows: Sequence[Row], partitions: pa.RecordBatch, name: str | None = None) -> None:
-        """Write rows as a part of each type, called ``name``; ``partitions`` has the partition values of the rows."""
+        """Write rows as parts called ``name``, an own part and an extra part;
+
+        ``partitions`` has their partition values.
+        """
         name = name or part_name()
         names = pa.array([object_name(row.path, row.modified_ms) for row in rows], pa.string())
         versions = pa.array([{"size": row.size, "etag": row.etag} for row in rows], VERSION_TYPE)
@@ -107,7 +110,7 @@ class Layout:
         }
         own = {column.name: cells[column.name] for column in self.own.indexes}
         extra = {column.name: cells[column.name] for column in self.extra.indexes if column.name != VERSION}
-        # Own rows without a version belong to the extra row of the same object, so write the extra part first.
+        # Write the extra part first: its rows determine the version of own rows for the same object.
         put(
             join_location(location, EXTRA),
             pa.table({OBJECT_NAME: names, VERSION: versions, **extra}),
@@ -121,7 +124,7 @@ class Layout:
 
 @dataclass
 class PartWriter:
-    """Writes rows as parts of a store, a part at a time, so that memory is bounded."""
+    """Writer of rows as parts of a store. It writes one part at a time, so that memory is bounded."""
 
     layout: Layout
     location: Any
@@ -142,7 +145,7 @@ class PartWriter:
             self.finish()
 
     def finish(self) -> int:
-        """Write the remaining rows; return the number of all rows."""
+        """Write the remaining rows; return the total number of rows."""
         if self._pending:
             values = self.partitions.values([source for source, _ in self._pending])
             name = part_name(self.task, self.job, self._parts)
@@ -155,7 +158,10 @@ class PartWriter:
 def write_merged(
     parts: Parts, folder: Any, keep: Callable[[IndexColumn], bool], rows: NDArray[np.int64] | None, keys: Any
 ) -> int:
-    """Write all rows, or ``rows``, without duplicates as one part of the latest version; return their number."""
+    """Write the rows of ``parts`` without duplicates as one part of the latest version; return their number.
+
+    If ``rows`` is passed, only these rows are written. ``keep`` selects the indexes.
+    """
     metadata, table = parts.metadata, parts.table
     retained = [column for column in metadata.indexes if keep(column)]
     renamed = [replace(column, name=index_column(column.columns, column.index)) for column in retained]
@@ -171,8 +177,8 @@ def write_merged(
 def put(folder: Any, table: pa.Table, metadata: StoreMetadata, keys: Any, name: str | None = None) -> None:
     """Write a part into a folder atomically.
 
-    xskipper treats a null entry as a proof that an object has no values. So rows with null entries are written to a
-    separate part that it does not see, and it reads their objects.
+    xskipper interprets a null entry as a proof that an object has no values. Rows with null entries are therefore
+    written to a separate part that it does not see, so that it reads their objects.
     """
     name, labels = name or part_name(), label_keys(keys, metadata.encryption)
     unknown = _has_unknown(table, metadata)
@@ -183,7 +189,7 @@ def put(folder: Any, table: pa.Table, metadata: StoreMetadata, keys: Any, name: 
 
 
 def _has_unknown(table: pa.Table, metadata: StoreMetadata) -> NDArray[np.bool_]:
-    """Return the rows with a null entry of an index that xskipper uses; null Bloom filters are harmless."""
+    """Return a mask of the rows with a null entry of an index that xskipper uses, except Bloom filters."""
     is_own = VERSION not in table.column_names
     names = [column.name for column in metadata.indexes if column.index != BloomFilter.name and is_own]
     result = np.zeros(len(table), bool)
@@ -193,12 +199,12 @@ def _has_unknown(table: pa.Table, metadata: StoreMetadata) -> NDArray[np.bool_]:
 
 
 def part_name(task: int = 0, job: str | None = None, number: int = 0) -> str:
-    """Return the name of a part, in Spark's format."""
+    """Return the file name of a part, in Spark's format."""
     return f"part-{task:05}-{job or uuid.uuid4()}-c{number:03}.snappy.parquet"
 
 
 def _extra_metadata(metadata: StoreMetadata, indexes: Sequence[IndexColumn]) -> StoreMetadata:
-    """Return the metadata of the extra parts of a store with the metadata ``metadata``."""
+    """Return the metadata for the extra parts of a store with ``metadata``."""
     version = VERSION_COLUMN if metadata.encryption is None else replace(
         VERSION_COLUMN, key=metadata.encryption.footer_key
     )
@@ -206,7 +212,7 @@ def _extra_metadata(metadata: StoreMetadata, indexes: Sequence[IndexColumn]) -> 
 
 
 def _distinct(table: pa.Table) -> pa.Array:
-    """Return the numbers of the first of equal rows; concurrent writers leave duplicates."""
+    """Return the positions of the first of equal rows. (Concurrent writers leave duplicates.)"""
     names = table.column(OBJECT_NAME).combine_chunks()
     counts = names.value_counts()
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
@@ -220,7 +226,7 @@ def _distinct(table: pa.Table) -> pa.Array:
 
 
 def _is_original(index: TypedIndex) -> bool:
-    """Whether the specification defines the index type, and Spark the type of its entries."""
+    """Return whether the specification defines the index type and Spark supports the type of its entries."""
     if not index.index.is_original or len(index.index.columns) > 1:
         return False
     try:

@@ -33,16 +33,16 @@ def variant_indexes(
     storage_options: Mapping[str, Any] | None = None,
     **inference: Any,
 ) -> list[Index]:
-    """Return indexes on the common paths of a VARIANT column, for :func:`build`.
+    """Return indexes on the common paths of a VARIANT column, for use with :func:`build`.
 
-    The paths are those that :func:`pqext.variant.infer_schema` would shred, outside arrays. Numbers with a fraction are
+    The paths are those outside arrays that :func:`pqext.variant.infer_schema` would shred. Numbers with a fraction are
     indexed as ``double``; a filter uses an index of the type that it requests.
 
     Args:
-        sources: The Parquet files, as for :func:`build`; the sample comes from eight of them, spread over all.
+        sources: The Parquet files, as for :func:`build`; eight of them, evenly spread, are sampled.
         column: The name of the column.
         index_types: Index types, by their names in stores; each is used for the paths whose type it supports.
-        sample_rows: Rows to sample.
+        sample_rows: Number of rows to sample.
         options: Options to read the files, including keys.
         limits: Limits on memory and counts for untrusted files.
         filesystem: A file system of pyarrow or fsspec, or an obstore store, in which ``sources`` are paths.
@@ -85,7 +85,7 @@ def variant_indexes(
 
 
 def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    """Yield the paths of scalars and the types to use in filters."""
+    """Yield the paths of scalars, with the type that filters on them should use."""
     if isinstance(schema, Object):
         for name, inner in schema.fields:
             yield from _leaves(inner, (*path, name))
@@ -95,7 +95,7 @@ def _leaves(schema: ShreddingSchema, path: tuple[str, ...]) -> Iterator[tuple[tu
 
 
 def _supports(index: Index, values: pa.DataType) -> bool:
-    """Whether an index supports the type of its operand."""
+    """Return whether an index supports the type of its operand."""
     try:
         index.cell_type(values)
     except TypeError:

@@ -1,1 +1,1 @@
-"""A store on disk: its objects, folders and keys, and the objects that a filter cannot match."""
+"""A store on disk: its objects, folders and keys, and the objects that cannot match a filter."""

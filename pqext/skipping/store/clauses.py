@@ -1,9 +1,9 @@
 """Determine the objects that cannot match a filter.
 
-A filter in normal form has Not only at its leaves. Each leaf is evaluated by every index on its operand; an entry that
-excludes the leaf proves that its object cannot match, and all other objects may match. And needs all operands, Or any.
-So three-valued logic is confined to the leaves: a leaf that is null for every row excludes an object like a false leaf.
-``specs/skipping.md`` has the rules with proofs.
+A filter in normal form has Not only at its leaves. Each leaf is evaluated by every index on its operand. An entry that
+excludes the leaf proves that its object cannot match; all other objects may match. And excludes the objects that any
+operand excludes, Or those that all operands exclude. Three-valued logic is therefore confined to the leaves: a leaf
+that is null for every row excludes an object like a false leaf. ``specs/skipping.md`` contains the rules with proofs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Entries of an index, and the number of the object that each entry describes in its current version."""
+    """Entries of an index, with the number of the object whose current version each entry describes."""
 
     index: Index
     cells: pa.Array
@@ -36,23 +36,23 @@ class Evidence:
     """Parameters stored with the index."""
 
     def excluded_objects(self, leaf: Expression, count: int) -> Mask | None:
-        """Return which of ``count`` objects have no row that matches ``leaf``; None if the index proves nothing."""
+        """Return a mask of the ``count`` objects in which no row matches ``leaf``; None if the index proves nothing."""
         try:
             may_match = self.index.may_match(leaf, self.cells)
         except (ParquetError, TypeError, ValueError, pa.ArrowException):
-            return None  # an invalid condition raises when rows are read
+            return None  # reading rows raises the error of the invalid condition
         if may_match is None:
             return None
         may = np.asarray(pc.fill_null(may_match, True)).astype(bool)
         described, matching = np.zeros(count, bool), np.zeros(count, bool)
         described[self.objects] = True
-        matching[self.objects[may]] = True  # if entries of one object differ, any match counts
+        matching[self.objects[may]] = True  # if entries of one object differ, it may match if any of them may
         return described & ~matching
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Objects that a condition of the filter excludes."""
+    """Objects that a condition of the filter excludes, with the reason."""
 
     objects: Mask
     reason: str
@@ -65,7 +65,7 @@ def applicable(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
 
 
 def exclusions(filter: Expression, evidence: Sequence[Evidence], count: int) -> list[Exclusion]:
-    """Return the objects of ``count`` that cannot match, each with the first reason; no object is in two."""
+    """Return the objects, of ``count``, that cannot match. Each object is listed once, with the first reason."""
     result: list[Exclusion] = []
     remaining = np.ones(count, bool)
     normalized = normal(normalize_types(filter))
@@ -79,7 +79,7 @@ def exclusions(filter: Expression, evidence: Sequence[Evidence], count: int) -> 
 
 
 def _exclusions(condition: Expression, evidence: Sequence[Evidence], count: int) -> list[Exclusion]:
-    """Return the exclusions by each index for a condition."""
+    """Return the objects that each index excludes for a condition."""
     if isinstance(condition, And):
         return [exclusion for part in condition.operands for exclusion in _exclusions(part, evidence, count)]
     if isinstance(condition, Or):

@@ -1,4 +1,4 @@
-"""Folders of a store: its own parts, extra indexes of pqext, and parts that will replace others."""
+"""Folders of a store: its own parts, pqext's extra indexes, and parts that will replace others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def join_location(folder: Any, name: str) -> Any:
 
 
 def pending(folder: Any) -> Any:
-    """Return the folder of the parts that will replace those in ``folder``, of a store or of its extra indexes."""
+    """Return the folder for parts that will replace those in ``folder``, a folder of own or extra parts."""
     parent, _, name = str(folder.key if isinstance(folder, Location) else folder).rstrip("/").rpartition("/")
     if name != EXTRA:
         return join_location(folder, PENDING)
@@ -44,7 +44,7 @@ def pending(folder: Any) -> Any:
 
 
 def parts_of(folder: Any) -> list[Any]:
-    """List the parts in a folder, or their replacements if they were deleted; empty if there is no store."""
+    """Return the parts in a folder, or their replacements if they were deleted; empty if there is no store."""
     for _ in range(_LOOKS):
         parts = part_files(folder) or part_files(pending(folder))
         if parts:
@@ -53,20 +53,20 @@ def parts_of(folder: Any) -> list[Any]:
 
 
 def all_parts(location: Any) -> list[Any]:
-    """List all parts of a store, extra parts last because their rows distinguish versions."""
+    """Return all parts of a store. Extra parts are last, because their rows distinguish versions."""
     extra = join_location(location, EXTRA)
     return [part for folder in (location, pending(location), extra, pending(extra)) for part in part_files(folder)]
 
 
 def replace_parts(location: Any, old: Sequence[Any]) -> None:
-    """Replace the parts ``old`` with the pending parts."""
+    """Replace the parts ``old`` by the pending parts."""
     remove(old)
     for folder in (join_location(location, EXTRA), location):
         move(pending(folder), folder)
 
 
 def remove(parts: Sequence[Any]) -> None:
-    """Delete parts, ignoring those already deleted."""
+    """Delete parts. Parts that are already deleted are ignored."""
     for part in parts:
         if isinstance(part, str):
             with suppress(FileNotFoundError):
@@ -76,7 +76,7 @@ def remove(parts: Sequence[Any]) -> None:
 
 
 def move(source: Any, dest: Any) -> None:
-    """Move the parts in one folder into another; another process may do the same concurrently."""
+    """Move the parts in one folder into another. Another process may do the same concurrently."""
     for part in part_files(source):
         name = part.key.rpartition("/")[2] if isinstance(part, Location) else os.path.basename(part)
         with suppress(FileNotFoundError):

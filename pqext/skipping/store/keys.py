@@ -1,4 +1,4 @@
-"""Keys of encrypted stores, identified by labels; a store contains only the labels."""
+"""Keys of encrypted stores, which are identified by labels; a store contains only the labels."""
 
 from __future__ import annotations
 
@@ -53,12 +53,15 @@ class StoreKeys:
         return self.column_keys.get(index.columns[0], self.footer_key)
 
     def labels(self) -> StoreEncryption:
-        """Return the labels as stored in the metadata."""
+        """Return the key labels to store in the metadata."""
         return StoreEncryption("", self.footer_key, self.plaintext_footer)
 
 
 def label_keys(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes] | None:
-    """Return the keys by label, from the keys that read the store. Raises ``EncryptionError`` if there are none."""
+    """Return a mapping of labels to keys from the ``decryption`` argument ``keys``.
+
+    Raises ``EncryptionError`` if the store needs keys and none are passed.
+    """
     if labels is None:
         return None
     if isinstance(keys, Mapping):

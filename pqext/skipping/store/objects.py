@@ -1,4 +1,4 @@
-"""Current versions of the objects of a table, and statistics of skipped objects."""
+"""Determine the current versions of a table's objects, and count skipped objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Objects:
-    """Files with their names in stores and their versions."""
+    """Files of a table, with their names in stores and their current versions."""
 
     sources: tuple[Any, ...]
     paths: pa.Array
@@ -48,7 +48,7 @@ class Objects:
 
 
 def objects_of(sources: Sequence[Any]) -> Objects:
-    """Return the current versions of files: from the local file system, or from the listing of an object store."""
+    """Return the current versions of files, from the local file system or from the listing of an object store."""
     modified, sizes = np.full(len(sources), UNKNOWN, np.int64), np.full(len(sources), UNKNOWN, np.int64)
     etags: list[str | None] = [None] * len(sources)
     paths = [_name(source) for source in sources]
@@ -56,7 +56,7 @@ def objects_of(sources: Sequence[Any]) -> Objects:
     if local:
         stamps = np.empty((3, len(local)), np.int64)
         _stat([os.fsencode(sources[at]) for at in local], stamps)
-        if (stamps[0] < 0).any():  # always on Windows
+        if (stamps[0] < 0).any():  # always the case on Windows
             _stat_in_python([str(sources[at]) for at in local], stamps)
         sizes[local] = stamps[0]
         modified[local] = np.where(stamps[0] < 0, UNKNOWN, stamps[1] // 1_000_000)
@@ -111,7 +111,7 @@ def _name(source: Any) -> str | None:
 
 
 def _names(names: list[str | None]) -> pa.Array:
-    """Convert names to an array, null for names that are not text, which no store contains."""
+    """Convert names to an array. Names that are not valid Unicode become null, because no store contains them."""
     try:
         return pa.array(names, pa.string())
     except UnicodeEncodeError:
@@ -119,7 +119,7 @@ def _names(names: list[str | None]) -> pa.Array:
 
 
 def is_text(name: str) -> bool:
-    """Whether a name is Unicode text; local paths may contain any bytes."""
+    """Return whether a name is Unicode text. (Local paths may contain any bytes.)"""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -128,7 +128,7 @@ def is_text(name: str) -> bool:
 
 
 def _stat(paths: list[bytes], stamps: NDArray[np.int64]) -> None:
-    """Query the file system for all files, with several threads if there are many."""
+    """Query the file system for the versions of files, with several threads if there are many."""
     if len(paths) <= _TOGETHER:
         stamp_files(paths, *stamps)
         return
@@ -140,7 +140,7 @@ def _stat(paths: list[bytes], stamps: NDArray[np.int64]) -> None:
 
 
 def _stat_in_python(paths: Sequence[str], stamps: NDArray[np.int64]) -> None:
-    """Query files without a result again through Python."""
+    """Query through Python those files for which the first query has no result."""
     for at in np.flatnonzero(stamps[0] < 0).tolist():
         try:
             stat = os.stat(paths[at])
@@ -150,7 +150,7 @@ def _stat_in_python(paths: Sequence[str], stamps: NDArray[np.int64]) -> None:
 
 
 def canonical(path: str) -> str:
-    """Return the canonical spelling of a path or URL, regardless of the scheme's alias.
+    """Return the canonical spelling of a path or URL, with aliases of schemes replaced.
 
     >>> canonical("file:///data/a.parquet"), canonical("s3a://bucket/a.parquet")
     ('/data/a.parquet', 's3://bucket/a.parquet')
@@ -168,7 +168,7 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "wasb": "abf
 
 @dataclass(frozen=True)
 class SkippingStatistics:
-    """Skipping statistics of one or several queries: numbers of objects, and bytes of objects with a known size."""
+    """Skipping statistics of one or more queries: numbers of objects, and total bytes of objects of known size."""
 
     objects: int
     """Objects that were checked."""
@@ -180,7 +180,7 @@ class SkippingStatistics:
 
     @classmethod
     def from_reasons(cls, objects: Objects, reasons: Sequence[str | None]) -> SkippingStatistics:
-        """Return the statistics of a query with these exclusion ``reasons``."""
+        """Return the statistics of a query that excluded objects with these ``reasons``."""
         is_skipped = np.array([reason is not None for reason in reasons], bool)
         sizes = np.where(objects.sizes == UNKNOWN, 0, objects.sizes)
         return cls(len(objects), int(is_skipped.sum()), int(sizes.sum()), int(sizes[is_skipped].sum()))

@@ -1,10 +1,11 @@
 """An existing store: its indexes, and the files that they exclude for a filter.
 
-A store is a set of facts, each about one version of one object: a path, the time of its last change and, if pqext wrote
-the fact, its size and etag. Facts about other versions are ignored, so an outdated store costs time but never a row.
+A store is a set of facts, each about one version of one object: a path, its modification time and, if pqext wrote the
+fact, its size and etag. Facts about other versions are ignored, so an outdated store can cost time but never a row.
 Facts may be repeated, so concurrent writers cannot corrupt a store.
-Index types of the specification are stored in the store's own files; pqext's other types in a subfolder with the same
-layout, which other readers do not see.
+
+Index types of the specification are stored in the store's own files. pqext's other types are stored in a subfolder with
+the same layout, which other readers do not see.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Store(PickledByFields):
         return [metadata for metadata in (self.metadata, self.extra_metadata) if metadata is not None]
 
     def _read(self, folder: Any, columns: Iterable[str] | Callable[[StoreMetadata], Iterable[str]] | None) -> Parts:
-        """Read the parts of a folder as one."""
+        """Read all parts of a folder as one table."""
         return self.list_parts(folder, columns)[1]
 
     def list_parts(
@@ -95,7 +96,7 @@ class Store(PickledByFields):
         *,
         rows: bool = True,
     ) -> tuple[list[Any], Parts]:
-        """List the parts of a folder and read them; retry if a part is replaced meanwhile."""
+        """List and read the parts of a folder. If a part is replaced in the meantime, try again."""
         selected = columns if columns is None or callable(columns) else list(columns)
         for remaining in reversed(range(_LISTINGS)):
             files = parts_of(folder)
@@ -112,7 +113,7 @@ class Store(PickledByFields):
         return self.list_parts(folder, columns, rows=False)[1].table.schema
 
     def type_of(self, column: IndexColumn, is_extra: bool) -> pa.DataType:
-        """Return the Arrow type of the entries of an index."""
+        """Return the Arrow type of an index's entries."""
         return self._types(self._folder(is_extra), [column.name]).field(column.name).type
 
     def partition_types(self) -> pa.Schema:
@@ -124,7 +125,7 @@ class Store(PickledByFields):
         return pa.schema([(name, stored.field(partition_column(name)).type) for name in names])
 
     def is_fresh(self, objects: Objects) -> NDArray[np.bool_]:
-        """Return which objects have up-to-date rows."""
+        """Return a mask of the objects that have up-to-date rows."""
         result = np.zeros(len(objects), bool)
         result[fresh_rows(self._read(self.location, ()).table, objects)[1]] = True
         extra = self._extra_rows(objects, None)
@@ -135,12 +136,12 @@ class Store(PickledByFields):
         return result
 
     def has_ambiguous_versions(self, objects: Objects) -> bool:
-        """Whether rows describe other versions of ``objects`` with the modification time of the current version."""
+        """Return whether rows describe other versions of ``objects`` that have the same modification time."""
         extra = self._extra_rows(objects, None)
         return extra is not None and len(extra.others) > 0
 
     def evidence(self, objects: Objects, filter: Expression) -> list[Evidence]:
-        """Return the entries about ``objects`` of the indexes that apply to ``filter``."""
+        """Return the entries about ``objects`` in the indexes that apply to ``filter``."""
         if self._cache and not self._is_unchanged(False):
             self.clear_cache()
         result: list[Evidence] = []
@@ -151,7 +152,7 @@ class Store(PickledByFields):
             if extra is not None:
                 is_certain = ~np.isin(numbers, extra.others)
                 rows, numbers = rows[is_certain], numbers[is_certain]
-            # The merged metadata of all parts at the time of reading determines the indexes.
+            # The merged metadata of all parts that were read determines the indexes.
             result += _evidence(cached.table, _applicable_indexes(cached.metadata, filter), rows, numbers)
         if extra is not None:
             result += extra.evidence
@@ -169,7 +170,7 @@ class Store(PickledByFields):
         return _ExtraRows(_evidence(cached.table, indexes, same_rows, same_numbers), same_numbers, others)
 
     def _is_unchanged(self, is_extra: bool) -> bool:
-        """Whether the parts are those of the cached rows."""
+        """Return whether the parts are the same as when the cached rows were read."""
         cached = self._cache.get(is_extra)
         return cached is not None and cached.stamp == _stamp(parts_of(self._folder(is_extra)))
 
@@ -177,7 +178,10 @@ class Store(PickledByFields):
         return join_location(self.location, EXTRA) if is_extra else self.location
 
     def _rows(self, is_extra: bool, filter: Expression | None) -> _Rows:
-        """Return the rows of the own or the extra parts, with the columns for ``filter``; cached until parts change."""
+        """Return the rows of the own or the extra parts, with the columns that ``filter`` needs.
+
+        They are cached until the parts change.
+        """
 
         def columns(metadata: StoreMetadata) -> list[str]:
             versions = [column.name for column in metadata.indexes if column.name == VERSION]
@@ -197,9 +201,10 @@ class Store(PickledByFields):
     def prune_reasons(
         self, sources: Sequence[Any], filter: Expression, trusts: Callable[[Evidence], bool] | None = None
     ) -> list[str | None]:
-        """Return for each file the reason why no row matches ``filter``; None if a row may match.
+        """Return for each file the reason that no row matches ``filter``; None if a row may match.
 
-        ``trusts`` decides which evidence applies to the values as they are read, if files do not state the types.
+        ``trusts`` returns whether an index's evidence applies to values as they are read, if files do not declare the
+        types.
 
         Raises ``UnsupportedError`` for a store of an unsupported version, and ``ValueError`` for a store of another
         table.
@@ -233,7 +238,7 @@ class Store(PickledByFields):
         return exclusions(filter, evidence, len(objects))
 
     def _is_of(self, sources: Sequence[Any]) -> bool:
-        """Whether the store belongs to the table of these files."""
+        """Return whether the store belongs to the table of these files."""
         identifier = self.metadata.table_identifier
         if identifier is None:
             return True
@@ -252,7 +257,7 @@ class Store(PickledByFields):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of parts, read when the parts had ``stamp``, with the columns ``names``."""
+    """Cached rows of parts whose state was ``stamp``, with the columns ``names``."""
 
     stamp: Any
     names: frozenset[str]
@@ -262,12 +267,12 @@ class _Rows:
     modified: NDArray[np.int64]
 
     def fresh(self, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Like :func:`fresh_rows`."""
+        """Return the rows that are up to date and the numbers of their objects; see :func:`fresh_rows`."""
         return _fresh_rows(self.paths, self.modified, objects)
 
 
 def _stamp(files: Sequence[Any]) -> Any:
-    """Return a value that changes with the parts; unequal to any other if their state is unknown."""
+    """Return a value that changes when the parts change. It equals no other value if their state is unknown."""
     objects = objects_of(files)
     if (objects.modified == UNKNOWN).any():
         return object()
@@ -325,7 +330,7 @@ def open_store(
 
 
 def usable_indexes(metadata: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
-    """Return the indexes of registered types, each with its column."""
+    """Return the indexes whose types are registered, each with its column."""
     if not metadata.is_usable:
         return []
     both = [(column, restore_index(column.index, column.columns, column.params)) for column in metadata.indexes]
@@ -333,12 +338,12 @@ def usable_indexes(metadata: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
 
 
 def _applicable_indexes(metadata: StoreMetadata, filter: Expression) -> list[tuple[IndexColumn, Index]]:
-    """Return the indexes that apply to a condition of ``filter``."""
+    """Return the indexes that apply to any condition of ``filter``, each with its column."""
     return [(column, index) for column, index in usable_indexes(metadata) if applicable(filter, [index])]
 
 
 def fresh_rows(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of a store with the modification times of ``objects``, and the number of the object of each."""
+    """Return the rows with the modification times of ``objects``, and the number of the object of each row."""
     return _fresh_rows(*named_objects(table), objects)
 
 
@@ -353,7 +358,7 @@ def _fresh_rows(
 
 
 def named_objects(table: pa.Table) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return the paths and modification times of the objects of each row of a store."""
+    """Return the path and the modification time of the object of each row in a store."""
     paths, modified = split_object_names(table.column(OBJECT_NAME))
     if pc.any(pc.match_substring(paths, ":/")).as_py():  # URLs have several spellings
         paths = pa.array([canonical(path) for path in paths.to_pylist()], pa.string())
@@ -361,7 +366,7 @@ def named_objects(table: pa.Table) -> tuple[pa.Array, NDArray[np.int64]]:
 
 
 def rows_of_objects(table: pa.Table, objects: Objects) -> NDArray[np.int64]:
-    """Return the rows of a table of the store that describe the current versions of ``objects``."""
+    """Return the rows of a store that describe the current versions of ``objects``."""
     rows, numbers = fresh_rows(table, objects)
     return same_version(table, objects, rows, numbers)[0] if VERSION in table.column_names else rows
 
@@ -369,7 +374,7 @@ def rows_of_objects(table: pa.Table, objects: Objects) -> NDArray[np.int64]:
 def same_version(
     table: pa.Table, objects: Objects, rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Restrict rows, and the numbers of their objects, to those with the size and etag of the object."""
+    """Filter rows, and the numbers of their objects, by the size and etag of the object."""
     if VERSION not in table.column_names:
         return rows[:0], numbers[:0]
     versions = versions_of(table).take(pa.array(rows))
@@ -391,9 +396,9 @@ def versions_of(table: pa.Table) -> pa.StructArray:
 def _evidence(
     table: pa.Table, indexes: Sequence[tuple[IndexColumn, Index]], rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> list[Evidence]:
-    """Return the entries of rows of a table; ``numbers`` has the object of each row."""
+    """Return the entries in ``rows`` of a table; ``numbers`` are the numbers of their objects."""
     entries = table.select([column.name for column, _ in indexes if column.name in table.column_names])
-    if len(rows) < len(table):  # else all rows in order
+    if len(rows) < len(table):  # otherwise all rows in order
         entries = entries.take(pa.array(rows))
     return [
         Evidence(index, entries.column(column.name).combine_chunks(), numbers, column.params)

@@ -1,4 +1,4 @@
-"""The table of a store: its current files and their partition values."""
+"""The table that a store belongs to: its current files and their partition values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_ROOT = "a store needs files with paths below one folder"
 
 @dataclass(frozen=True)
 class Table:
-    """Files of a table."""
+    """Files of a table, with their partition values."""
 
     files: tuple[Any, ...]
     identifier: str
@@ -36,7 +36,7 @@ class Table:
     def from_sources(
         cls, sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
     ) -> Table:
-        """Resolve the sources. Raises ``ValueError`` for files without paths, or without a common folder."""
+        """Locate the files of ``sources``. Raises ``ValueError`` for files without paths or without a common folder."""
         places = locate_sources(sources, filesystem, storage_options)
         files = find_sources(places)
         _, identifier = root_of(places)
@@ -47,7 +47,7 @@ class Table:
         return cls(files, identifier, partitions, folders)
 
     def join_store(self, identifier: str | None, store: str) -> Table:
-        """Return these files as a part of the store's table. Raises ``ValueError`` for files of another table."""
+        """Return these files as a part of the store's table. Raises ``ValueError`` if they belong to another table."""
         if identifier is None:
             return self
         root = self.partitions.root
@@ -66,11 +66,11 @@ class Table:
         return replace(self, partitions=infer_partitions(root, self.files))
 
     def cast_partitions(self, types: pa.Schema) -> Table:
-        """Return these files with the partition columns in the types of a store."""
+        """Return these files with the partition columns cast to the types in a store."""
         return replace(self, partitions=self.partitions.cast(types))
 
     def is_current(self, record: pa.Table) -> NDArray[np.bool_]:
-        """Return which rows of a store describe these files in their current version, or other existing files."""
+        """Return a mask of store rows that describe current versions of these files, or other existing files."""
         objects = objects_of(self.files)
         now = np.zeros(len(record), bool)
         now[rows_of_objects(record, objects)] = True
@@ -83,9 +83,9 @@ class Table:
 
 
 def root_of(sources: Sequence[Any]) -> tuple[Any, str]:
-    """Return the common folder of the located files of a table, and the table's identifier.
+    """Return the common folder of a table's located files, and the table's identifier.
 
-    Raises ``ValueError`` for sources that are not text paths, or are on several drives or object stores.
+    Raises ``ValueError`` for sources that are not text paths, or are on several drives or in several object stores.
     """
     root = common_root(sources)
     if root is None:
