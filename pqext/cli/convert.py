@@ -77,7 +77,7 @@ _VARIANT = "value"
 @csv_options
 @option(
     "--properties", metavar="NAME", panel=_INPUT,
-    help="GeoJSON: name of a single VARIANT column for all properties, for features with sparse properties.",
+    help="GeoJSON: name of a single VARIANT column for all properties, suitable for sparse properties.",
 )
 @option(
     "--layer", metavar="NAME", panel=_INPUT, show_default="the first",
@@ -313,7 +313,7 @@ def _destination(dest: Place, force: bool) -> Any:
     if isinstance(place, str) and os.path.isfile(place) and os.path.getsize(place):
         with open(place, "rb") as file:
             if file.read(4) not in (b"PAR1", b"PARE"):
-                raise ValueError(f"{dest} is not a Parquet file and is not overwritten; name another file as OUT")
+                raise ValueError(f"{dest} is not a Parquet file and will not be overwritten; pass another path as OUT")
     format = format_of_name(str(dest))
     if format not in (None, "parquet"):
         hint = "; pqext.geo.write_file writes other formats in Python" if format in ("vector", "geojson") else ""

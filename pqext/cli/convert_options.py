@@ -36,7 +36,7 @@ csv_options = options_as(
         help="Unquoted fields that are null in addition to empty fields, such as NA; may be repeated.",
     ),
     option("--encoding", metavar="NAME", panel=_CSV, help="Text encoding, such as latin-1; UTF-8 by default."),
-    flag("--no-header", panel=_CSV, help="The first row holds values; columns are called f0, f1 and so on."),
+    flag("--no-header", panel=_CSV, help="The first row contains values; columns are called f0, f1 and so on."),
     option(
         "--names", metavar="a,b,...", panel=_CSV, help="Names of all columns, for files without a header row."
     ),

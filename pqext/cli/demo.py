@@ -29,7 +29,7 @@ _PATH = click.Path(path_type=Path)
 
 
 @command()
-@option("--input", type=_PATH, help="Your JSON lines instead of the example earthquakes.")
+@option("--input", type=_PATH, help="File with JSON lines to use instead of the bundled earthquakes.")
 @option("--variant", metavar="COLUMN", help="With --input: name of the VARIANT column, with one value per line.")
 @option(
     "--geometry", metavar="lon,lat",

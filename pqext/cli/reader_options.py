@@ -78,11 +78,11 @@ reading_options = options_as(
     ),
     option(
         "--legacy-timezone", metavar="ZONE", panel=READING,
-        help="Time zone of the writer of Spark 2 files, which do not state it, for timestamps before 1900.",
+        help="Time zone in which Spark 2 wrote the files, which do not record it, for timestamps before 1900.",
     ),
     flag(
         "--strict", panel=READING,
-        help="Reject faults that are otherwise tolerated: VARIANT columns with contradictory value and typed_value, "
+        help="Reject faults that are otherwise tolerated: VARIANT columns with inconsistent value and typed_value, "
         "corrupt page indexes and Bloom filters.",
     ),
     option(

@@ -18,7 +18,7 @@ CODECS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 
 
 @command()
-@argument("source", type=InputFile(), metavar="FILE", help="The damaged file.")
+@argument("source", type=InputFile(), metavar="FILE", help="The corrupt file.")
 @option("--out", "--output", "-o", "dest", metavar="OUT", required=True, help="Output path.")
 @option(
     "--schema", metavar="SIBLING|DDL",

@@ -257,7 +257,7 @@ scan_options = options_as(
 select_option = option(
     "--select", "-s", metavar="a,b.c,...", multiple=True,
     help="Columns to return: names, * for all, struct fields, values within VARIANT columns and SQL expressions, as in "
-    "'id, price * 2 as twice, event:$.user.name::string as user'. Put names with commas or colons into double quotes.",
+    "'id, price * 2 as twice, event:$.user.name::string as user'. Quote names with commas or colons: \"a,b\".",
 )
 order_by_option = option(
     "--order-by", metavar="a,b...",

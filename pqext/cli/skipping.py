@@ -35,7 +35,7 @@ _keys = option(
 )
 _threads = option(
     "--threads", type=click.IntRange(min=0), metavar="N", default=0,
-    help="Number of files to index in parallel; 0 is one per processor.",
+    help="Number of files to index in parallel; 0 means one per processor.",
 )
 _footers_only = flag("--footers-only", help="Index only what footers prove, without reading rows.")
 
@@ -118,7 +118,7 @@ def refresh(
 @_store_folder
 @option(
     "--source", "sources", metavar="SOURCE", multiple=True,
-    help="Files of the table; counts files whose entries are out of date. May be repeated.",
+    help="Files of the table; files with outdated entries are counted. May be repeated.",
 )
 @flag("--all", "is_parent", help="Describe all stores in the folders directly below STORE.")
 @_keys
@@ -177,7 +177,7 @@ def drop(store: str, index: tuple[str, ...], keys: str | None, storage: Storage)
 @_store_folder
 @option(
     "--source", "sources", metavar="SOURCE", multiple=True,
-    help="Files of the table; drops entries of earlier file versions and of deleted files. May be repeated.",
+    help="Files of the table; entries for earlier versions and for deleted files are dropped. May be repeated.",
 )
 @_keys
 @storage_options

@@ -148,7 +148,7 @@ def _check_memory(request: ScanRequest, open_bytes: int, size: int) -> None:
         Budget(request.limits, open_bytes).add(size)
     except MemoryLimitError as error:
         raise MemoryLimitError(
-            f"{error}; order_by holds the rows of its result in memory: call limit(n) after it or select fewer columns"
+            f"{error}; order_by keeps all rows of its result in memory: call limit(n) after it or select fewer columns"
         ) from None
 
 

@@ -42,7 +42,7 @@ class NotATable:
 
         def __len__(self) -> NoReturn:
             raise TypeError(
-                "a scan has no length before it runs: scan.count() gives the number of rows that match, and "
+                "a scan has no length before it runs: scan.count() returns the number of matching rows, and "
                 "scan.to_pandas() or scan.to_table() the rows"
             )
 

@@ -125,7 +125,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         if not results or len(results) < len(expressions):
             raise TypeError("filter requires conditions, such as pqext.col('a') > 5")
         if self._is_limited:
-            raise ValueError("filter after limit is not supported; filter first, then limit")
+            raise ValueError("filter() after limit() is not supported: call filter() first")
         before = [] if request.filter is None else [request.filter]
         return Scan(replace(request, filter=all_of([*before, *results])))
 
@@ -168,7 +168,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         request = self._request
         keys = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
         if request.limit is not None or request.offset:
-            raise ValueError("an order after a limit is not supported: order first, then limit")
+            raise ValueError("order_by() after limit() is not supported: call order_by() first")
         computed = [column for column in request.result or () if isinstance(column, ComputedColumn)]
         return Scan(replace(request, order=order_keys(keys, descending, nulls_first, computed)))
 

@@ -209,7 +209,7 @@ class ScanPlanner:
             both = unnamed[row].intersection(file.schema.root.child_names)
             if both:
                 raise UnsupportedError(
-                    f"column {join_names(sorted(both))} is in the file, while the folders of other files name it: "
+                    f"column {join_names(sorted(both))} is in the file, but a partition column of other files: "
                     "pass partitioning=None, or scan them separately",
                     feature="partition columns within files", path=file.path,
                 )

@@ -183,7 +183,7 @@ def _driver(path: str) -> str:
     extension = os.path.splitext(path)[1].lower()
     driver = FORMATS.get(extension)
     if driver is None:
-        raise ValueError(f"{path}: the extension names no format; use one of {', '.join(FORMATS)}, or driver=")
+        raise ValueError(f"{path}: unknown file extension; use one of {', '.join(FORMATS)}, or pass driver=")
     return driver
 
 

@@ -224,7 +224,7 @@ def _run_queries(
                     readings.append(reading(written.folder, written.picture, requested, Path(told)))
         first = answers[0]
         if any(not has_same_rows(other, first) for other in answers):
-            raise RuntimeError(f"the files return different results for {requested.title!r}")
+            raise RuntimeError(f"the query results of the files differ for {requested.title!r}")
         question = Question(
             title=requested.title,
             expression=requested.code,

@@ -191,7 +191,7 @@ class _Finder:
             except ParquetError:
                 if tried == most or stop - offset <= tried:
                     raise
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _filter_bytes(self, offset: int) -> int | None:
         """Return the size of a Bloom filter whose length is not in the footer; None if it cannot be read."""

@@ -202,7 +202,7 @@ def test_methods_built_on_datasets_work() -> None:
 
 def test_methods_that_bypass_the_scan_are_rejected() -> None:
     dataset = SCAN.to_dataset()
-    with pytest.raises(NotImplementedError, match="to the scan of pqext"):
+    with pytest.raises(NotImplementedError, match="on the pqext scan"):
         dataset.filter(F("a") > 1)
     with pytest.raises(NotImplementedError):
         dataset.get_fragments()

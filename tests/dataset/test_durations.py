@@ -154,7 +154,7 @@ def test_durations_compare_only_with_durations(tmp_path: Path) -> None:
     assert pqext.scan(path, filter=col("a") == col("c")).count() == 1
     with pytest.raises(TypeError, match=r"duration\[s\] values cannot be compared with duration\[ms\]"):
         pqext.read_table(path, filter=col("a") == col("b"))
-    with pytest.raises(TypeError, match="holds integer values"):
+    with pytest.raises(TypeError, match="contains integer values"):
         pqext.read_table(path, filter=col("n") == timedelta(seconds=1))
     with pytest.raises(TypeError, match="cannot be compared with '1 s'"):
         pqext.read_table(path, filter=col("a") == "1 s")
@@ -170,9 +170,9 @@ def test_numbers_and_text_do_not_compare_with_durations(tmp_path: Path, unit: st
         for trust in (True, False):
             scan = pqext.scan(path, filter=condition, trust_statistics=trust)
             for read in (scan.count, scan.to_table):
-                with pytest.raises(TypeError, match=rf"holds duration\[{unit}\] values, which cannot be compared"):
+                with pytest.raises(TypeError, match=rf"contains duration\[{unit}\] values, which cannot be compared"):
                     read()
-    with pytest.raises(TypeError, match=rf"column d holds duration\[{unit}\] values, but contains needs text"):
+    with pytest.raises(TypeError, match=rf"column d contains duration\[{unit}\] values, but contains requires text"):
         pqext.read_table(path, filter=col("d").contains("x"))
     for text in (col("d") == 2, "d = 2"):
         with pytest.raises(TypeError, match="; write ") as raised:

@@ -112,7 +112,7 @@ def test_timestamp_literal_finer_than_the_column_falls_between_values() -> None:
 def test_date_compares_as_its_midnight_with_local_timestamps() -> None:
     column = pa.array([datetime(2020, 1, 1), datetime(2020, 1, 1, 1)])
     assert mask(col("a") <= date(2020, 1, 1), a=column) == [True, False]
-    with pytest.raises(TypeError, match="column a holds timestamp in UTC values"):
+    with pytest.raises(TypeError, match="column a contains timestamp in UTC values"):
         mask(col("a") <= date(2020, 1, 1), a=column.cast(pa.timestamp("us", "UTC")))
 
 

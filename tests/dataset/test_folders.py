@@ -81,7 +81,7 @@ def test_staging_folder_without_a_journal_hides_no_files(tmp_path: Path) -> None
 def test_invalid_journal_is_an_error(tmp_path: Path, journal: bytes) -> None:
     folder = unfinished(tree(tmp_path, "a.parquet"), (), ())
     (folder / JOURNAL).write_bytes(journal)
-    with pytest.raises(CorruptFileError, match=r"journal of an interrupted save is damaged.*journal\.json"):
+    with pytest.raises(CorruptFileError, match=r"journal of an interrupted save is corrupt.*journal\.json"):
         pqext.read_table(tmp_path)
 
 

@@ -121,7 +121,7 @@ def test_literal_types_do_not_mix(kind: str, literal: str) -> None:
     if kind == literal:
         to_value(KINDS[literal], ValueType(kind), "c")
         return
-    with pytest.raises(TypeError, match=f"column c holds {kind} values"):
+    with pytest.raises(TypeError, match=f"column c contains {kind} values"):
         to_value(KINDS[literal], ValueType(kind), "c")
 
 
@@ -152,12 +152,12 @@ def test_values_have_the_representation_of_statistics() -> None:
     ],
 )
 def test_instants_and_local_times_do_not_mix(literal: Any, utc: bool) -> None:
-    with pytest.raises(TypeError, match="column c holds timestamp"):
+    with pytest.raises(TypeError, match="column c contains timestamp"):
         to_value(literal, ValueType("timestamp", utc), "c")
 
 
 def test_datetime_is_not_a_date() -> None:
-    with pytest.raises(TypeError, match="column c holds date values"):
+    with pytest.raises(TypeError, match="column c contains date values"):
         to_value(datetime(2020, 1, 1), ValueType("date"), "c")
 
 

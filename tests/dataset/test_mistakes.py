@@ -95,8 +95,8 @@ HINTS = [
     ("lower(city) = 'suva'", ValueError, "no function 'lower'; use ilike to ignore case"),
     ("year(day) = 2026", ValueError, "no function 'year'; compare with dates, as in day >= '2026-01-01'"),
     ("max(id) = 2", ValueError, "max aggregates many rows"),
-    ("id", TypeError, "column id holds integer values, .*; a column is a condition by itself only if it"),
-    ("day like '2026%'", TypeError, "like needs text; day::string makes it text\n  day like"),
+    ("id", TypeError, "column id contains integer values, .*; only a column of booleans"),
+    ("day like '2026%'", TypeError, "like requires text; day::string\n  day like"),
 ]
 
 

@@ -105,14 +105,14 @@ def test_limit_reads_no_row_group_after_it() -> None:
         (lambda scan: scan.limit(1, -1), ValueError, "offset must not be negative"),
         (lambda scan: scan.limit("5"), TypeError, "rows must be a number of rows, not str"),
         (lambda scan: scan.limit(True), TypeError, "not bool"),
-        (lambda scan: scan.limit(5).filter(col("a") > 1), ValueError, "filter first, then limit"),
+        (lambda scan: scan.limit(5).filter(col("a") > 1), ValueError, "call filter"),
         (lambda scan: scan.filter(), TypeError, "filter requires conditions"),
         (lambda scan: scan.filter(None), TypeError, "filter requires conditions"),
         (lambda scan: scan.filter(5), TypeError, "a filter must be an expression"),
         (lambda scan: scan.select("a").select("s"), ValueError, "no column 's'; the scan has a"),
         (lambda scan: scan.select("text").to_table(), ValueError, "text"),
         (lambda scan: scan.select(5), TypeError, "columns are names"),
-        (lambda scan: scan.select("a", "a"), ValueError, "asked for twice"),
+        (lambda scan: scan.select("a", "a"), ValueError, "selected twice"),
     ],
 )
 def test_invalid_steps_are_rejected(path: str, change: Any, error: type, message: str) -> None:

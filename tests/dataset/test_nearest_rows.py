@@ -172,7 +172,7 @@ def test_errors_name_the_argument() -> None:
     point, scan = shapely.Point(0, 0), pqext.scan(file)
     with pytest.raises(ValueError, match="k must be a positive integer, not 0"):
         scan.nearest(point, 0)
-    with pytest.raises(ValueError, match="column 'id' is asked for twice"):
+    with pytest.raises(ValueError, match="column 'id' is selected twice"):
         scan.nearest(point, distance_column="id")
     with pytest.raises(ValueError, match="limit"):
         scan.nearest(point).nearest(point)

@@ -236,7 +236,7 @@ def test_errors_name_the_argument(events: str) -> None:
         scan.order_by("id", descending=[True, False])
     with pytest.raises(TypeError, match="nulls_first must be a bool"):
         scan.order_by("id", nulls_first="last")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="order first, then limit"):
+    with pytest.raises(ValueError, match="call order_by"):
         scan.limit(3).order_by("id")
     with pytest.raises(ValueError, match=r"magn.*did you mean 'mag'"):
         scan.order_by("magn").limit(1).to_table()

@@ -118,7 +118,7 @@ def test_partition_types_declare_other_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"partition_types": {"w": "int32"}}, "no folder names column 'w'; folders name big, y, z"),
+        ({"partition_types": {"w": "int32"}}, "no partition column 'w'; the folders have big, y, z"),
         ({"partition_types": {"y": "array<int>"}}, "column 'y' must have a type of single values"),
         ({"partition_types": {"y": "int33"}}, "column 'y': INT33 is not a type"),
         ({"partition_types": {"z": "int32"}}, "folders of column 'z' cannot be read as int32"),
@@ -213,7 +213,7 @@ def test_invalid_name_or_type_in_a_filter_is_an_error_without_files(tmp_path: Pa
     folder = write(tmp_path, "y=2020")
     with pytest.raises(ValueError, match="no column 'z'"):
         scan(folder, None, (col("y") == 1) & (col("z") == 1)).count()
-    with pytest.raises(TypeError, match="column y holds integer values"):
+    with pytest.raises(TypeError, match="column y contains integer values"):
         read_table(folder, None, col("y") == "2020")
     assert read_table(folder, None, col("y") == 1).schema.names == ["x", "y"]
 

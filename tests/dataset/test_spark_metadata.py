@@ -67,7 +67,7 @@ def test_folder_may_move_but_files_must_exist(tmp_path: Path) -> None:
     shutil.copytree(root, moved)
     assert visible_files(moved) == ["b.parquet", "y=1/a.parquet"]
     (root / "b.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"b\.parquet: the log of a streaming sink in .* does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"b\.parquet: the file is listed in the log .* does not exist"):
         visible_files(root)
 
 

@@ -122,35 +122,36 @@ def test_date_partitions_are_filtered_with_text(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("day", "2026-05-32", "day does not exist in the calendar"),
+    ("day", "2026-05-32", "date does not exist in the calendar"),
     ("day", "2026-5-1", "a date must be written as '2026-05-31'"),
     ("day", "20260501", "a date must be written as '2026-05-31'; write date '2026-05-01'"),
-    ("day", "2026-05-01 12:00", "neither a time of day nor a zone; write date '2026-05-01'"),
+    ("day", "2026-05-01 12:00", "must not have a time of day or a time zone; write date '2026-05-01'"),
     ("day", "01/05/2026", "a date must be written as"),
     ("day", "٢٠٢٦-05-01", "a date must be written as"),
     ("local", "2026-05", "a timestamp must be written as '2026-05-31' or '2026-05-31T23:59:59'"),
-    ("local", "2026-05-01Z", "has a zone, and the column has none"),
+    ("local", "2026-05-01Z", "must not have a UTC offset"),
     ("local", "2026-05-01 24:00:00", "time of day is out of range"),
     ("local", "2026-05-01 12:00:00.0000000001", "a timestamp must be written as"),
-    ("instant", "2026-05-01", "no zone, and the column holds instants; write timestamptz '2026-05-01 00:00:00Z'"),
+    ("instant", "2026-05-01", "the text needs a UTC offset, because"),
+    ("instant", "2026-05-01", "the column contains instants; write timestamptz '2026-05-01 00:00:00Z'"),
     ("instant", "2026-05-01T12:00:00+19:00", "UTC offset is out of range"),
-    ("local", "9999-12-31T23:59:59-01:00", "has a zone, and the column has none"),
-    ("day", "0001-01-01T00:00", "neither a time of day nor a zone; write date '0001-01-01'"),
+    ("local", "9999-12-31T23:59:59-01:00", "must not have a UTC offset"),
+    ("day", "0001-01-01T00:00", "must not have a time of day or a time zone; write date '0001-01-01'"),
     ("instant", "soon", "a timestamp must be written as '2026-05-31T23:59:59Z'"),
-    ("clock", "7:30", "a time of day is written as '23:59:59'"),
+    ("clock", "7:30", "a time of day must be written as '23:59:59'"),
     ("clock", "07:60", "time of day is out of range"),
-    ("clock", "07:30Z", "a time of day is written as"),
+    ("clock", "07:30Z", "a time of day must be written as"),
 ]
 
 
 @pytest.mark.spec("querying.text-literals")
 @pytest.mark.parametrize(("column", "text", "why"), WRONG)
 def test_other_text_gets_a_hint(file: Path, column: str, text: str, why: str) -> None:
-    with pytest.raises(TypeError, match=f"^column {column} holds .* cannot be compared with") as told:
+    with pytest.raises(TypeError, match=f"^column {column} contains .* cannot be compared with") as told:
         pqext.read_table(file, ["id"], f"{column} = '{text}'")
     assert why in str(told.value)
     assert str(told.value).endswith(f"\n  {column} = '{text}'\n  ^")
-    with pytest.raises(TypeError, match=f"^column {column} holds .* cannot be compared with"):
+    with pytest.raises(TypeError, match=f"^column {column} contains .* cannot be compared with"):
         pqext.read_table(file, ["id"], col(column).isin([text]))
 
 

@@ -55,5 +55,5 @@ def test_duplicate_columns_have_no_polars_frame() -> None:
         polars.DataFrame(table)
     file = io.BytesIO()
     pq.write_table(table, file)
-    with pytest.raises(ValueError, match="a polars frame has no duplicate columns: a; use"):
+    with pytest.raises(ValueError, match="polars does not support duplicate column names: a; use"):
         pqext.scan(file.getvalue()).to_polars()

@@ -240,7 +240,7 @@ def test_condition_reads_only_the_columns_of_its_path(
 @pytest.mark.parametrize(
     ("expression", "error", "message"),
     [
-        (col("v").variant("$.a", "int64") == "1", TypeError, r"column v\[\$\.a: int64\] holds integer values"),
+        (col("v").variant("$.a", "int64") == "1", TypeError, r"column v\[\$\.a: int64\] contains integer values"),
         (col("v").variant("$.a", "array<int>") == 1, TypeError, "can only be compared with null"),
         (col("v") == b"", TypeError, "column v can only be compared with null"),
         (col("v.metadata") == b"", TypeError, r"column v\.metadata lies inside v, a VARIANT"),

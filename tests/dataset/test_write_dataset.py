@@ -304,7 +304,7 @@ def test_invalid_arguments_write_nothing(tmp_path: Path) -> None:
             pqext.write_dataset(TABLE, folder, **arguments)
     with pytest.raises(TypeError, match="column 'x' of type double cannot name folders: cast it"):
         pqext.write_dataset({"x": [1.5], "id": [1]}, folder, "x")
-    with pytest.raises(InvalidValueError, match=r"a date that names a folder is outside the years 1 to 9999.*column x"):
+    with pytest.raises(InvalidValueError, match=r"a partition value is a date outside the years 1 to 9999.*column x"):
         pqext.write_dataset({"x": pa.array([1 << 30], pa.int32()).cast(pa.date32()), "id": [1]}, folder, "x")
     with pytest.raises(TypeError, match="folder must be a path or a URL, not BytesIO"):
         pqext.write_dataset(TABLE, __import__("io").BytesIO())

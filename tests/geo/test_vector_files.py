@@ -103,7 +103,7 @@ def test_failed_writes_leave_the_file_as_it_was(countries: pa.Table, tmp_path: P
         (lambda at, table: geo.read_file(at / "a.gpkg", where="name ==="), ValueError, "a.gpkg: .*syntax error"),
         (lambda at, table: geo.read_file(at / "a.gpkg", bbox=(1, 2)), ValueError, "four numbers"),
         (lambda at, table: geo.read_file(at / "a.gpkg", curves="x"), ValueError, "curves must be"),
-        (lambda at, table: geo.write_file(table, at / "a.abc"), ValueError, "the extension names no format"),
+        (lambda at, table: geo.write_file(table, at / "a.abc"), ValueError, "unknown file extension"),
         (lambda at, table: geo.write_file(table, at / "no/a.fgb"), FileNotFoundError, "the folder does not exist"),
         (lambda at, table: geo.write_file(table, at / "b.x", driver="GPG"), ValueError, "no driver 'GPG'.*'GPKG'"),
         (lambda at, table: geo.write_file(at / "no.parquet", at / "b.fgb"), FileNotFoundError, "no.parquet"),

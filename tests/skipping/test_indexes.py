@@ -283,7 +283,7 @@ def test_footer_box_exceeded_by_page_boxes_is_not_used() -> None:
     ("found", "words"),
     [
         (documents(['{"n": 1}']), "is VARIANT: index the values at a path"),
-        (points([(0, 0)]), "has geometries: use a Box index"),
+        (points([(0, 0)]), "contains geometries: use a Box index"),
         (objects([[1]], type=pa.list_(pa.int64())), "no minimum and maximum"),
     ],
 )

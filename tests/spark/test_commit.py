@@ -170,7 +170,7 @@ def test_corrupt_journal_blocks_saves_and_loses_nothing(base: Path) -> None:
     (base / f"{commit.TEMPORARY}{JOB}").rename(base / f"{COMMIT}{JOB}")
     before = sorted(path for path in base.rglob("*"))
     for act in (lambda: rows(base), lambda: clean(base), lambda: save(base, [1], overwrite=True)):
-        with pytest.raises(CorruptFileError, match=r"journal of an interrupted save is damaged"):
+        with pytest.raises(CorruptFileError, match=r"journal of an interrupted save is corrupt"):
             act()
     assert sorted(path for path in base.rglob("*")) == before
 

@@ -140,5 +140,5 @@ def test_files_with_partition_columns_are_not_mixed_with_partitioned_files(tmp_p
     with pytest.raises(ValueError, match=r"has folders by k, and files with k in them .* add the partition columns"):
         check_folder(tmp_path, False, append_check(lambda: empty_file(table.schema, {})))
     pq.write_table(table, tmp_path / "beside.parquet")
-    with pytest.raises(pqext.UnsupportedError, match="column k is in the file, while the folders of other files name"):
+    with pytest.raises(pqext.UnsupportedError, match="column k is in the file, but a partition column of other files"):
         pqext.read_table(tmp_path)

@@ -223,7 +223,7 @@ def test_invalid_stream_options_are_rejected(tmp_path: Path) -> None:
         )
     for damaged in ("{", '{"batch": 1e999}', '{"batch": 1.5}', '{"batch": "1"}'):
         (tmp_path / f"_pqext_streamed-{QUERY}.json").write_text(damaged)
-        with pytest.raises(CorruptFileError, match="the record of a stream is damaged"):
+        with pytest.raises(CorruptFileError, match="the record of a stream is corrupt"):
             run(options, 1, [2], "c")
 
 

@@ -80,12 +80,12 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     def filter(self, *arguments: Any, **options: Any) -> NoReturn:
         """Raise an error: columns and filters are arguments of the scan."""
-        raise NotImplementedError("apply filters and columns to the scan of pqext, then create the dataset")
+        raise NotImplementedError("apply filters and select columns on the pqext scan, then create the dataset")
 
     get_fragments = replace_schema = join = join_asof = filter
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a dataset of a scan of pqext cannot be pickled; pickle its paths")
+        raise TypeError("a dataset of a pqext scan cannot be pickled; pickle the scan instead")
 
 
 def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:

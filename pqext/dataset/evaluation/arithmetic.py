@@ -122,7 +122,9 @@ def negate(array: pa.Array) -> pa.Array:
 
 def _decimal(precision: int, scale: int) -> pa.DataType:
     if precision > _MAX_DIGITS:
-        raise TypeError(f"the result needs a decimal of {precision} digits; the maximum is {_MAX_DIGITS}")
+        raise TypeError(
+            f"the result needs a decimal of {precision} digits; the maximum is {_MAX_DIGITS}: cast an operand to double"
+        )
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 
 

@@ -205,7 +205,7 @@ class _Evaluator(Visitor[pa.Array]):
             error.locate(column=str(operand.operands[0]))
             raise
         if pa.types.is_large_binary(result.type):
-            raise LimitError(f"{operand.function} returns more than 2 GiB for one batch; read with fewer batch_rows")
+            raise LimitError(f"{operand.function} returns more than 2 GiB for one batch; reduce batch_rows")
         return result
 
     def _validity(self, operand: Operand) -> pa.Array:

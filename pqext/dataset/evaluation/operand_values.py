@@ -63,7 +63,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
                 return types[0] if len(types) == 1 else result_type(operand.operator, *types)
             except TypeError as error:
                 raise TypeError(f"{operand}: {error}") from None
-    raise TypeError(f"{operand} has no type")
+    raise TypeError(f"the type of {operand} is unknown")
 
 
 def compute(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
@@ -83,7 +83,7 @@ def compute(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -
             array = value(operand.operand)
             _check_list(operand, array.type)
             return lengths(array)
-    raise TypeError(f"{type(operand).__name__} is not computed")
+    raise TypeError(f"{type(operand).__name__} is not a computed value")
 
 
 def lengths(array: pa.Array) -> pa.Array:
@@ -100,14 +100,14 @@ def check_pattern_type(value_type: ValueType | None, node: Matches) -> None:
     is_bytes = isinstance(node.pattern, bytes)
     if name == "null" or (name in ("binary", "uuid") and is_bytes) or (name == "string" and not is_bytes):
         return
-    held = "no texts" if value_type is None else f"{value_type} values"
+    held = "no text" if value_type is None else f"{value_type} values"
     hint = mistakes.position_text(node.operand)
     if value_type is not None and not is_bytes and isinstance(node.operand, Column):
         is_sql = mistakes.notation(node.operand) is mistakes.Notation.SQL
         text = f"{node.operand}::string" if is_sql else f"col({str(node.operand)!r}).cast('string')"
         hint = f"; {text} makes it text{hint}"
     raise TypeError(
-        f"column {node.operand} holds {held}, but {node.how} needs {'bytes' if is_bytes else 'text'}{hint}"
+        f"column {node.operand} contains {held}, but {node.how} requires {'bytes' if is_bytes else 'text'}{hint}"
     )
 
 

@@ -236,7 +236,7 @@ class _GroupRun:
         if result != self._plan.num_rows:
             raise ValueError(
                 f"the plan belongs to another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
-                f"the file {result}"
+                f"the file has {result}"
             )
         return self.in_stages(*self._statistics.passed.order_stages(stages, self._file, self._plan.index))
 

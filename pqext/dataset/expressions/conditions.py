@@ -366,7 +366,7 @@ def _check_operand(operand: Operand) -> None:
 
 def _check_operator(operator: Operator) -> None:
     if operator not in COMPARE:
-        raise ValueError(f"{operator!r} is not one of {', '.join(COMPARE)}")
+        raise ValueError(f"unknown operator {operator!r}; use one of {', '.join(COMPARE)}")
 
 
 def _check_depth(expression: Expression) -> None:

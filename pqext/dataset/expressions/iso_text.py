@@ -33,7 +33,7 @@ def days(text: str) -> int:
     if match is None:
         raise ValueError("a date must be written as '2026-05-31'")
     if match[4] is not None or match[8] is not None:
-        raise ValueError("a date has neither a time of day nor a zone")
+        raise ValueError("a date must not have a time of day or a time zone")
     return _days(match)
 
 
@@ -47,7 +47,7 @@ def nanoseconds_of_day(text: str) -> int:
     """
     match = _TIME_OF_DAY.fullmatch(text)
     if match is None:
-        raise ValueError("a time of day is written as '23:59:59'")
+        raise ValueError("a time of day must be written as '23:59:59'")
     return _nanoseconds(match.groups())
 
 
@@ -66,8 +66,8 @@ def nanoseconds(text: str, utc: bool) -> int:
         raise ValueError(f"a timestamp must be written as {form}")
     zone = match[8]
     if (zone is not None) != utc:
-        raise ValueError("the text has no zone, and the column holds instants" if utc else
-                         "the text has a zone, and the column has none")
+        raise ValueError("the text needs a UTC offset, because the column contains instants" if utc else
+                         "the text must not have a UTC offset, because the column has no time zone")
     whole = _days(match) * _DAY
     whole += 0 if match[4] is None else _nanoseconds(match.groups()[3:7])
     return whole - _offset(zone)
@@ -77,7 +77,7 @@ def _days(match: re.Match[str]) -> int:
     try:
         return date(int(match[1]), int(match[2]), int(match[3])).toordinal() - _EPOCH
     except ValueError:
-        raise ValueError("day does not exist in the calendar") from None
+        raise ValueError("the date does not exist in the calendar") from None
 
 
 def _nanoseconds(parts: tuple[str | None, ...]) -> int:
@@ -85,7 +85,7 @@ def _nanoseconds(parts: tuple[str | None, ...]) -> int:
     try:
         parsed = time(int(hours or 0), int(minutes or 0), int(seconds or 0))
     except ValueError:
-        raise ValueError("time of day is out of range") from None
+        raise ValueError("the time of day is out of range") from None
     whole = (parsed.hour * 60 + parsed.minute) * 60 + parsed.second
     return whole * _SECOND + int((fraction or "").ljust(9, "0"))
 
@@ -96,6 +96,6 @@ def _offset(zone: str | None) -> int:
         return 0
     hours, minutes = int(zone[1:3]), int(zone[3:].removeprefix(":") or 0)
     if hours > 18 or minutes > 59:
-        raise ValueError("UTC offset is out of range")
+        raise ValueError("the UTC offset is out of range")
     ahead = (hours * 60 + minutes) * 60 * _SECOND
     return -ahead if zone[0] == "-" else ahead

@@ -390,9 +390,9 @@ def to_value(literal: Literal, value_type: ValueType, column: str) -> Value:
         if value is not None:
             return value
     if isinstance(literal, bool) and not why:
-        why = "; a column is a condition by itself only if it holds booleans"
+        why = "; only a column of booleans is a condition by itself"
     literal_text = f"{_describe(literal)}{why}"
-    raise TypeError(f"column {column} holds {value_type} values, which cannot be compared with {literal_text}")
+    raise TypeError(f"column {column} contains {value_type} values, which cannot be compared with {literal_text}")
 
 
 def _parse_temporal(text: str, value_type: ValueType) -> int:

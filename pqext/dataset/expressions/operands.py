@@ -103,7 +103,7 @@ class Value(SuggestionMixin, Predicates, ArithmeticOperators["Arithmetic"]):
 
     def _compare(self, operator: Operator, value: object) -> Expression:
         if isinstance(value, Expression):
-            raise TypeError("a column compares with a literal or another column, not with a condition")
+            raise TypeError("a column can only be compared with a literal or another column, not with a condition")
         if isinstance(value, Operand):
             return relation(self, operator, value)
         return Comparison(self, operator, cast(literals.Literal, value))
@@ -121,7 +121,7 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
 
     def __post_init__(self) -> None:
         if isinstance(self.path, str) or not self.path or not all(isinstance(name, str) for name in self.path):
-            raise TypeError("a column's path is a non-empty sequence of names")
+            raise TypeError("the path of a column must be a non-empty sequence of names")
         object.__setattr__(self, "path", tuple(self.path))
 
     def exact(self, names: Container[str]) -> Column:
@@ -133,8 +133,6 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
 
     def field(self, name: str) -> Column:
         """Return the field ``name`` of this struct: ``col("a").field("b")`` is ``col(["a", "b"])``.
-
-        ``col("a").field("b")`` is ``col(["a", "b"])``, not a column ``a.b``.
 
         >>> from pqext import col
         >>> str(col("user").field("name") == "Bo")
@@ -194,7 +192,7 @@ class VariantField(Value):
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
-            raise TypeError("a variant field needs a column, a path and the name of a type")
+            raise TypeError("a VARIANT field requires a column, a path and the name of a type")
         from pqext.variant.access.targets import target_type
 
         target_type(self.type)
@@ -259,7 +257,7 @@ class Arithmetic(Value):
 
     def __post_init__(self) -> None:
         if self.operator not in ARITHMETIC:
-            raise ValueError(f"{self.operator!r} is not one of {', '.join(ARITHMETIC)}")
+            raise ValueError(f"unknown operator {self.operator!r}; use one of {', '.join(ARITHMETIC)}")
         if len(self.operands) != 2 and (self.operator, len(self.operands)) != ("-", 1):
             raise ValueError(f"{self.operator} requires two values")
         if not all(isinstance(operand, Value) for operand in self.operands):
@@ -268,7 +266,7 @@ class Arithmetic(Value):
             if isinstance(operand, Constant):
                 check_number(operand.value)
         if not bases(self):
-            raise ValueError("arithmetic needs a column")
+            raise ValueError("arithmetic requires at least one column")
         _check_depth(self)
 
     @property
@@ -298,7 +296,7 @@ class Cast(Value):
         if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
             raise TypeError(f"only columns and computed values can be cast, not {type(self.operand).__name__}")
         if not isinstance(self.type, str):
-            raise TypeError("the type must be a type name")
+            raise TypeError("the type of a cast must be the name of a type")
         if describe(target_type(self.type)) is None:
             raise ValueError(f"a column can only be cast to a type of single values, not to {escape_text(self.type)}")
         _check_depth(self)
@@ -322,7 +320,7 @@ class ListLength(Value):
 
     def __post_init__(self) -> None:
         if not isinstance(self.operand, Column | VariantField):
-            raise TypeError(f"lengths need a column or a variant field, not {type(self.operand).__name__}")
+            raise TypeError(f"list_length requires a column or a VARIANT field, not {type(self.operand).__name__}")
 
     def __str__(self) -> str:
         return f"list_length({self.operand})"

@@ -32,7 +32,7 @@ Parts: TypeAlias = tuple[str | Wildcard, ...]
 def check_pattern(operator: str, pattern: object, escape: object) -> None:
     """Raise ``TypeError`` or ``ValueError`` if the pattern's type, the operator or the escape character is invalid."""
     if operator not in HOW:
-        raise ValueError(f"{operator!r} is not one of {', '.join(HOW)}")
+        raise ValueError(f"unknown operator {operator!r}; use one of {', '.join(HOW)}")
     is_like = operator in ("like", "ilike")
     if not isinstance(pattern, str if is_like else str | bytes):
         raise TypeError(f"the pattern of {operator} must be text, not {type(pattern).__name__}")

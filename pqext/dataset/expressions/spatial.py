@@ -33,7 +33,7 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
     from pqext.geo.wkb import from_shapely, to_iso_wkb, to_shapely
 
     if operation not in OPERATIONS:
-        raise ValueError(f"{operation!r} is not one of {', '.join(OPERATIONS)}")
+        raise ValueError(f"unknown operation {operation!r}; use one of {', '.join(OPERATIONS)}")
     if isinstance(geometry, bytes | bytearray | memoryview):
         iso = to_iso_wkb(pa.array([bytes(geometry)], pa.binary()))
         to_shapely(iso)
@@ -63,7 +63,7 @@ def _box(geometry: Any) -> Box:
         except (TypeError, ValueError):
             geometry = ()
         except OverflowError:
-            raise ValueError("a box needs finite bounds") from None
+            raise ValueError("the bounds of a box must be finite") from None
         if len(geometry) != 4:
             hint = "; shapely.from_wkt reads WKT" if kind == "str" else ""
             if kind in ("GeoSeries", "GeoDataFrame"):

@@ -216,7 +216,7 @@ def arguments_of(name: str, arguments: tuple[Any, ...]) -> tuple[Argument, ...]:
         else:
             result.append(parameter.check(argument))
     if not any(isinstance(argument, Operand) for argument in result):
-        raise ValueError(f"{name} needs a column")
+        raise ValueError(f"{name} requires at least one column")
     return tuple(result)
 
 

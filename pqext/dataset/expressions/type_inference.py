@@ -45,7 +45,7 @@ def type_beside_all(values: Iterable[Any]) -> str | None:
     """Infer the type for a list of literals, like :func:`infer_type`. Raises ``ValueError`` if their types differ."""
     types = {infer_type(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
-        raise ValueError("the list holds literals of several types; write the type of the value within the VARIANT")
+        raise ValueError("the list contains literals of several types; write the type of the value within the VARIANT")
     return types.pop() if len(types) == 1 else "string" if not types else None
 
 

@@ -55,9 +55,9 @@ def alternatives(pattern: str) -> list[str]:
         cuts = _group(one, start)
         left -= len(one) - start
         if left < 0:
-            raise LimitError(f"pattern {pattern[:60]!r} has too many braces: name folders instead")
+            raise LimitError(f"pattern {pattern[:60]!r} has too many braces: list folders instead")
         if len(found) + len(waiting) + max(1, len(cuts) - 1) > _MOST:
-            raise LimitError(f"pattern {pattern[:60]!r} expands to more than {_MOST:,} patterns: name folders instead")
+            raise LimitError(f"pattern {pattern[:60]!r} expands to more than {_MOST:,} patterns: list folders instead")
         if not cuts:
             found.append(one)
             continue
@@ -156,7 +156,7 @@ class Journal:
             old = tuple(ReplacedFile(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
-                f"the journal of an interrupted save is damaged ({error}), so it is unknown which files belong to the "
+                f"the journal of an interrupted save is corrupt ({error}), so it is unknown which files belong to the "
                 "data: remove the folder of the journal with the files of that save, or move these files one folder up",
                 path=path,
             ) from None
@@ -173,7 +173,7 @@ class Journal:
             with suppress(FileNotFoundError, NotADirectoryError):
                 if ReplacedFile.from_path(element.name, path) != element:
                     raise CorruptFileError(
-                        "the file was to be replaced by an interrupted save and has changed since: remove it, or "
+                        "an interrupted save was to replace this file, but the file has changed since: remove it, or "
                         "rename it to keep its rows alongside the new ones, then run "
                         f"pqext.spark.clean({target!r})",
                         path=path,
@@ -219,7 +219,7 @@ def list_files(
         if walk.is_settled or (before is not None and walk.agrees(before)):
             return walk.found
         before = walk
-    raise OSError(errno.EBUSY, f"The folder changed in all of {_WALKS} attempts to list it", directory)
+    raise OSError(errno.EBUSY, f"The folder changed during each of {_WALKS} attempts to list it; try again", directory)
 
 
 def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -48,11 +48,11 @@ def _open_regular(path: str) -> BinaryIO:
 
 
 def parse_json(text: bytes | str) -> Any:
-    """Parse the JSON object in ``text``. Raises ``ValueError`` if it is not an object."""
+    """Parse JSON text. Raises ``ValueError`` if it is invalid or nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
 
 
 def parse_integer(number: Any) -> int:

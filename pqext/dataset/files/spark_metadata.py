@@ -71,7 +71,7 @@ class SinkLog:
                 if entry not in present:
                     name = os.path.join(os.sep, *entry)
                     raise FileNotFoundError(
-                        f"{name}: the log of a streaming sink in {self.path} names this file, but it does not exist"
+                        f"{name}: the file is listed in the log of a streaming sink, {self.path}, but does not exist"
                     )
         return {parts for parts, entries in result.items() if entries}
 
@@ -86,7 +86,7 @@ def _batches(folder: str, names: Sequence[str]) -> list[str]:
     first = 0 if together is None else together + 1
     for number in range(first, max(after, default=first - 1) + 1):
         if number not in after:
-            raise CorruptFileError(f"the log of a streaming sink lacks batch {number}", path=folder)
+            raise CorruptFileError(f"batch {number} is missing from the log of a streaming sink", path=folder)
     retained = [] if together is None else [f"{together}.compact"]
     return retained + [after[number] for number in sorted(after)]
 
@@ -122,11 +122,11 @@ def _entries(path: str) -> Iterator[tuple[Parts, str]]:
                 raise ValueError(f"unknown action {entry['action']!r}")
             parts = tuple(part for part in unquote(urlsplit(entry["path"]).path).split("/") if part)
             if not parts:
-                raise ValueError("no path")
+                raise ValueError("an entry has no path")
             if not entry.get("isDir"):
                 yield parts, entry["action"]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         if isinstance(error, ParquetError):
             raise
         reason = f"{type(error).__name__}: {error}"
-        raise CorruptFileError(f"the log of a streaming sink is damaged ({reason})", path=path) from None
+        raise CorruptFileError(f"the log of a streaming sink is corrupt ({reason})", path=path) from None

@@ -60,14 +60,14 @@ class StoreJournal:
             old = tuple(map(_name, value["old"]))
             batch = value.get("batch")
             if not _JOB.fullmatch(value["job"]):
-                raise ValueError("a job without a number")
+                raise ValueError("the job identifier is invalid")
             return StoreJournal(
                 value["job"], uploads, small, old, None if after is None else str(after),
                 None if batch is None else (str(batch[0]), parse_integer(batch[1])),
             )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise CorruptFileError(
-                f"the record of an unfinished job is damaged ({error}), so it is unknown which files belong to the "
+                f"the record of an unfinished job is corrupt ({error}), so it is unknown which files belong to the "
                 "data: remove the record and the files of that job",
                 path=path,
             ) from None

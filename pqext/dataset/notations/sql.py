@@ -286,7 +286,7 @@ class _Reader:
         column = self._any(node.this)
         (inner,) = node.expressions if len(node.expressions) == 1 else (None,)
         if not isinstance(column, Column) or not isinstance(inner, exp.Literal) or not inner.is_string:
-            raise self._syntax_error(node, "brackets hold the name of a field, or a path as in event['$.a.b']")
+            raise self._syntax_error(node, "brackets must contain a field name, or a path as in event['$.a.b']")
         text = str(inner.this)
         return _Path(column, format_path(as_path(text))) if text.startswith("$") else column.field(text)
 

@@ -41,7 +41,7 @@ def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
     array = pa.array([constant(left, types[0]).as_py()], types[0])
     result = arithmetic(operator, array, constant(right, types[1]))[0].as_py()
     if result is None:
-        raise ValueError(f"{left} {operator} {right} has no result")
+        raise ValueError(f"{left} {operator} {right} is undefined")
     return result
 
 
@@ -56,7 +56,7 @@ def wkt(text: str) -> Any:
 
 def _wkb(value: Any) -> bytes:
     if not isinstance(value, bytes):  # bytes(n) would return n zero bytes
-        raise ValueError("WKB is written as x'0101...'")
+        raise ValueError("WKB must be written as x'0101...'")
     return value
 
 

@@ -127,7 +127,7 @@ def _format_nested_type(type: exp.DataType) -> str:
         elif isinstance(part, exp.DataType):
             parts.append(type_of_cast(part))
         else:
-            raise ValueError(f"{escape_text(part.sql())} is not the type of a field; write struct<a: bigint>")
+            raise ValueError(f"{escape_text(part.sql())} is not a struct field with a type; write struct<a: bigint>")
     return f"{str(type.this.value).lower()}<{', '.join(parts)}>"
 
 

@@ -22,7 +22,7 @@ def check_batches(
     for plan in plans:
         check_numbers([plan.index], file)
         if plan.prune_reason is None and not plan.stages:
-            raise ValueError(f"row group {plan.index} is not read in any stage; the plan is an outline")
+            raise ValueError(f"no stage reads row group {plan.index}: the plan is an outline; complete it first")
         if plan.stages not in seen:
             for number, stage in enumerate(plan.stages):
                 _check(stage, file, computed_columns, is_last=number == len(plan.stages) - 1)

@@ -227,7 +227,7 @@ def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
         at = item.stop
     stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
     if prune_reason is None and not stages and not is_outline:
-        raise TypeError("a row group is not read in any stage")
+        raise TypeError("no stage reads the row group")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
         raise TypeError("only a single stage can read all columns")
     evidence = tuple(map(_text, _list(tree["evidence"])))

@@ -140,7 +140,7 @@ def parse_columns(columns: Any) -> tuple[str | ComputedColumn, ...]:
 def duplicate_column_message(name: str) -> str:
     """Format the error that the result would have two columns with the same name."""
     shown = escape_text(name)
-    return f"column {shown!r} is asked for twice: name one of them, as in \"{shown} as other\" or .alias('other')"
+    return f"column {shown!r} is selected twice: rename one of them, as in \"{shown} as other\" or .alias('other')"
 
 
 def leaves_of(

@@ -57,7 +57,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
 
     names = table.column_names
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"a polars frame has no duplicate columns: {join_names(duplicates)}; use to_table()")
+        raise ValueError(f"polars does not support duplicate column names: {join_names(duplicates)}; use to_table()")
     made = _objects(table, formats)
     shown = formats.arrow().table(_clear_columns(table, made))
     faults = (polars.exceptions.PolarsError, polars.exceptions.PanicException)

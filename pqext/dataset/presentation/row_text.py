@@ -89,7 +89,7 @@ class _Columns:
         if fault == Fault.FAULT_TIME:
             return CorruptFileError(f"column {name!r}, row {row} of the batch: a time is negative")
         if fault == Fault.FAULT_ARROW:
-            return CorruptFileError(f"column {name!r}, row {row} of the batch: offsets lead out of the values")
+            return CorruptFileError(f"column {name!r}, row {row} of the batch: offsets point outside the values")
         return LimitError(f"column {name!r}: the text is longer than 2 GiB; read fewer rows at a time")
 
     def _node(self, array: pa.Array, field: pa.Field) -> tuple[Any, ...]:

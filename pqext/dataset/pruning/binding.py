@@ -294,7 +294,7 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
             message = mistakes.ask_for(node, mistakes.notation(column), column.path[depth:])
             raise TypeError(inside + message + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
-            raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
+            raise TypeError(f"column {column} is inside a list or map, so a row has no single value")
         child = node.child(name)
         if child is None:
             raise ValueError(mistakes.no_column(column, node, name, extra_names))
@@ -337,7 +337,7 @@ def _compared_type(operand: Operand, schema: Schema) -> ValueType:
     if kind is None or (isinstance(operand, SpatialValue) and operand.is_geometry):
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
-            raise TypeError(f"column {operand} is repeated, where a row has no single value")
+            raise TypeError(f"column {operand} is repeated, so a row has no single value")
         hint = "" if node is None else mistakes.ask_for(node, mistakes.notation(operand))
         position = mistakes.position_text(operand)
         raise TypeError(f"column {operand} can only be compared with null{hint}{position}")

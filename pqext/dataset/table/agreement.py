@@ -117,7 +117,7 @@ def check_agreement(
     """
     if len(set(first.names)) < len(first.names):
         raise SchemaMismatchError(
-            f"schemas cannot be matched by name: {first_path} has duplicate column names, and {other_path} other "
+            f"schemas cannot be matched by name: {first_path} has duplicate column names, but {other_path} has other "
             "columns; read the files one by one"
         )
     missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)
@@ -135,6 +135,6 @@ def check_agreement(
             )
         if marks(field) != marks(there):
             raise SchemaMismatchError(
-                f"schemas differ: column {field.name!r} is marked {marks(field)} in {first_path} "
+                f"schemas differ: column {field.name!r} has the metadata {marks(field)} in {first_path} "
                 f"and {marks(there)} in {other_path}"
             )

@@ -239,7 +239,7 @@ def partitions_of(
     """
     if partitioning is None:
         if types:
-            raise ValueError("partition_types are types of columns that folders name; do not pass partitioning=None")
+            raise ValueError("partition_types requires partition columns; do not pass partitioning=None")
         return NO_PARTITIONS
     if partitioning != "hive":
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
@@ -260,7 +260,7 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
     for name, type in types.items():
         if name not in partitions.names:
             named = ", ".join(map(escape_text, partitions.names)) or "no column"
-            raise ValueError(f"partition_types: no folder names column {escape_text(name)!r}; folders name {named}")
+            raise ValueError(f"partition_types: no partition column {escape_text(name)!r}; the folders have {named}")
         try:
             arrow_type = target_type(type)
         except ValueError as error:

@@ -117,7 +117,7 @@ def write_dataset(
     table = as_table(data)
     schema = _plain_partitions(table.schema, by)
     if not schema.names:
-        raise ValueError("data without columns cannot be saved: their rows would be lost")
+        raise ValueError("data without columns cannot be saved, because the number of rows would be lost")
     check_division(division, schema)
     writer = {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)}
     empty = empty_file(drop_columns(schema, by), writer)
@@ -160,7 +160,7 @@ def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | N
     if scheme_of(path) not in (None, "file", "local"):
         return path
     if storage_options:
-        raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
+        raise ValueError("storage_options requires a URL, such as s3://bucket/folder")
     return os.path.abspath(os.fsdecode(locate(path)))
 
 

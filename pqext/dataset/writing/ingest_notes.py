@@ -48,7 +48,7 @@ def read_ingest_note(note: bytes, path: str) -> Note:
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptFileError(
-            f"the record of ingested files is damaged ({error}): remove it to ingest its files again", path=path
+            f"the record of ingested files is corrupt ({error}): remove it to ingest its files again", path=path
         ) from None
 
 
@@ -56,7 +56,7 @@ def note_of(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] |
     """Serialise a record of ingested files. Raises ``LimitError`` if it is too large."""
     content = {"version": 1, "files": [*entries]} | ({} if arguments is None else {"arguments": {**arguments}})
     note = json.dumps(content).encode()
-    check_manifest_size(len(note), "the note of what is ingested")
+    check_manifest_size(len(note), "the record of ingested files")
     return note
 
 
@@ -95,6 +95,6 @@ class Batch:
             return parse_integer(result["batch"]) >= self.number and not (is_foreign and result["job"] == self.job)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(
-                f"the record of a stream is damaged ({error}), so its complete batches are unknown: remove it if the "
+                f"the record of a stream is corrupt ({error}), so its complete batches are unknown: remove it if the "
                 "last batch is missing", path=path,
             ) from None

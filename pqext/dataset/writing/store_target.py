@@ -211,7 +211,7 @@ class StoreTarget:
             if is_done:
                 self._discard_attempts()
                 return
-        raise RuntimeError(f"other jobs committed to {self.path}: try again")
+        raise RuntimeError(f"other jobs committed to {self.path} concurrently: try again")
 
     def _is_there(self, names: Collection[str]) -> bool:
         """Return whether files of this job are visible, which means that another process has finished the job."""

@@ -146,7 +146,7 @@ def from_spark(fields: Sequence[SparkField], path: str | None = None) -> StoreMe
     if about is None:
         raise CorruptFileError(f"not a part of a data-skipping store: column {OBJECT_NAME!r} is missing", path=path)
     if about.type != "string":
-        raise CorruptFileError("the names of objects are not strings", path=path, column=OBJECT_NAME)
+        raise CorruptFileError("object names are not strings", path=path, column=OBJECT_NAME)
     version = about.metadata.get("version")
     if version is not None and (type(version) is not int or version < 0):
         raise CorruptFileError(f"the version {version!r:.40} is not a natural number", path=path)
@@ -196,7 +196,7 @@ def _params(params: Any, version: int, column: str, path: str | None) -> Iterato
 def _identifier(field: SparkField, of_indexes: Sequence[Any], path: str | None) -> str | None:
     identifiers = {identifier for identifier in of_indexes if isinstance(identifier, str)}
     if len(identifiers) > 1:
-        raise CorruptFileError(f"the indexes of a part have several tables: {sorted(identifiers)}", path=path)
+        raise CorruptFileError(f"the indexes of a part belong to several tables: {sorted(identifiers)}", path=path)
     if "tableIdentifier" in field.metadata:
         is_bucket = field.metadata["tableIdentifier"] == ""
         return "" if is_bucket else _string(field.metadata, "tableIdentifier", OBJECT_NAME, path)

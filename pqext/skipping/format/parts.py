@@ -200,7 +200,7 @@ def write_part(
     if metadata.version != LATEST:
         raise ValueError(f"parts must have version {LATEST}, not {metadata.version}")
     if metadata.table_identifier is None:
-        raise ValueError("the metadata has no table_identifier")
+        raise ValueError("the metadata lacks the table_identifier")
     described = {column.name: f"the index {column.index} of {', '.join(column.columns)}" for column in metadata.indexes}
     if len(described) < len(metadata.indexes):
         raise ValueError("two indexes of the store have the same column")

@@ -51,7 +51,7 @@ class MinMax(Index):
             example = f"col('{self.operand}').variant('$.path', 'int64')"
             raise TypeError(f"column {self.operand} is VARIANT: index the values at a path, such as {example}")
         if type_of(field) is not None:
-            raise TypeError(f"column {self.operand} has geometries: use a Box index")
+            raise TypeError(f"column {self.operand} contains geometries: use a Box index")
         extreme(pa.nulls(1, field.type), "min")  # raises an error for types without an order
         return self
 

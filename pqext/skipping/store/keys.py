@@ -68,5 +68,5 @@ def label_keys(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes]
         return keys
     retriever = keys.key_retriever if isinstance(keys, FileDecryption) else None
     if retriever is None:
-        raise EncryptionError("writing an encrypted store needs its keys by label: pass decryption={label: key}")
+        raise EncryptionError("writing to an encrypted store requires its keys by label: pass decryption={label: key}")
     return {label: retriever(label.encode()) for label in {labels.footer_key, *labels.labels()}}

@@ -250,8 +250,8 @@ class Store(PickledByFields):
         if self.on_foreign == "ignore":
             return False
         raise ValueError(
-            f"the store at {source_name(self.location)} belongs to {identifier}, but no file is in it, the first is "
-            f'{first}: pass the store of their table, or on_foreign="ignore" when opening it'
+            f"the store at {source_name(self.location)} belongs to {identifier}, which contains none of the files (the "
+            f'first is {first}): pass the store of their table, or on_foreign="ignore" when opening it'
         )
 
 
