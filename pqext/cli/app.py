@@ -18,7 +18,7 @@ from pqext.core.base.text import escape_text
 IS_ALONE = "pyarrow" not in sys.modules
 """Whether the process runs a single command; otherwise other code has imported pyarrow before."""
 GARBAGE_THRESHOLD = 100_000
-"""New objects between two garbage collections. Python's default of 700 costs a tenth of a short command."""
+"""Number of new objects between garbage collections. Python's default of 700 takes a tenth of the time."""
 _WRITE, _INSPECT, _SKIP = "Write", "Inspect", "Skip files that queries do not need"
 COMMANDS = {
     name: LazyCommand(panel, f"pqext.cli.{module}", attribute)

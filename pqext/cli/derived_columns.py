@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GEOMETRY = "geom"
-"""Default name of a geometry column that does not replace another column."""
+"""Default name of a geometry column that replaces no other column."""
 
 
 def parse_recipe(derivation: Kind, text: str) -> ColumnRecipe:

@@ -25,7 +25,7 @@ _ADVICE = {
     "Excel": "save it as CSV, or use pandas.read_excel and pqext.write_table in Python",
     "ZIP": "unpack it",
 }
-"""Unsupported formats, with advice."""
+"""Advice for unsupported formats."""
 _OTHER_SUFFIXES = {
     ".dbf": "shapefile", ".shx": "shapefile", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".orc": "ORC",
     ".avro": "Avro", ".xlsx": "Excel", ".xls": "Excel", ".zip": "ZIP",

@@ -34,7 +34,7 @@ class ExactNames:
     rule: Literal["union"] | pa.Schema | None
     _names: Container[str] | None = None
     _known: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    """Resolved conditions and values, by the ids of the original objects."""
+    """Resolved conditions and values, by the id of the original object."""
 
     def resolve(self, node: T) -> T:
         """Return a condition or a value with its dotted names resolved to columns."""

@@ -52,7 +52,7 @@ from pqext.dataset.table.partitions import RemainingFilter
 _ROWS = 1 << 16
 """Batch size of sorted reads."""
 _ROUNDING = 1e-9
-"""The relative difference of distances computed in two ways, and more."""
+"""Upper bound of the relative difference between distances that are computed in two ways."""
 _FILE = 1 << 32
 """Positions per file: row groups of a file are numbered from a multiple of this."""
 

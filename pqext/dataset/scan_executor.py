@@ -38,7 +38,7 @@ _FEW_ROWS = 1 << 16
 _COUNTED_ROWS = 1 << 18
 """The batch size of counts."""
 _FILTERED_ROWS = 1 << 13
-"""The minimum batch size of a filter, whatever the limit."""
+"""The minimum number of rows on which a filter is evaluated together, regardless of the limit."""
 
 
 class ScanExecutor:

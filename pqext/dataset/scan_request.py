@@ -47,7 +47,7 @@ class ScanRequest:
     timezone: str = DEFAULT
     """The time zone of local times in casts."""
     is_count: bool = False
-    """Whether only the number of rows matters. Batches then have no columns, and only the columns of the filter are
+    """Whether only the number of rows is needed. Batches then have no columns, and only the columns of the filter are
     planned and read; files still have to agree on the columns of the result."""
 
     def __post_init__(self) -> None:

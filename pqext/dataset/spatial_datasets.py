@@ -29,9 +29,9 @@ from pqext.geo.frames import from_geopandas, geometry_columns
 Method = Literal["kdtree"] | Grid
 TARGET_BYTES = 128 << 20
 _SAMPLES = 1 << 18
-"""Maximum number of centres that the k-d tree divides."""
+"""Maximum number of sampled centres from which the k-d tree is built."""
 _SAMPLE_ROWS = 1 << 14
-"""Rows that are encoded to estimate the size of all."""
+"""Number of rows that are encoded to estimate the size of all rows."""
 _MAX_LEAVES = 1 << 12
 _BATCH_ROWS = 1 << 16
 

@@ -31,9 +31,9 @@ FORMATS = {
     ".gml": "GML", ".geojsonl": "GeoJSONSeq", ".geojsons": "GeoJSONSeq", ".geojson": "GeoJSON", ".gpx": "GPX",
     ".dxf": "DXF", ".gdb": "OpenFileGDB", ".pmtiles": "PMTiles", ".mvt": "MVT",
 }  # fmt: skip
-"""Drivers of GDAL by extension."""
+"""GDAL drivers by file extension."""
 _TYPED_DRIVERS = frozenset({"ESRI Shapefile", "FlatGeobuf", "OpenFileGDB", "GPX"})
-"""Drivers that store the type of a layer's geometries, FlatGeobuf only if they have Z."""
+"""Drivers that require a single geometry type per layer; FlatGeobuf only if geometries have Z."""
 _TYPES = {
     1: "Point", 2: "LineString", 3: "Polygon", 4: "MultiPoint", 5: "MultiLineString", 6: "MultiPolygon",
     7: "GeometryCollection",
@@ -46,7 +46,7 @@ _SIDECARS = {
     ".gpkg": (".gpkg-journal", ".gpkg-wal", ".gpkg-shm"),
     ".gml": (".gfs", ".xsd"),
 }  # fmt: skip
-"""Extensions of files that GDAL reads along with a file."""
+"""Extensions of files that GDAL reads together with a file, by its extension."""
 
 
 def write_file(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_COPIED_BYTES = 256 << 20
-"""A larger file is not copied to be destroyed."""
+"""Larger files are not copied and overwritten."""
 
 
 class File(Protocol):

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_ROWS = 200_000
-"""A larger file is not compared as a whole."""
+"""Files with more rows are not compared."""
 
 _EXACT = Context(prec=10_000)
 
 Row = tuple[str | None, bytes | None]
-"""A variant as canonical JSON and a geometry as WKB; None is null, which the text ``null`` is not."""
+"""A variant as canonical JSON and a geometry as WKB. None is null; the text ``null`` is JSON null."""
 
 
 @dataclass(frozen=True, slots=True)

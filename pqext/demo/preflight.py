@@ -19,7 +19,7 @@ from pqext.variant.access.path import format_path, parse
 from pqext.variant.json.parse import parse_json_lines
 
 MAX_BYTES = 64 << 20
-"""Bytes of the input to check; Spark's tasks check the rest."""
+"""Maximum number of bytes of the input to check; Spark's tasks check the rest."""
 BLOCK_BYTES = 8 << 20
 MAX_LINE_BYTES = 128 << 20
 EXAMPLES = 200

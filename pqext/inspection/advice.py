@@ -10,7 +10,7 @@ from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.inspection.model import Column, FileFacts, Part
 
 _SMALL_FILE = 4 << 10
-"""No advice is given on files with fewer bytes."""
+"""Files with fewer bytes get no advice."""
 _TINY_GROUP = 1 << 20
 _TINY_PAGE = 1 << 10
 _LARGE_DICTIONARY = 1 << 14

@@ -13,11 +13,11 @@ from pqext.inspection.model import KINDS, Column, FileFacts, FileLayout, Part, R
 from pqext.report.to_scale import SAID, DrawnBytes, Figures, LayoutPage, Strip
 
 MAX_STRIPS = 24
-"""Row groups that get a drawing of their own."""
+"""Maximum number of row groups with separate drawings."""
 MAX_GROUPS = 500
-"""Row groups that are listed."""
+"""Maximum number of row groups in the table."""
 MAX_ROWS = 100
-"""Columns that a table of a row group has, and parts that the table of what follows the data has, the largest."""
+"""Maximum number of columns in the table of a row group, and of parts in the table of what follows the data."""
 _DATA = ("dictionary", "data", "pages", "second copy", "metadata copy")
 _HEAD = (
     "column", "offset", "stored", "uncompressed", "codec", "encodings", "values", "nulls", "minimum", "maximum",

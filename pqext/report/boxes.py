@@ -14,12 +14,12 @@ from pqext.report.model import Box
 from pqext.report.style import SHEET
 
 MAX_DRAWN = 20_000
-"""Boxes of a level that are drawn at most; of more, every second or third."""
+"""Maximum number of boxes of a level that are drawn; if there are more, only every second or third is drawn."""
 HUES = (198, 24, 96, 282, 48, 330, 160, 232)
-"""A row group and its pages have one hue, which differs from those of its neighbours on the map."""
+"""Hues of row groups and their pages; neighbours on the map have different hues."""
 LEGEND = ("row group", "page, in the colour of its row group")
 _NEARBY = 0.02
-"""Boxes are neighbours if they are closer than this share of the extent."""
+"""Boxes are neighbours if they are closer than this fraction of the extent."""
 
 
 @dataclass(frozen=True, slots=True)

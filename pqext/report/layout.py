@@ -11,7 +11,7 @@ from pqext.report.model import Chunk, FilePicture, Question
 
 _LABEL = 360.0
 _MAX_LABEL = 52
-"""Characters of a label, 6.5 units wide each: they end before the edge of the picture."""
+"""Maximum number of characters of a label, each 6.5 units wide, so that it ends within the picture."""
 _BAR = 150.0
 _CELLS = 640.0
 _ROW = 15.0

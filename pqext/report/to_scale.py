@@ -13,13 +13,13 @@ from pqext.report.style import SHEET, rows_as_lists
 WIDTH = 1000.0
 _HEIGHT = 40
 _FINEST = 2.0
-"""Units of the drawing below which neighbours are drawn as one, up to ``_CELL`` units."""
+"""Width in units of the drawing below which neighbours share a cell of up to ``_CELL`` units."""
 _CELL = 4.0
 _GAP = 0.6
 _WIDE = _CELL + _FINEST
 """Minimum width in units of a part that is followed by a gap; narrower parts are merged with their neighbours."""
 _MOST_CUTS = 200
-"""More lines would hide what they divide."""
+"""Maximum number of lines; more lines would hide the parts between them."""
 _ABOUT = (
     "What lies where in the file, drawn to scale. Neighbours too small to tell apart are drawn above one another, "
     "by their share of bytes."

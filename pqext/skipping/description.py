@@ -36,9 +36,9 @@ class IndexDescription:
     key: str | None
     """Label of the key that encrypts it."""
     is_understood: bool
-    """Whether queries use it; index types that are not registered are ignored."""
+    """Whether queries use the index; index types that are not registered are ignored."""
     is_original: bool
-    """Whether other readers of the format see it."""
+    """Whether other readers of the format can use it."""
 
     def __str__(self) -> str:
         text = f"{self.name} of {' '.join(self.columns)}"
@@ -65,7 +65,7 @@ class StoreDescription:
     partitions: tuple[str, ...]
     indexes: tuple[IndexDescription, ...]
     reason: str | None = None
-    """Why no object may be skipped; None if objects may be skipped."""
+    """The reason that no object can be skipped; None if objects can be skipped."""
     fresh: int | None = None
     """Number of sources with up-to-date rows."""
     unknown: int | None = None

@@ -132,7 +132,7 @@ class _Unread(Exception):
 
 
 Both = tuple[Any, Expression]
-"""A pyarrow condition, and a condition of pqext that is true wherever the former is."""
+"""A pyarrow condition, and a pqext condition that is true for at least the same rows."""
 
 
 class _Text:

@@ -14,7 +14,7 @@ from pqext.dataset.expressions.literals import NANOSECONDS, ValueType, value_typ
 
 _NUMBERS = ("integer", "float", "decimal")
 COMPARABLE = (*_NUMBERS, "binary", "uuid")
-"""Kinds whose values and bounds compare with each other without conversion."""
+"""Categories whose values and bounds can be compared without conversion."""
 _DAY = 86_400_000_000_000
 _NEAR = 1e-9
 """Relative difference below which doubles and decimals are compared exactly."""

@@ -60,7 +60,7 @@ _COMPUTE = {
 
 
 Prepared = dict[tuple[int, pa.DataType], tuple[IsIn, "_ValueSet"]]
-"""The values of lists as columns of a type hold them, by the expressions that ask for them."""
+"""The values of IN lists in the type of a column, by the identity of the condition and the type."""
 
 
 def evaluate(

@@ -12,7 +12,7 @@ from pqext.dataset.expressions.literals import NANOSECONDS
 _COMPARED = {
     pa.float16(): pa.float32(), pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(),
 }  # fmt: skip
-"""Types without an order in Arrow, and types that hold the same values in order."""
+"""Types that Arrow cannot sort, with sortable types for the same values."""
 
 
 def extreme(array: pa.Array, side: str) -> pa.Array:

@@ -46,13 +46,13 @@ class Metrics:
     rows: int = 0
     """Number of rows returned or counted."""
     plan_seconds: float = 0.0
-    """Opening and planning, without waiting for bytes."""
+    """Seconds of opening files and planning, without waiting for bytes."""
     fetch_seconds: float = 0.0
-    """Seconds of waiting for bytes, added up over concurrent requests."""
+    """Seconds of waiting for bytes, summed over concurrent requests."""
     decode_seconds: float = 0.0
     """Seconds of decoding and everything not counted elsewhere."""
     filter_seconds: float = 0.0
-    """Seconds of evaluating the filter, added up over threads."""
+    """Seconds of evaluating the filter, summed over threads."""
     seconds: float = 0.0
     """Total seconds of the run."""
 

@@ -24,10 +24,10 @@ Part = tuple[pa.RecordBatch, list[pa.Array]]
 """Matching rows, and the computed columns for them."""
 
 Run = Callable[[int], Iterator[Part]]
-"""Function that finds the parts of one row group with a share of the call's memory."""
+"""Function that decodes one run, using one of this number of equal shares of the memory limit."""
 
 STEP_BYTES = 32 << 20
-"""Approximate number of rows that a row group finds before earlier ones are consumed."""
+"""Approximate size of the batches that a row group decodes before they are consumed."""
 _WAITING = 1
 """Row groups started beyond the number of threads, so that no thread waits for the consumer."""
 _FIRST_BYTES = 1 << 20
@@ -35,7 +35,7 @@ _GROWTH = 4
 _FEWEST_ROWS = 1 << 16
 """Below this number of rows, decoding a row group takes negligible time."""
 _MOST_LEAVES = 16
-"""Number of row groups that keeps all threads busy."""
+"""Plans that read more leaf columns than this are not split by rows."""
 
 
 class _Steps:

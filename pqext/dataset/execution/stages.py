@@ -36,20 +36,20 @@ from pqext.dataset.planning.plan import RowGroupPlan, Stage, merged_stage
 from pqext.dataset.planning.projection import ComputedColumn, Fields, computed_of, read_leaves
 
 AHEAD_BYTES = 1 << 20
-"""Files with fewer rows are read on demand, without threads."""
+"""Files with fewer bytes are read on demand, without threads."""
 _STAGE_ROWS = 1 << 19
-"""Rows of a filter's columns decoded at a time."""
+"""Maximum number of rows of a filter's columns that are decoded at a time."""
 _FEWEST_ROWS = 1024
 """Minimum number of rows evaluated together, regardless of the batch size."""
 _GROWTH = 8
 _MOST_ROWS = 1 << 23
-"""Growth factor of a window relative to the previous window, and the maximum window."""
+"""Growth factor of the window from one to the next, and its maximum number of rows."""
 _KEPT_BYTES = 32 << 20
-"""Bytes of the filter's columns buffered for the other columns of their rows, apart from one batch."""
+"""Maximum size of the filter's columns that are buffered until the other columns are read, except for one batch."""
 _PAYS = 0.3
-"""Maximum share of rows remaining for the last stage for which separate stages are worthwhile."""
+"""Maximum fraction of rows that remain for the last stage if separate stages are worthwhile."""
 _NEARLY_ALL = 0.5
-"""Share of a row group's remaining rows from which all rows are decoded, and then filtered."""
+"""Minimum fraction of remaining rows at which all rows are decoded and filtered afterwards."""
 
 
 def matching(

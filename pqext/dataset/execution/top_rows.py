@@ -18,7 +18,7 @@ from pqext.dataset.expressions import Column, Expression, Value
 
 _PENDING_ROWS = 1 << 16
 _PENDING_BYTES = 32 << 20
-"""Bounds on buffered rows: at most this number, and at most as many as are held."""
+"""Bounds on buffered rows: at most this size, and at most as many rows as are selected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ NEGATED: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">
 """The opposite operator: true exactly if the original is false, never if it is null."""
 
 SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The equivalent operator for exchanged sides."""
+"""The equivalent operator if the two sides are exchanged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -151,7 +151,7 @@ class IsIn(OneOperand):
     has_null: bool = False
     _kept: tuple[Any, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
-    """Computed once: lists may be long, and conditions serve as dictionary keys."""
+    """Hash value, computed once because lists may be long and conditions are dictionary keys."""
 
     def __post_init__(self) -> None:
         OneOperand.__post_init__(self)

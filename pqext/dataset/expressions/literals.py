@@ -26,7 +26,7 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions import iso_text
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | timedelta | pa.Scalar
-"""A canonical literal. Datetimes are naive or in UTC. Timestamps, times and durations that Python's types cannot hold
+"""A canonical literal. Datetimes are naive or in UTC. Timestamps, times and durations that Python cannot represent
 (nanoseconds, far years) are Arrow scalars; no other literals are."""
 
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}

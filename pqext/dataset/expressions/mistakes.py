@@ -43,7 +43,7 @@ class Notation(Enum):
     SQL = "sql"
     PYTHON = "python"
     NAME = "name"
-    """A result column given by its name alone, in Python or on the command line."""
+    """A result column specified only by name, in Python or on the command line."""
 
 
 def notation(operand: Operand) -> Notation:

@@ -117,7 +117,7 @@ class Column(Value, StoredOperand, SpatialPredicates["Spatial"], SpatialFunction
     place: str | None = None
     """Position of the column in a filter's text, for errors; not part of its identity."""
     dotted: int = 0
-    """Number of parts of the path from one dotted name, which may be the name of a column itself."""
+    """Number of path components that come from one dotted name, which may also be the name of a column."""
 
     def __post_init__(self) -> None:
         if isinstance(self.path, str) or not self.path or not all(isinstance(name, str) for name in self.path):

@@ -26,7 +26,7 @@ class Wildcard(Enum):
 
 
 Parts: TypeAlias = tuple[str | Wildcard, ...]
-"""A parsed LIKE pattern: texts, and the wildcards between them."""
+"""A parsed LIKE pattern: literal texts and the wildcards between them."""
 
 
 def check_pattern(operator: str, pattern: object, escape: object) -> None:

@@ -30,14 +30,14 @@ from pqext.dataset.files.summaries import Summaries
 OnInvalid = Literal["raise", "skip"]
 
 _AT_ONCE = 16
-"""Maximum number of files opened concurrently, and of open files, if opening waits on other machines."""
+"""Maximum number of files that are opened concurrently, and of open files, if they are remote."""
 _LOCAL_THREADS = 4
 """Threads that read the footers of local files; parsing happens in the caller."""
 _LOCAL_AHEAD = 3
-"""Number of single calls before files are opened in groups."""
+"""Number of files opened one by one before files are opened in groups."""
 _FIRST_PARTS = (1, 3, 12)
 _TOGETHER = 16
-"""Maximum number of local files whose footers one call reads; fewer at first, because the consumer may stop early."""
+"""Maximum number of local files whose footers one call reads. The first calls read fewer, because the scan may stop."""
 _NAMED = 10
 """Maximum number of files that a message names."""
 

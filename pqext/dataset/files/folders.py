@@ -105,9 +105,9 @@ COMMIT = "_pqext_commit-"
 JOURNAL = "journal.json"
 _OURS = re.compile(r"part-\d+-[0-9a-f]{32}-[\w-]+\.parquet")
 _WALKS = 50
-"""Number of walks after which a folder that keeps changing is an error."""
+"""Number of traversals after which a folder that keeps changing is an error."""
 _FRESH = 2 * 10**9
-"""Nanoseconds within which two changes of a folder can have equal time stamps, on the coarsest file systems."""
+"""Nanoseconds within which two changes of a folder can have equal timestamps, on the coarsest file systems."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def _suggest_path(path: str) -> str:
 
 _MOST_NAMES = 10_000
 _ALIKE = 0.85
-"""Required similarity of a suggested path."""
+"""Minimum similarity of a suggested path."""
 
 
 def _find_remote(location: Location, is_one: bool, guard: TableGuard | None) -> Sequence[Location]:

@@ -18,7 +18,7 @@ from pqext.dataset.files.manifests import lines_of, parse_json
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
 _ATTEMPTS = 5
-"""Number of attempts to list the log: Spark deletes the logs of single batches some time after compaction."""
+"""Number of attempts to list the log, because Spark deletes the logs of single batches some time after compaction."""
 
 Parts = tuple[str, ...]
 

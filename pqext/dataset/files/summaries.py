@@ -25,7 +25,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.folders import join_path
 
 _WORTH_BYTES = 16 << 10
-"""Size of a summary file that costs less than reading one footer."""
+"""Maximum size of a summary file, per file of the scan, for which reading it costs less than reading the footers."""
 _NOT_NOTED = "it lacks the sizes and times of its files; pqext.write_summary records them"
 
 

@@ -33,9 +33,9 @@ class Stage:
     filter: Expression | None = None
     """Condition evaluated on these columns; only rows for which it is true reach the next stage."""
     kept: tuple[str, ...] = ()
-    """Top-level columns read in this stage, which is not the last, that are part of the result."""
+    """Top-level columns that are read in this stage, not the last one, and are part of the result."""
     leaves: tuple[tuple[str, int], ...] = ()
-    """Computed columns of the result that are read from a leaf of their own, each with its column index."""
+    """Computed columns of the result that are read from separate leaves, each with the index of its leaf."""
     asked: tuple[tuple[int, int], ...] = ()
     """Fields of VARIANT columns that the filter uses and that are read from shredded leaves: the position of each among
     the filter's operands, and its column index."""
@@ -69,7 +69,7 @@ class RowGroupPlan:
     """Evidence for pruning: ``statistics``, ``Bloom filter``, ``box``, ``variant leaf``; or ``limit``, which also
     prunes rows beyond the limit."""
     pages: tuple[int, int] | None = None
-    """With ``rows``, the number of pages of the needed columns that contain any of them, and of all pages."""
+    """If ``rows`` is set: the number of pages of the needed columns that contain any of them, and of all pages."""
 
     @property
     def rows_read(self) -> int:
@@ -99,10 +99,10 @@ class Task:
     prune_reason: str | None = None
     """The proof that no row can match, if the file is skipped by its path; its row groups are not planned then."""
     footer_crc: int | None = None
-    """CRC-32 of the footer that the plan was made from, which detects a replaced file."""
+    """CRC-32 of the footer from which the plan was made, used to detect replaced files."""
     is_outline: bool = False
-    """Were the row groups judged by the footer alone? Who reads them asks page indexes and Bloom filters, and finds
-    the stages."""
+    """Whether only the footer was evaluated. Before reading, page indexes and Bloom filters must be evaluated,
+    and stages must be planned."""
     evidence: str | None = None
     """Evidence for pruning a file that was not opened, in a word or two."""
 

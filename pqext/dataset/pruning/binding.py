@@ -111,7 +111,7 @@ class ComputedLeaf:
     operand: Operand
     question: core.Predicate | tuple[core.Operator, Operand]
     nodes: Mapping[tuple[Any, ...], SchemaNode | None]
-    """The flat columns that it is computed from, by key; None for other columns, whose bounds are unknown."""
+    """The columns from which it is computed, by key; None for nested columns, whose bounds are unknown."""
     types: Mapping[tuple[Any, ...], pa.DataType]
 
     def may_match(self, get_bounds: Callable[[SchemaNode], core.Bounds]) -> bool:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
 
 _SLACK = 2.0
-"""The first radius, as a multiple of the radius that holds enough rows at the mean density."""
+"""The first radius, as a multiple of the radius that contains enough rows at the mean density."""
 _GROWTH = 4.0
-"""The ratio of a radius to the one before."""
+"""The ratio of a radius to the previous radius."""
 _TRIALS = 3
 _DEGREE = 111_320.0
 """Metres in a degree of latitude."""

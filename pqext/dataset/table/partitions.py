@@ -54,13 +54,13 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 """Folder value that represents null."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-"""Integers as programs write them; numbers with leading zeros are codes, such as ``01234``."""
+"""Integers without leading zeros; numbers with leading zeros, such as ``01234``, are codes and remain text."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 PartitionTypes = Mapping[str, str | pa.DataType]
 """Types of partition columns by name; see :func:`partitions_of`."""
 _OTHERS = "*"
-"""The name that stands for all other columns."""
+"""The name that represents all other columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ class Partitions:
     root: str | None
     schema: pa.Schema
     paths: str | None = None
-    """The column of the file's path."""
+    """Name of the column with the file's path."""
     rows: str | None = None
-    """The column of the row number in its file, which the executor fills in."""
+    """Name of the column with the row number in the file, whose values the executor adds."""
 
     def __bool__(self) -> bool:
         return bool(self.schema.names)

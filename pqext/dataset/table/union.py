@@ -44,7 +44,7 @@ from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableR
 _KEPT = 256
 """Maximum number of cached pairs of schema and filter."""
 _MAYBE = object()
-"""Marks a condition that a file's own columns do not decide."""
+"""Result for a condition that cannot be evaluated on the file's own columns."""
 
 
 class Union(SchemaStrategy):
@@ -194,7 +194,7 @@ class ConformedRequest(FileRequest):
     exact: Expression | None = None
     """Condition evaluated after the cast, if ``filter`` does not decide all rows."""
     stored: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    """The unified schema of all columns of files."""
+    """The unified schema of the columns in all files."""
     later: tuple[ComputedColumn, ...] = ()
     """Columns computed after the cast, because the file lacks their inputs or has them in another type."""
 

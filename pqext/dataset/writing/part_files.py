@@ -20,7 +20,7 @@ from pqext.variant.types import is_marked, is_shredded_type
 _OPEN_FILES = 64
 """Maximum number of partitions written at a time; beyond it, the least recently used file is closed."""
 _HELD_BYTES = 256 << 20
-"""Maximum number of buffered rows of a task over all open files."""
+"""Maximum total size of the rows that a task buffers for all open files."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class WrittenFile:
     rows: int
     bytes: int
     shredded: Mapping[str, str]
-    """The shredding schema as DDL of each VARIANT that is shredded, by its path in the file."""
+    """The shredding schema of each shredded VARIANT as DDL, by its path in the file."""
     residual: Counts = field(default_factory=dict)
-    """For each shredded path, ``event: $.user.id``, the values that stay in the residual and all values."""
+    """For each shredded path (``event: $.user.id``), the number of residual values and of all values."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.dataset.writing import commit
 
 Token = Any
-"""Identifies a staged file to the commit, in addition to its name. It can be pickled."""
+"""Value that identifies a staged file for the commit, in addition to its name. It can be pickled."""
 FAILED = "failed"
 """File in a job's folder that informs its tasks of a permanent error in another task."""
 

@@ -45,7 +45,7 @@ from pqext.dataset.writing.staging import Token
 _OURS = re.compile(r"part-\d+-([0-9a-f]{32})-[\w-]+\.parquet")
 _ATTEMPTS = 20
 _TOGETHER = 16
-"""Requests of a commit that are made at once."""
+"""Maximum number of concurrent requests of a commit."""
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,12 @@ from pqext.skipping.format.metadata import StoreEncryption, StoreMetadata, to_sp
 from pqext.skipping.format.names import LATEST, OBJECT_NAME, check_names, partition_column
 
 _REQUESTS = 16
-"""Remote parts that are read concurrently, since most of their time is waiting."""
+"""Maximum number of remote parts that are read concurrently."""
 UNSEEN = "_pqext-"
 """File name prefix of parts that xskipper must not read, because it would misinterpret their null entries."""
 NO_PART = "not a part of a data-skipping store"
 ColumnChoice = Callable[[StoreMetadata], Iterable[str]]
-"""Return the columns to read of a part with this metadata."""
+"""Function that returns the columns to read from a part with this metadata."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _concatenate(tables: Sequence[tuple[str | None, pa.Table]]) -> pa.Table:
 
 
 SPARK_VERSION = "3.5.0"
-"""Spark version of dates and timestamps: without one, Spark rejects dates and timestamps before 1900."""
+"""Spark version recorded in parts. Without a version, Spark rejects dates and timestamps before 1900."""
 
 Keys = Mapping[str, bytes] | Callable[[StoreEncryption], FileEncryption]
 """Keys by their labels, or a function that creates a file's keys from labels, such as a KMS client."""

@@ -18,7 +18,7 @@ KEY = "org.apache.spark.sql.parquet.row.metadata"
 """Key of the schema in the key-value metadata of the footer."""
 VERSION_KEY = "org.apache.spark.version"
 MOST_CHARACTERS = 8 << 20
-"""Maximum length of a schema, enough for 25,000 indexes. Parsed, it may take thirty times its length."""
+"""Maximum length of a schema, enough for 25,000 indexes. Once parsed, it may take thirty times as much memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pqext.skipping.indexes.ranges import Ranges, known_range
 from pqext.variant.types import is_variant_type
 
 SHOWS_NAN = "io.pqext.nan"
-"""Parameter with the value ``max`` if the maximum is NaN for objects with NaN."""
+"""Parameter whose value is ``max`` if the maximum is NaN for objects that contain NaN."""
 
 
 @dataclass(frozen=True, init=False)

@@ -27,7 +27,7 @@ class Prefix(Index):
 
     name = "prefix"
     length: int = _LENGTH
-    """Bytes of a prefix."""
+    """Length of a prefix in bytes."""
     max_values: int = _MOST
     """Maximum number of prefixes; the prefixes of an object with more are unknown."""
 

@@ -32,9 +32,9 @@ from pqext.skipping.store.store import Store
 from pqext.skipping.store.table import Table
 
 _AHEAD = 64
-"""Objects that are indexed ahead of the object whose row is written."""
+"""Maximum number of objects that are indexed ahead of the object whose row is being written."""
 _TRIED = 16
-"""Objects that are inspected for the types of columns."""
+"""Maximum number of objects that are inspected to determine the types of columns."""
 _PARTS = 8
 """Maximum number of parts; a refresh merges more."""
 
@@ -44,13 +44,13 @@ class Summary:
     """Result of building or refreshing a store, as numbers of objects."""
 
     objects: int
-    """All objects of the sources."""
+    """Number of all objects in the sources."""
     added: int
-    """New and changed objects that were indexed."""
+    """Number of new and changed objects that were indexed."""
     kept: int
-    """Objects with up-to-date rows."""
+    """Number of objects whose rows were up to date."""
     read: int
-    """Indexed objects whose rows were read because their footers did not suffice for every index."""
+    """Number of indexed objects whose rows were read because their footers did not suffice for every index."""
     failed: tuple[tuple[str, str], ...] = ()
     """Objects that could not be indexed, with the reason; every query reads them."""
 

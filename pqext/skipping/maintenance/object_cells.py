@@ -29,7 +29,7 @@ _ROWS = 1 << 16
 _SCHEMAS = 16
 """Maximum number of schemas with cached results."""
 _SETTLED_MS, _SETTLED_REMOTE_MS = 50, 2000
-"""Milliseconds after which a rewritten file has another time, with a margin. Object stores have seconds."""
+"""Milliseconds after which a rewritten file has another timestamp, with a margin. Object stores record only seconds."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from pqext.skipping.store.store import Store, usable_indexes
 _PART_ROWS = 50_000
 """Maximum number of objects of a part."""
 _TOGETHER = 256
-"""Rows that are compared at a time, since Bloom filters are large."""
+"""Maximum number of rows that are compared together, because Bloom filters are large."""
 _PART_BYTES = 64 << 20
 """Bytes of entries at which a part is written."""
 
@@ -48,7 +48,7 @@ class Layout:
     keys: Any = field(default=None, repr=False)
     """Keys of an encrypted store, by their labels."""
     lacks: bool = False
-    """Whether the store has an own index that these parts lack; its entries are null then."""
+    """Whether the store has an own index that these parts lack. Its entries are then null."""
 
     @classmethod
     def for_indexes(

@@ -20,7 +20,7 @@ EXTRA = "_pqext"
 PENDING = "_pending"
 """Folder of replacement parts, which are read once the replaced parts are deleted."""
 _LOOKS = 2
-"""Number of listings if there are no parts: they may be moving at the moment."""
+"""Number of listings if no parts are found, because another process may be moving them."""
 VERSION_COLUMN = IndexColumn.create("object", ["obj_name"])
 """Column of the extra parts with the version of the row's object: its size and etag."""
 VERSION = VERSION_COLUMN.name

@@ -33,7 +33,7 @@ class Objects:
     sizes: NDArray[np.int64]
     """Sizes in bytes."""
     etags: pa.Array
-    """Versions as stated by an object store; for local files the time of the last change of the file or its name. Null
+    """Versions reported by an object store; for local files, the time of the last change of the file or its name. Null
     if unknown."""
 
     def __len__(self) -> int:

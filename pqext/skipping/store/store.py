@@ -285,7 +285,7 @@ class _ExtraRows:
     same: NDArray[np.int64]
     """Objects with rows for their current version."""
     others: NDArray[np.int64]
-    """Objects with rows for other versions of the same time: own rows, which have no version, may describe those."""
+    """Objects with rows for other versions with the same time. Own rows, which have no version, may describe these."""
 
 
 def open_store(
