@@ -122,7 +122,7 @@ def test_excessively_nested_plan_is_invalid() -> None:
 @pytest.mark.parametrize("rows", [40, 60])
 def test_plan_with_a_wrong_row_count_is_rejected(rows: int, plan: dict[str, Any]) -> None:
     plan["row_groups"][0].update(num_rows=rows, rows=None, prune_reason=None)
-    with pytest.raises(ValueError, match=f"another file: it has {rows} rows in row group 0, the file 50"):
+    with pytest.raises(ValueError, match=f"another file: it has {rows} rows in row group 0, the file has 50"):
         run(Task.from_json(json.dumps(plan)))
 
 
