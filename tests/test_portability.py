@@ -148,12 +148,12 @@ def test_file_uris_may_contain_drives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_journal_paths_reject_drives_and_backslashes(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (r"..\x.parquet", r"a\..\..\x", "C:x", r"\x"):
-        assert folders._inside(name) == name
+        assert folders._check_path(name) == name
     monkeypatch.setattr(local_paths, "ON_WINDOWS", True)
     for name in (r"..\x.parquet", r"a\..\..\x", "C:x", r"\x"):
         with pytest.raises(ValueError, match="drive"):
-            folders._inside(name)
-    assert folders._inside("a/x.parquet") == "a/x.parquet"
+            folders._check_path(name)
+    assert folders._check_path("a/x.parquet") == "a/x.parquet"
 
 
 def test_paths_on_different_drives_have_no_common_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +199,7 @@ def test_saves_need_neither_locks_nor_folder_sync(tmp_path: Path, monkeypatch: p
 def test_manifests_are_read_without_posix_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "note").write_bytes(b"a\r\nb")
     monkeypatch.delattr(os, "O_NONBLOCK", raising=False)
-    assert manifests.read_note(str(tmp_path / "note")) == b"a\r\nb"
+    assert manifests.read_manifest(str(tmp_path / "note")) == b"a\r\nb"
 
 
 @pytest.mark.slow

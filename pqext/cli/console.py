@@ -29,17 +29,17 @@ class Report(Protocol):
 def show(report: Report, format: str) -> None:
     """Print ``report`` as text or JSON."""
     if format == "json":
-        click.echo(json.dumps(_finite(report.to_dict()), indent=2))
+        click.echo(json.dumps(_replace_non_finite(report.to_dict()), indent=2))
     else:
         print_rich(report)
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     """Replace numbers that JSON cannot represent by text such as ``"NaN"``, also in nested values."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [_replace_non_finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -185,7 +185,7 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 def writer_options(compression: str | None, encodings: Sequence[str], filters: Sequence[str]) -> dict[str, Any]:
     """Return the writer options that are set. With ``--append``, the file determines the other options."""
     options: dict[str, Any] = {"compression": compression}
-    options["encodings"] = _by_column(encodings) if encodings else None
+    options["encodings"] = _parse_by_column(encodings) if encodings else None
     options["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
     return {name: value for name, value in options.items() if value is not None}
 
@@ -198,7 +198,7 @@ def checkpoint_of(text: str) -> Checkpoint:
         raise ValueError(f"--{error}") from None
 
 
-def _by_column(texts: Sequence[str]) -> Any:
+def _parse_by_column(texts: Sequence[str]) -> Any:
     """Parse option values: return a single value for all columns, or a mapping from ``COLUMN=VALUE`` pairs."""
     values = dict(text.rpartition("=")[::2] for text in texts)
     if "" in values and len(values) > 1:

@@ -76,7 +76,7 @@ def suffix_of(path: str) -> str:
 
 def _format_of_content(source: Source) -> str | None:
     """Detect Parquet, GeoJSON and GDAL formats by content. Raises ``UnsupportedError`` for unsupported formats."""
-    head = _head(source)
+    head = _first_bytes(source)
     if head[:4] in (b"PAR1", b"PARE"):
         return "parquet"
     if head.startswith(_VECTOR_MARKS):
@@ -87,7 +87,7 @@ def _format_of_content(source: Source) -> str | None:
     return "geojson" if is_feature_collection(head) else None
 
 
-def _head(source: Source) -> bytes:
+def _first_bytes(source: Source) -> bytes:
     """Return the first bytes of a file; they remain readable."""
     if is_location(source):
         if isinstance(source, str) and not os.path.isfile(source):

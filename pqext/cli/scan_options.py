@@ -48,7 +48,7 @@ def selection(text: str, every: Names = tuple, fields: Names = tuple) -> list[An
     >>> names, name, str(value)
     (['a', 'b'], 'twice', 'a * 2')
     """
-    items = [item.strip() for item in _split(text)]
+    items = [item.strip() for item in _split_at_commas(text)]
     if not all(items):
         raise ValueError(f"empty column list {text!r}; expected a comma-separated list such as a,b.c")
     columns: list[Any] = []
@@ -77,7 +77,7 @@ def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], l
     """
     from pqext.core.options.indexes import sort_keys
 
-    items = [item.strip() for item in _split(text)]
+    items = [item.strip() for item in _split_at_commas(text)]
     if not all(items):
         raise ValueError(f"--order-by {text!r} lacks a column; write, for example, mag desc, id")
     keys = [sort_keys([item])[0] for item in items]
@@ -92,7 +92,7 @@ def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], l
 
 def _expand_star(exclusion: str | None, names: list[str]) -> list[str]:
     """Return the columns that ``*`` selects, without the excluded ones."""
-    excluded = [_unquote(item.strip()) for item in _split(exclusion or "") if exclusion]
+    excluded = [_unquote(item.strip()) for item in _split_at_commas(exclusion or "") if exclusion]
     for name in excluded:
         if name not in names:
             from pqext.core.base.suggestions import unknown_column_message
@@ -101,7 +101,7 @@ def _expand_star(exclusion: str | None, names: list[str]) -> list[str]:
     return [name for name in names if name not in excluded]
 
 
-def _split(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     """Split text at commas that are not within quotes or brackets."""
     items, depth, quote, path_offsets = [""], 0, "", _path_offsets(text)
     for offset, character in enumerate(text):

@@ -93,7 +93,7 @@ class Aggregates:
             >>> pqext.scan("ids.parquet").null_count("id")
             1
         """
-        return sum(_parts(self._planner, column, _known_nulls, lambda array: int(array.null_count)))
+        return sum(_partial_results(self._planner, column, _null_count, lambda array: int(array.null_count)))
 
     def bounds(self, column: str | Column) -> BoundingBox | None:
         """Return the bounding box of all geometries of a column in the matching rows.
@@ -120,10 +120,10 @@ class Aggregates:
             >>> box.xmin, box.ymin, box.xmax, box.ymax
             (1.0, 2.0, 4.0, 3.0)
         """
-        return _box(self._planner, column)
+        return _bounding_box(self._planner, column)
 
 
-def _parts(
+def _partial_results(
     planner: ScanPlanner, column: str | Column,
         from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T],
 ) -> Iterator[T]:
@@ -140,16 +140,16 @@ def _parts(
     asked_for = column if isinstance(column, Column) else None
     if request.limit is not None or request.offset:
         with closing(executor.batches(_ROWS)) as batches:
-            yield from (from_values(_values(batch, asked_for, top)) for batch, _ in batches)
+            yield from (from_values(_column_values(batch, asked_for, top)) for batch, _ in batches)
         return
     for row, file, file_request in executor.files():
         node = None
         if file_request.is_exact and top not in request.partitions.schema.names:
-            node = _node(file, file_request, top, asked_for)
+            node = _stored_node(file, file_request, top, asked_for)
         is_known = node is not None and node.is_leaf and not node.max_repetition_level and can_be_certain(file)
         if node is None or not is_known or file_request.computed:
             with closing(executor.file_batches(row, file, file_request, _ROWS)) as batches:
-                yield from (from_values(_values(batch, asked_for, top)) for batch in batches)
+                yield from (from_values(_column_values(batch, asked_for, top)) for batch in batches)
             continue
         rest: list[RowGroupPlan] = []
         for plan in executor.run.plans(planner.of_file(file_request, file).row_groups(pages=True, ranges=False)):
@@ -178,12 +178,12 @@ def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | N
         return None
     chunk = group.chunk(node)
     if function == "count":
-        nulls = _known_nulls(chunk)
+        nulls = _null_count(chunk)
         return None if nulls is None else pa.array([group.num_rows - nulls], pa.int64())
     return _known_extreme(chunk, function)
 
 
-def _node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
+def _stored_node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
     """Return the schema node of the column in the file, or None if reading converts its values to another type."""
     if isinstance(file_request, ConformedRequest):
         schemas = file_request.schema, file.arrow_schema
@@ -194,7 +194,7 @@ def _node(file: ParquetFile, file_request: FileRequest, top: str, column: Column
     return lookup(file.schema, top) if column is None else find(file.schema, column)
 
 
-def _values(batch: pa.RecordBatch, column: Column | None, top: str) -> pa.Array:
+def _column_values(batch: pa.RecordBatch, column: Column | None, top: str) -> pa.Array:
     if column is not None:
         return value_of(column, batch)
     return value_of(Column(_path(batch, top)), batch)
@@ -204,17 +204,17 @@ def _path(batch: pa.RecordBatch, name: str) -> tuple[str, ...]:
     return (name,) if name in batch.schema.names else tuple(name.split("."))
 
 
-def _known_nulls(chunk: ColumnChunk) -> int | None:
+def _null_count(chunk: ColumnChunk) -> int | None:
     return chunk.bounds().null_count
 
 
 def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar:
     known, column = partial(_known_extreme, side=side), planner.exact.resolve(column)
-    results = [*_parts(planner, column, known, partial(extreme, side=side))]
+    results = [*_partial_results(planner, column, known, partial(extreme, side=side))]
     top = column.path[0] if isinstance(column, Column) else column
     schema = ScanPlanner(replace(planner.request, result=(top,))).schema
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-    kind = _values(empty, column if isinstance(column, Column) else None, top).type
+    kind = _column_values(empty, column if isinstance(column, Column) else None, top).type
     whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in results)]), side)
     stored = stored_of(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
     return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # durations are compared as integers
@@ -245,7 +245,7 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     return None if scalar is None else pa.repeat(scalar, 1)
 
 
-def _box(planner: ScanPlanner, column: str | Column) -> BoundingBox | None:
+def _bounding_box(planner: ScanPlanner, column: str | Column) -> BoundingBox | None:
     from pqext.geo import crs as crs_
     from pqext.geo.box import BoundingBox
     from pqext.geo.summary import statistics, union
@@ -272,7 +272,7 @@ def _box(planner: ScanPlanner, column: str | Column) -> BoundingBox | None:
             return nothing if not summary.geospatial_types else summary
         return BoundingBox.from_metadata(summary.bbox)
 
-    boxes = [part for part in _parts(planner, column, from_metadata, from_values) if part is not nothing]
+    boxes = [part for part in _partial_results(planner, column, from_metadata, from_values) if part is not nothing]
     if not all(isinstance(box, BoundingBox) for box in boxes):
         return None
     return union(boxes, crs_.is_geographic(crs_.normalize(kind.crs)) is True)

@@ -44,17 +44,17 @@ class ExactNames:
             known = self._known[id(node)] = node, made
         return cast(T, known[1])
 
-    def of_folders(self, node: T) -> T:
+    def resolve_partitions(self, node: T) -> T:
         """Resolve as :meth:`resolve`, but open a file only if a dotted name may refer to a partition column."""
         made = exact(node, self.folders)
         is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
         return self.resolve(node) if is_unclear else made
 
-    def of_column(self, column: str | ComputedColumn) -> str | ComputedColumn:
+    def resolve_column(self, column: str | ComputedColumn) -> str | ComputedColumn:
         """Resolve the dotted names in a result column; a plain name is returned unchanged."""
         return replace(column, field=self.resolve(column.field)) if isinstance(column, ComputedColumn) else column
 
-    def learn(self, file: ParquetFile) -> None:
+    def record_names(self, file: ParquetFile) -> None:
         """Record the column names of the first file. They apply to all files unless schemas are unified or passed."""
         if self._names is None and self.rule is None:
             self._names = _FileNames(self.folders, file.schema.root)
@@ -63,10 +63,10 @@ class ExactNames:
     def names(self) -> Container[str]:
         """The names of all partition columns and file columns."""
         if self._names is None:
-            self._names = self._of_files()
+            self._names = self._read_names()
         return self._names
 
-    def _of_files(self) -> Container[str]:
+    def _read_names(self) -> Container[str]:
         if isinstance(self.rule, pa.Schema):
             return frozenset((*self.folders, *self.rule.names))
         if self.rule == "union":

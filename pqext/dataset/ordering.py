@@ -86,7 +86,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
     unordered, values = _with_keys(request, keys)
     counts_rows = any(operand_column(base).path[0] == request.partitions.rows for base in bases(keys[0].value))
     read = _in_file_order if limit is None or counts_rows else _iter_by_bounds
-    for radius in _radii(unordered, run, keys[0], limit):
+    for radius in _search_radii(unordered, run, keys[0], limit):
         executor = ScanExecutor(ScanPlanner(unordered if radius is None else _within(unordered, keys[0].value, radius)))
         executor.run = run
         top, opened = TopRows(keys, limit), 0
@@ -105,7 +105,7 @@ def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[
             yield batch.slice(start, batch_rows), opened
 
 
-def _radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> Iterator[float | None]:
+def _search_radii(request: ScanRequest, run: Run, key: OrderKey, limit: int | None) -> Iterator[float | None]:
     """Yield maximum distances to try if the request selects the rows nearest to a geometry, then None for no maximum.
 
     If ``limit`` rows lie within a distance, they are the nearest of all. The distances are estimated from the bounding
@@ -189,7 +189,7 @@ def _iter_by_bounds(
     """Yield rows that may be among the first ones, best bounds first, with position and size of opened files."""
     planner, run = executor.planner, executor.run
     opened = 0
-    for row in _files(executor, key):
+    for row in _files_by_bounds(executor, key):
         condition = top.admits(row * _FILE)
         if condition is False or _condition(planner, row, condition).prune_reason is not None:
             continue
@@ -198,14 +198,14 @@ def _iter_by_bounds(
             opened += file.source.size
             file.check_rows()
             requests: dict[int, tuple[FileRequest, FilePlanner, Expression | bool]] = {}
-            for index in _in_order(key, [(group.index, *_best_bound(key, group)) for group in file.row_groups]):
+            for index in _best_first(key, [(group.index, *_best_bound(key, group)) for group in file.row_groups]):
                 position = row * _FILE + index
                 admitted = top.admits(position)
                 if admitted is False:
                     continue
                 if id(admitted) not in requests:
                     with ErrorLocation(file), run.planning():
-                        file_request = _ask(planner, row, file, admitted)
+                        file_request = _request_file(planner, row, file, admitted)
                         requests[id(admitted)] = file_request, planner.of_file(file_request, file), admitted
                 file_request, of_file, _ = requests[id(admitted)]
                 if file_request.prune_reason is not None:
@@ -218,7 +218,7 @@ def _iter_by_bounds(
                 top.merge_pending()
 
 
-def _ask(planner: ScanPlanner, row: int, file: ParquetFile, accepted_rows: Expression | bool) -> FileRequest:
+def _request_file(planner: ScanPlanner, row: int, file: ParquetFile, accepted_rows: Expression | bool) -> FileRequest:
     """Return the request for a file, with the condition on rows that may be among the first ones.
 
     The condition is omitted if the file's columns do not support it.
@@ -239,7 +239,7 @@ def _condition(planner: ScanPlanner, row: int, accepted_rows: Expression | bool)
     return planner.request.partitions.evaluate(accepted_rows, planner.partition_values.slice(row, 1))[0]
 
 
-def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
+def _files_by_bounds(executor: ScanExecutor, key: OrderKey) -> list[int]:
     """Return the positions of the files to read, in the order of their best bounds.
 
     All files are opened, unless partition values determine the order.
@@ -251,12 +251,12 @@ def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
     results: list[tuple[int, Any, bool]] = []
     if isinstance(key.value, Column) and key.value.path[0] in planner.request.partitions.schema.names:
         values = planner.partition_values.column(key.value.path[0]).to_pylist()
-        return _in_order(key, [(row, values[row], values[row] is None) for row in rows])
+        return _best_first(key, [(row, values[row], values[row] is None) for row in rows])
     for row, file, _ in executor.files():
         groups = [(number, *_best_bound(key, group)) for number, group in enumerate(file.row_groups)]
-        best = _in_order(key, groups)[:1]
+        best = _best_first(key, groups)[:1]
         results += [(row, groups[number][1], groups[number][2]) for number in best]
-    return _in_order(key, results)
+    return _best_first(key, results)
 
 
 def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
@@ -280,7 +280,7 @@ def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
     return bounds.maximum if key.descending else bounds.minimum, bool(nulls) or bounds.all_null
 
 
-def _in_order(key: OrderKey, items: Sequence[tuple[int, Any, bool]]) -> list[int]:
+def _best_first(key: OrderKey, items: Sequence[tuple[int, Any, bool]]) -> list[int]:
     """Return the numbers of the items, the most promising first.
 
     An item is a number, its best value, None if unknown, and whether it contains nulls.

@@ -83,7 +83,7 @@ class ScanPlanner:
     @cached_property
     def _strategy(self) -> SchemaStrategy:
         request = self.request
-        result = None if request.result is None else tuple(map(self.exact.of_column, request.result))
+        result = None if request.result is None else tuple(map(self.exact.resolve_column, request.result))
         row_target = TableRequest(request.sources, result, self.exact.resolve(request.filter), request.partitions)
         if not isinstance(request.rule, str):
             return Agreement(row_target) if request.rule is None else Union(row_target, request.rule)
@@ -168,13 +168,13 @@ class ScanPlanner:
                 with run.planning():
                     result = next(files, None)
                 if summaries is not None and summaries.usages:
-                    run.read(summaries.take_usages())
+                    run.read(summaries.pop_usages())
                 if result is None:
                     return
                 row, file = result
                 at = rows.index(row, at) + 1
                 with ErrorLocation(file), run.track_file(file, before):
-                    self.exact.learn(file)
+                    self.exact.record_names(file)
                     self._strategy.check_filter(file)
                     yield row, file
 
@@ -213,7 +213,8 @@ class ScanPlanner:
                     "pass partitioning=None, or scan them separately",
                     feature="partition columns within files", path=file.path,
                 )
-        return self.request.partitions.evaluate(self.exact.of_folders(self.request.filter), self.partition_values)
+        filter = self.exact.resolve_partitions(self.request.filter)
+        return self.request.partitions.evaluate(filter, self.partition_values)
 
     def sources_to_read(self) -> list[int]:
         """Return the positions of the sources to read.

@@ -112,7 +112,7 @@ def write_file(
     layer_type = _geometry_type(driver, first, name)
     top_code = math.inf if driver != "FlatGeobuf" else 1999 if layer_type.endswith(" Z") else 999
     stream = _Stream(_storable_batch(batch, schema, name, top_code) for batch in chain(first, batches))
-    with _replace_at_end(target, append) as staged_path, stream.own_faults(), gdal_faults(pyogrio, target):
+    with _replace_at_end(target, append) as staged_path, stream.raise_recorded_error(), gdal_faults(pyogrio, target):
         pyogrio.write_arrow(
             pa.RecordBatchReader.from_batches(schema, stream), staged_path, layer=layer, driver=driver, append=append,
             geometry_name=name, geometry_type=layer_type, crs=_crs(marked), **options,
@@ -134,7 +134,7 @@ class _Stream:
             raise
 
     @contextmanager
-    def own_faults(self) -> Iterator[None]:
+    def raise_recorded_error(self) -> Iterator[None]:
         """Context manager that raises the recorded error of the batches in place of GDAL's error."""
         try:
             yield

@@ -119,7 +119,7 @@ def _pruned_questions(reader: Reader, file: File, questions: list[tuple[DemoQuer
             copy = Path(folder) / f"{i}.parquet"
             retained = _reading(question, file.label).row_groups
             overwrite_pages(file.file, retained, copy)
-            survived = compare.survives(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows)  # type: ignore[misc]
+            survived = compare.has_expected_count(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows)  # type: ignore[misc]
             (enough if survived else more)[question.title] = len(retained)
     total = _reading(questions[0][1], file.label).row_groups_total if questions else 0
     return _describe_needs(enough, more, total)

@@ -171,7 +171,7 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, lower_limit: tup
     return int(result[0]) if result is not None else 0
 
 
-def survives(count: Callable[[], int], expected: int) -> bool:
+def has_expected_count(count: Callable[[], int], expected: int) -> bool:
     """Return whether a query returns ``expected`` rows although row groups of the file are overwritten."""
     try:
         return count() == expected

@@ -90,7 +90,7 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
         check(job.source, job.on_error)
     started = None
     if spark is None:
-        spark = _running()
+        spark = _active_session()
     if spark is None:
         with listener.step("start Spark on this machine"):
             spark = started = on_spark.local_session("pqext demo")
@@ -102,7 +102,7 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
             started.stop()
 
 
-def _running() -> SparkSession | None:
+def _active_session() -> SparkSession | None:
     """Return the active Spark session of this process, which must not be stopped; None if there is none."""
     if "pyspark" not in sys.modules:
         return None
@@ -141,7 +141,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
     schemas = {"inferred": "infer"} if source.schema is None else {"chosen": source.schema, "inferred": "infer"}
     files = []
     for name in {"chosen", "inferred"} - schemas.keys():
-        _forget(job.output / name)
+        _delete_earlier_files(job.output / name)
     for name, schema in schemas.items():
         folder = job.output / name
         label = f"{name} schema"
@@ -159,7 +159,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
     return source, files, lost
 
 
-def _forget(folder: Path) -> None:
+def _delete_earlier_files(folder: Path) -> None:
     """Delete the files that an earlier run of the job with another schema has written to ``folder``, and no others."""
     written = [*folder.glob("part-*.parquet"), folder / "_SUCCESS"] if (folder / "_SUCCESS").is_file() else []
     for path in written:

@@ -253,7 +253,7 @@ def find_parts(file: ParquetFile) -> Parts:
                 finder.damaged.append(f"row group {group.index}, column {leaf.dotted_path}: {error.message}")
         if leaves > MAX_CHUNKS:
             finder.counts["undetailed"] += 1
-    results, shared = _without_holes(finder.found, finder.size)
+    results, shared = _fill_gaps(finder.found, finder.size)
     if not file.source.is_remote:
         copied = [item for part in results for item in _metadata_copy(finder, part)]
         results = [_checkpoint(file.source, part) for part in copied]
@@ -297,7 +297,7 @@ def _checkpoint(source: Source, part: Part) -> Part:
     return replace(part, kind="checkpoint") if is_one else part
 
 
-def _without_holes(parts: list[Part], size: int) -> tuple[list[Part], int]:
+def _fill_gaps(parts: list[Part], size: int) -> tuple[list[Part], int]:
     """Return the parts in order with the bytes between them, and the number of overlapping parts that were omitted."""
     whole: list[Part] = []
     at = shared = 0

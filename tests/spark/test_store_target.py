@@ -21,7 +21,7 @@ from pqext import variant
 from pqext.core.base.errors import CorruptFileError, LimitError, SourceError
 from pqext.core.io.sources import multipart, pending_files
 from pqext.core.io.sources.pending_files import Pending
-from pqext.dataset.files.manifests import read_note
+from pqext.dataset.files.manifests import read_manifest
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.writing.commit import CleanupResult
 from pqext.dataset.writing.ingest_notes import Batch, note_of
@@ -91,8 +91,8 @@ def test_manifest_beyond_the_size_limit_is_not_read(
     with pytest.raises(LimitError, match=r"manifest has 11 bytes.*s3://bucket/"):
         bucket.get("note")
     with pytest.raises(LimitError, match="manifest has 11 bytes"):
-        read_note(str(tmp_path / "11"))
-    assert read_note(str(tmp_path / "10")) == b"x" * 10
+        read_manifest(str(tmp_path / "11"))
+    assert read_manifest(str(tmp_path / "10")) == b"x" * 10
 
 
 def test_save_with_an_oversized_manifest_is_rejected(

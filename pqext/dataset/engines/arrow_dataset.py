@@ -90,10 +90,10 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
 def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:
     """Return the columns that ``filter`` uses."""
-    return [name for at, name in enumerate(schema.names) if not _takes(filter, schema.remove(at))]
+    return [name for at, name in enumerate(schema.names) if not _can_bind(filter, schema.remove(at))]
 
 
-def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
+def _can_bind(filter: pc.Expression, schema: pa.Schema) -> bool:
     try:
         ds.dataset(schema.empty_table()).scanner(filter=filter)
     except (pa.ArrowException, ValueError, KeyError, IndexError):
@@ -120,14 +120,14 @@ def _translate_exactly(filter: pc.Expression, schema: pa.Schema) -> Expression |
     if len(text) > MAX_TEXT:
         return None
     try:
-        result = _Text(text, schema).condition()
-    except (_Unread, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        result = _TextParser(text, schema).condition()
+    except (_UnsupportedTextError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
     theirs, ours = result
     return ours if theirs.equals(filter) else None
 
 
-class _Unread(Exception):
+class _UnsupportedTextError(Exception):
     """Raised for expression text that the parser does not support."""
 
 
@@ -135,7 +135,7 @@ Both = tuple[Any, Expression]
 """A pyarrow condition, and a pqext condition that is true for at least the same rows."""
 
 
-class _Text:
+class _TextParser:
     """Recursive-descent parser of the text of a pyarrow expression."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
@@ -146,7 +146,7 @@ class _Text:
         """Parse the complete text and return the condition."""
         result = self._part()
         if self._rest:
-            raise _Unread
+            raise _UnsupportedTextError
         return result
 
     def _part(self) -> Both:
@@ -161,7 +161,7 @@ class _Text:
         column, field = self._column()
         sign = re.match(r" (==|!=|<=|>=|<|>) ", self._rest)
         if sign is None:
-            raise _Unread
+            raise _UnsupportedTextError
         self._rest = self._rest[sign.end() :]
         value = self._literal(field.type)
         self._consume(")")
@@ -194,7 +194,7 @@ class _Text:
         theirs = _field(column)
         match = _IS_IN.match(self._rest)
         if match is None:
-            raise _Unread
+            raise _UnsupportedTextError
         self._rest = self._rest[match.end() :]
         lines = [line.strip().removesuffix(",") for line in match[1].split("\n")]
         is_text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
@@ -217,7 +217,7 @@ class _Text:
         names = [name for name in self._schema.names if name and self._rest.startswith(tuple(name + e for e in ends))]
         name = max(names, key=len, default=None)
         if name is None:
-            raise _Unread
+            raise _UnsupportedTextError
         self._rest = self._rest[len(name) :]
         return (name,), self._schema.field(name)
 
@@ -227,12 +227,12 @@ class _Text:
         if types.is_string(type) or types.is_large_string(type):
             match = re.match(r'"(?:[^"\\]|\\.)*"', self._rest, re.S)
             if match is None:
-                raise _Unread
+                raise _UnsupportedTextError
             self._rest = self._rest[match.end() :]
             return pa.scalar(json.loads(match[0], strict=False), type)
         match = re.match(r"[^()\"]+(?=\))", self._rest)
         if match is None:
-            raise _Unread
+            raise _UnsupportedTextError
         self._rest = self._rest[match.end() :]
         return _scalar(match[0], type)
 
@@ -244,7 +244,7 @@ class _Text:
 
     def _consume(self, text: str) -> None:
         if not self._skip(text):
-            raise _Unread
+            raise _UnsupportedTextError
 
 
 def _scalar(text: str, type: pa.DataType) -> pa.Scalar:
@@ -258,7 +258,7 @@ def _scalar(text: str, type: pa.DataType) -> pa.Scalar:
         return pa.scalar(float(text), type)
     if types.is_date32(type) or (types.is_timestamp(type) and type.unit != "ns"):
         return pc.cast(pa.scalar(text), type)
-    raise _Unread
+    raise _UnsupportedTextError
 
 
 def _field(column: tuple[str, ...]) -> pc.Expression:
@@ -269,7 +269,7 @@ def _literal_value(value: pa.Scalar) -> Any:
     """Return the Python value of a literal. Raise an error for NaN, which pyarrow and pqext compare differently."""
     result = value.as_py()
     if isinstance(result, float) and math.isnan(result):
-        raise _Unread
+        raise _UnsupportedTextError
     return result
 
 
@@ -279,7 +279,7 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
         make, (stored,) = condition.__reduce__()
         with pa.ipc.open_file(stored) as file:
             batch = file.get_batch(0)
-        items = _items(batch.schema)
+        items = _metadata_items(batch.schema)
         if items[0] != _AND or not make(_replace_calls(batch, items)).equals(condition):
             return [condition]
         return [make(_replace_calls(batch, items[part.start : part.stop])) for part in _merge_operands(items)]
@@ -298,7 +298,7 @@ def _merge_operands(items: Items) -> list[range]:
         elif all(opened) and items[at][0] == "end":
             opened.pop()
         else:
-            stop = _stop(items, at)
+            stop = _argument_end(items, at)
             results.append(range(at, stop))
             at = stop
             continue
@@ -306,7 +306,7 @@ def _merge_operands(items: Items) -> list[range]:
     return results
 
 
-def _stop(items: Items, position: int) -> int:
+def _argument_end(items: Items, position: int) -> int:
     """Return the end of the argument that starts at ``position``."""
     type, value = items[position]
     if type == "nested_field_ref":
@@ -328,7 +328,7 @@ def _replace_calls(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> p
     return sink.getvalue()
 
 
-def _items(schema: pa.Schema) -> Items:
+def _metadata_items(schema: pa.Schema) -> Items:
     """Return the metadata of a schema as pairs, including duplicate keys, which a Python dictionary would drop."""
     data = schema.serialize().to_pybytes()[8:]  # skip a marker and the length of the message
 

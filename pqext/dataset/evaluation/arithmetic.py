@@ -92,12 +92,12 @@ def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
     if pa.types.is_null(type):
         return pa.nulls(len(array), type)
     if operator == "/":
-        return pc.divide(_doubles(left), _doubles(right))
+        return pc.divide(_to_doubles(left), _to_doubles(right))
     if pa.types.is_floating(type):
-        left, right = _doubles(left), _doubles(right)
+        left, right = _to_doubles(left), _to_doubles(right)
         return _remainder(left, right, len(array)) if operator == "%" else _UNCHECKED[operator](left, right)
     if operator == "%":
-        return _remainder(left, _nonzero(right), len(array)) if type == pa.int64() else _decimal_remainder(
+        return _remainder(left, _zeros_to_null(right), len(array)) if type == pa.int64() else _decimal_remainder(
             left, right, len(array), type
         )
     if pa.types.is_integer(type):
@@ -143,7 +143,7 @@ def _to_decimal(value: Any) -> Decimal:
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
-def _doubles(side: Any) -> Any:
+def _to_doubles(side: Any) -> Any:
     """Convert numbers to the nearest doubles. (Arrow's cast of decimals can be off by one unit in the last place.)"""
     if pa.types.is_decimal(side.type):
         from pqext.variant.access.widening import widen
@@ -153,7 +153,7 @@ def _doubles(side: Any) -> Any:
     return side if pa.types.is_float64(side.type) else pc.cast(side, pa.float64(), safe=False)
 
 
-def _nonzero(side: Any) -> Any:
+def _zeros_to_null(side: Any) -> Any:
     """Replace zeros in ``side`` by nulls."""
     zero = pa.scalar(Decimal(0), side.type) if pa.types.is_decimal(side.type) else pa.scalar(0, side.type)
     return pc.if_else(pc.equal(side, zero), pa.scalar(None, side.type), side)

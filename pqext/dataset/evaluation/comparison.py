@@ -150,7 +150,7 @@ def _correct(result: pa.Array, rows: Any, values: Any) -> pa.Array:
 
 def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
     """Compare temporal values of different units: first by units of the coarser type, then by the remainder."""
-    item, other = _tick(left.type), _tick(right.type)
+    item, other = _unit_nanoseconds(left.type), _unit_nanoseconds(right.type)
     if item < other:
         less, equal = _ticks_order(right, left)
         return pc.invert(pc.or_(less, equal)), equal
@@ -166,14 +166,14 @@ def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
     return pc.if_else(valid, pa.array(less), null), pc.if_else(valid, pa.array(equal), null)
 
 
-def _tick(type: pa.DataType) -> int:
+def _unit_nanoseconds(type: pa.DataType) -> int:
     """Return the number of nanoseconds in one unit of a temporal type."""
     if pa.types.is_date(type):
         return 1_000_000 if pa.types.is_date64(type) else _DAY
     return NANOSECONDS[type.unit]
 
 
-def kind_of(type: pa.DataType, text: str) -> ValueType:
+def comparison_type(type: pa.DataType, text: str) -> ValueType:
     """Return the comparison category of a type. Raise ``TypeError`` if its values cannot be compared."""
     value_type = value_type_of_arrow(type)
     if value_type is None:

@@ -19,7 +19,7 @@ from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.format.predicate import Operator, Value
 from pqext.core.kernels.hash import membership
 from pqext.core.schema.types.arrow_compute import decode_dictionary, decode_run_ends
-from pqext.dataset.evaluation.comparison import check_comparable, compare_arrays, kind_of
+from pqext.dataset.evaluation.comparison import check_comparable, compare_arrays, comparison_type
 from pqext.dataset.evaluation.literal_placement import Place, fit_literal, locate, locate_float, range_of
 from pqext.dataset.evaluation.operand_values import cast_uuids, check_pattern_type, compute
 from pqext.dataset.expressions import (
@@ -142,14 +142,18 @@ class _Evaluator(Visitor[pa.Array]):
 
     def visit_relation(self, node: Relation) -> pa.Array:
         sides = self.value(node.left), self.value(node.right)
-        units = [self._shown_type(*item) for item in zip((node.left, node.right), sides, strict=True)]
+        units = [self._value_type(*item) for item in zip((node.left, node.right), sides, strict=True)]
         if all(map(pa.types.is_duration, units)):
-            check_comparable(kind_of(units[0], str(node.left)), kind_of(units[1], str(node.right)), str(node))
-        check_comparable(kind_of(sides[0].type, str(node.left)), kind_of(sides[1].type, str(node.right)), str(node))
+            check_comparable(
+                comparison_type(units[0], str(node.left)), comparison_type(units[1], str(node.right)), str(node)
+            )
+        check_comparable(
+            comparison_type(sides[0].type, str(node.left)), comparison_type(sides[1].type, str(node.right)), str(node)
+        )
         return compare_arrays(comparable(sides[0]), node.operator, comparable(sides[1]))
 
     def visit_matches(self, node: Matches) -> pa.Array:
-        array, indices = self._entries(node.operand) or (self.value(node.operand), None)
+        array, indices = self._dictionary_entries(node.operand) or (self.value(node.operand), None)
         check_pattern_type(value_type_of_arrow(array.type), node)
         result = pa.nulls(len(array), pa.bool_()) if pa.types.is_null(array.type) else matches(
             array, node.how, node.pattern, node.escape
@@ -210,7 +214,7 @@ class _Evaluator(Visitor[pa.Array]):
 
     def _validity(self, operand: Operand) -> pa.Array:
         """Return whether the operand is not null for each row. In dictionary arrays, entries can be null too."""
-        result = self._entries(operand)
+        result = self._dictionary_entries(operand)
         if result is None:
             return pc.is_valid(self.value(operand))
         entries, indices = result
@@ -223,15 +227,15 @@ class _Evaluator(Visitor[pa.Array]):
         """
         known = (operand._key(), "comparable")
         if known not in self.known:
-            array, indices = self._entries(operand) or (self.value(operand), None)
-            self.known[known] = self._shown_type(operand, array), comparable(array), indices
+            array, indices = self._dictionary_entries(operand) or (self.value(operand), None)
+            self.known[known] = self._value_type(operand, array), comparable(array), indices
         type, array, indices = self.known[known]
         value_type = value_type_of_arrow(type)
         if value_type is None:
             raise TypeError(f"column {operand} of type {type} can only be compared with null")
         return array, value_type, indices
 
-    def _shown_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
+    def _value_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
         """Return the Arrow type of an operand's values:
 
         ``array.type``, or the duration type if durations are stored as integers.
@@ -246,7 +250,7 @@ class _Evaluator(Visitor[pa.Array]):
         names = self.batch.schema.names
         return self._column(operand)[1].type if operand.exact(names).path[0] in names else None
 
-    def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
+    def _dictionary_entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
         """Return the dictionary entries of an array and the entry index of each row.
 
         Return None if the array is not dictionary-encoded or has at least as many entries as rows.

@@ -109,14 +109,14 @@ class Run:
         """
         return _FileTracker(self, file.source, previous_counts)
 
-    def opens(self, source: Source, previous_counts: Counts) -> bool:
+    def start_source(self, source: Source, previous_counts: Counts) -> bool:
         """Start to count the usage of a source; return whether the source is open."""
         self._open[id(source)] = source.usage, previous_counts
         self._files += source.is_opened
         return source.is_opened
 
-    def closes(self, source: Source, previous_counts: Counts, is_open: bool) -> None:
-        """Stop counting the usage of a source, which :meth:`opens` started."""
+    def stop_source(self, source: Source, previous_counts: Counts, is_open: bool) -> None:
+        """Stop counting the usage of a source, which :meth:`start_source` started."""
         self._files += source.is_opened - is_open
         del self._open[id(source)]
         self._done = _sum(self._done, source.usage, previous_counts)
@@ -201,10 +201,10 @@ class _FileTracker:
         self._run, self._source, self._before = run, source, previous_counts
 
     def __enter__(self) -> None:
-        self._opened = self._run.opens(self._source, self._before)
+        self._opened = self._run.start_source(self._source, self._before)
 
     def __exit__(self, *_: object) -> None:
-        self._run.closes(self._source, self._before, self._opened)
+        self._run.stop_source(self._source, self._before, self._opened)
 
 
 def _sum(counts: Counts, usage: Usage, previous_counts: Counts) -> Counts:

@@ -38,7 +38,7 @@ _MOST_LEAVES = 16
 """Plans that read more leaf columns than this are not split by rows."""
 
 
-class _Steps:
+class _RowGroupDecoder:
     """A row group that is decoded step by step."""
 
     def __init__(self, run: Run, shares: int) -> None:
@@ -90,12 +90,12 @@ def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part
     """
     width = min(thread_count(threads) + _WAITING, max(jobs, 1)) if thread_count(threads) > 1 else 1
     waiting = iter(runs)
-    active: deque[tuple[_Steps, Callable[[], tuple[deque[Part], bool]]]] = deque()
+    active: deque[tuple[_RowGroupDecoder, Callable[[], tuple[deque[Part], bool]]]] = deque()
     with Workers(threads, thread_count(threads)) as workers:  # all threads, for columns
         try:
             while True:
                 for run in islice(waiting, width - len(active)):
-                    steps = _Steps(run, width)
+                    steps = _RowGroupDecoder(run, width)
                     active.append((steps, workers.start(steps.step)))
                 if not active:
                     return
@@ -127,7 +127,7 @@ def divide_plans(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int)
         over = (begun + len(long)) % threads
         for element in last:
             if over and element.index in long[-over:]:
-                yield from _parts(element, file, threads // over)
+                yield from _split_plan(element, file, threads // over)
             else:
                 yield element
 
@@ -136,7 +136,7 @@ def _is_long(plan: RowGroupPlan) -> bool:
     return plan.rows_read >= _FEWEST_ROWS and any(stage.filter is not None for stage in plan.stages)
 
 
-def _parts(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGroupPlan]:
+def _split_plan(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGroupPlan]:
     """Split ``plan`` into up to ``count`` plans of about equal numbers of rows, at page boundaries.
 
     It is not split if the byte ranges of its pages are unknown.
@@ -148,7 +148,7 @@ def _parts(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGro
     rows = [range(plan.num_rows)] if plan.rows is None else plan.rows
     at = 0
     for number in range(1, count + 1):
-        stop = plan.num_rows if number == count else _row(rows, plan.rows_read * number // count)
+        stop = plan.num_rows if number == count else _row_at(rows, plan.rows_read * number // count)
         near = starts[np.searchsorted(starts, stop)] if number < count and stop <= starts[-1] else stop
         part = intersection(rows, [range(at, near)])
         if part:
@@ -169,7 +169,7 @@ def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | N
     return None if pages is None else np.asarray(pages.starts, np.int64)
 
 
-def _row(rows: RowRanges, number: int) -> int:
+def _row_at(rows: RowRanges, number: int) -> int:
     """Return the row number at position ``number`` among ``rows``."""
     for item in rows:
         if number < len(item):

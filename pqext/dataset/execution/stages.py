@@ -176,7 +176,7 @@ class _Window:
         The batch contains the ``rows``. If the ``flags`` of the preceding stages are passed, it contains only the
         flagged rows.
         """
-        mask = _mask(stage, batch, fields, usage, statistics.prepared, is_first=flags is None)
+        mask = _evaluate_filter(stage, batch, fields, usage, statistics.prepared, is_first=flags is None)
         self.looked_at += batch.num_rows
         result = mask.true_count
         if stage.filter is not None:
@@ -296,7 +296,7 @@ class _GroupRun:
             queue = self._queue(rows)
             for batch, fields in self._batches(stage, rows, _STAGE_ROWS):
                 part = queue.take(batch.num_rows)
-                remaining = _in_part(left, part)
+                remaining = _flag_rows(left, part)
                 if remaining.any():
                     batch, fields = _select_flagged(batch, fields, remaining)
                     flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
@@ -329,7 +329,7 @@ class _GroupRun:
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
             if left is not None:
-                batch, leaves = _select_flagged(batch, leaves, _in_part(left, queue.take(batch.num_rows)))
+                batch, leaves = _select_flagged(batch, leaves, _flag_rows(left, queue.take(batch.num_rows)))
                 if read is not None:
                     batch = side_by_side(read.slice(at, batch.num_rows), batch)
                 at += batch.num_rows
@@ -337,13 +337,13 @@ class _GroupRun:
                 continue
             arrays = computed_of(self._computed, leaves, batch)
             if stage.filter is not None:
-                mask = _mask(
+                mask = _evaluate_filter(
                     stage, batch, leaves, self._usage, self._statistics.prepared, is_first=left is None
                 )
                 if not self._is_measured:  # the first rows decide whether stages are worthwhile
                     self._statistics.pays = mask.true_count <= _PAYS * batch.num_rows
                     self._is_measured = True
-                batch, arrays = _matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
+                batch, arrays = _select_matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
             if batch.num_rows:
                 yield batch, arrays
 
@@ -363,7 +363,7 @@ class _GroupRun:
         computed = [(item.field, by_name[item.name]) for item in self._computed if item.name in by_name]
         nodes = {
             field._key(): (field, leaves[leaf])
-            for field, leaf in (*computed, *_fields(stage))
+            for field, leaf in (*computed, *_leaf_operands(stage))
             if isinstance(field, VariantField)
         }
         if not nodes:
@@ -383,7 +383,7 @@ Rows = RowRanges | NDArray[np.int64] | None
 """Rows of a row group: ranges, ascending row numbers, or ``None`` for all."""
 
 
-def _in_part(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
+def _flag_rows(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
     """Flag the rows of ``part`` that are in ``left``."""
     return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flag_rows(left, part)
 
@@ -405,7 +405,7 @@ def _matching_positions(mask: pa.BooleanArray, count: int, first: int = 0) -> ND
     return places
 
 
-def _fields(stage: Stage) -> Iterator[tuple[Operand, int]]:
+def _leaf_operands(stage: Stage) -> Iterator[tuple[Operand, int]]:
     """Yield the operands of a stage's filter that are read directly from leaf columns, with the leaf indexes."""
     if stage.filter is not None and stage.asked:
         requested = operands(stage.filter)
@@ -413,7 +413,7 @@ def _fields(stage: Stage) -> Iterator[tuple[Operand, int]]:
             yield requested[place], leaf
 
 
-def _mask(
+def _evaluate_filter(
     stage: Stage, batch: pa.RecordBatch, fields: Fields, usage: Usage, prepared_operands: Prepared, *,
     is_first: bool,
 ) -> pa.BooleanArray:
@@ -436,7 +436,7 @@ def _select_flagged(
     return (filter_batch(batch, mask) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))), fields
 
 
-def _matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_columns: Collection[str]) -> pa.RecordBatch:
+def _select_matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped_columns: Collection[str]) -> pa.RecordBatch:
     """Select the rows of a batch where ``mask`` is true, without the columns ``dropped_columns``."""
     names = [name for name in batch.schema.names if name not in dropped_columns]
     if not names:

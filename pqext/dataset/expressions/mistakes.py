@@ -56,7 +56,7 @@ def position_text(operand: Operand) -> str:
     return next((result for base in bases(operand) if (result := operand_column(base).place)), "")
 
 
-def no_column(column: Column, node: SchemaNode, name: str, extra_names: Iterable[str]) -> str:
+def no_column_message(column: Column, node: SchemaNode, name: str, extra_names: Iterable[str]) -> str:
     """Format the error that a condition's ``column`` does not exist, because ``node`` lacks the field ``name``.
 
     Columns in ``extra_names`` are suggested in addition to the top-level columns of the file.
@@ -66,12 +66,12 @@ def no_column(column: Column, node: SchemaNode, name: str, extra_names: Iterable
         shown, written = escape_text(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
         message = f"no column {escape_text(name)!r} with fields; write {written.format(shown)} for the column"
         return f"{message} {shown!r}{column.place or ''}"
-    if not column.place and (message := in_place_of(whole)):
+    if not column.place and (message := python_hint(whole)):
         return f"no column {escape_text(whole)!r}: {message}"
     return _missing(str(column), node, name, extra_names, notation(column)) + (column.place or "")
 
 
-def in_place_of(text: str) -> str:
+def python_hint(text: str) -> str:
     """Return a hint at the Python equivalent of command-line syntax that was passed as a column name.
 
     The hint is empty for a plain name.
@@ -88,7 +88,7 @@ def in_place_of(text: str) -> str:
 
 def missing_column_message(root: SchemaNode, column: str, extra_names: Iterable[str]) -> str:
     """Format the error that the dotted path of a result column does not exist."""
-    if message := in_place_of(column):
+    if message := python_hint(column):
         return f"no column {escape_text(column)!r}: {message}"
     node = root
     for depth, name in enumerate(names := column.split(".")):
@@ -96,7 +96,7 @@ def missing_column_message(root: SchemaNode, column: str, extra_names: Iterable[
         if child is None:
             break
         if child.logical_name == "VARIANT" and names[depth + 1 :]:
-            return f"no column {escape_text(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
+            return f"no column {escape_text(column)!r}{value_hint(child, Notation.NAME, names[depth + 1 :])}"
         node = child
     return _missing(escape_text(column), node, name, extra_names, Notation.NAME)
 
@@ -172,11 +172,11 @@ def _missing(column: str, node: SchemaNode, name: str, extra_names: Iterable[str
     hint = f"the columns are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
     variants = [child for child in node.children if child.logical_name == "VARIANT"]
     if len(variants) == 1 and not node.path:
-        hint += ask_for(variants[0], notation, [name])
+        hint += value_hint(variants[0], notation, [name])
     return f"no column {column!r}; {hint}"
 
 
-def ask_for(node: SchemaNode, notation: Notation, path: Sequence[str] = ("name",)) -> str:
+def value_hint(node: SchemaNode, notation: Notation, path: Sequence[str] = ("name",)) -> str:
     """Return a hint at how to address values inside ``node``; empty if they cannot be addressed."""
     name = escape_text(node.dotted_path)
     if node.logical_name == "VARIANT":
@@ -200,16 +200,16 @@ def compared_value(literal: Literal, value_type: ValueType, operand: Operand) ->
     try:
         return to_value(literal, value_type, str(operand))
     except TypeError as error:
-        instead = write_instead(literal, value_type, notation(operand))
+        instead = literal_hint(literal, value_type, notation(operand))
         raise TypeError(f"{error}{instead}{position_text(operand)}") from None
 
 
-def write_instead(literal: Literal, value_type: ValueType, notation: Notation) -> str:
+def literal_hint(literal: Literal, value_type: ValueType, notation: Notation) -> str:
     """Return a hint at the literal of ``value_type`` that the user probably meant; empty if there is none.
 
-    >>> write_instead("2026-05-01", ValueType("date"), Notation.SQL)
+    >>> literal_hint("2026-05-01", ValueType("date"), Notation.SQL)
     "; write date '2026-05-01'"
-    >>> write_instead("2026-05-01", ValueType("date"), Notation.PYTHON)
+    >>> literal_hint("2026-05-01", ValueType("date"), Notation.PYTHON)
     '; write datetime.date(2026, 5, 1)'
     """
     is_sql = notation is Notation.SQL

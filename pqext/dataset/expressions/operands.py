@@ -33,7 +33,7 @@ from pqext.dataset.expressions.conditions import (
 from pqext.dataset.expressions.operators import ArithmeticOperators, Predicates
 from pqext.dataset.expressions.spatial import SpatialPredicates
 from pqext.dataset.expressions.spatial_functions import SpatialFunctions
-from pqext.dataset.expressions.type_inference import UNTYPED, check_number, infer_type, type_beside_all, type_to_write
+from pqext.dataset.expressions.type_inference import UNTYPED, check_number, infer_common_type, infer_type, suggest_type
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
 
@@ -207,7 +207,7 @@ class VariantField(Value):
         if self.type != UNTYPED or isinstance(values, str | bytes | bytearray):
             return Value.isin(self, values)
         values = tuple(values)
-        return Value.isin(self._of_type(type_beside_all(values), next(iter(values), None)), values)
+        return Value.isin(self._of_type(infer_common_type(values), next(iter(values), None)), values)
 
     def _compare(self, operator: Operator, value: object) -> Expression:
         is_typed = self.type != UNTYPED or isinstance(value, Operand | Expression)
@@ -218,7 +218,7 @@ class VariantField(Value):
 
     def _of_type(self, type: str | None, literal: Any) -> VariantField:
         if type is None:
-            written = f"col({str(self.column)!r}).variant({self.path!r}, {type_to_write(literal)!r})"
+            written = f"col({str(self.column)!r}).variant({self.path!r}, {suggest_type(literal)!r})"
             raise TypeError(f"write the type of {escape_text(self.path)}, as in {escape_text(written)}")
         return self.column.variant(self.path, type)
 

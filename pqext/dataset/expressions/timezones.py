@@ -39,12 +39,12 @@ def _in_timezone(node: Any, timezone: str) -> Any:
         new = _in_timezone(old, timezone)
         if new is not old:
             changed[member.name] = new
-    if isinstance(node, Cast | VariantField) and _takes(node, timezone):
+    if isinstance(node, Cast | VariantField) and _depends_on_timezone(node, timezone):
         changed["timezone"] = timezone
     return replace(node, **changed) if changed else node
 
 
-def _takes(node: Cast | VariantField, timezone: str) -> bool:
+def _depends_on_timezone(node: Cast | VariantField, timezone: str) -> bool:
     """Return whether a cast without a timezone has other results in ``timezone`` than in UTC."""
     is_open = node.timezone is None and depends_on_timezone(target_type(node.type))
     return is_open and find_timezone(timezone) is not None

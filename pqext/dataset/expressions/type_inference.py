@@ -41,7 +41,7 @@ def infer_type(literal: Any) -> str | None:
     return None
 
 
-def type_beside_all(values: Iterable[Any]) -> str | None:
+def infer_common_type(values: Iterable[Any]) -> str | None:
     """Infer the type for a list of literals, like :func:`infer_type`. Raises ``ValueError`` if their types differ."""
     types = {infer_type(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
@@ -49,7 +49,7 @@ def type_beside_all(values: Iterable[Any]) -> str | None:
     return types.pop() if len(types) == 1 else "string" if not types else None
 
 
-def type_to_write(literal: Any) -> str:
+def suggest_type(literal: Any) -> str:
     """Return the type name to suggest if the type cannot be inferred from a literal, or from a column (None)."""
     value = None if literal is None else canonical(literal)
     match value:

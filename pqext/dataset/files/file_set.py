@@ -80,7 +80,7 @@ class FileSet(PickledByFields):
             for row, file in self._prefetch(rows):
                 if isinstance(file, CorruptFileError):
                     if self.on_invalid == "raise":
-                        raise self._of_all(row, file, rows)
+                        raise self._combine_errors(row, file, rows)
                     skipped.append(row)
                     continue
                 with file:
@@ -172,21 +172,21 @@ class FileSet(PickledByFields):
             reason = f"{os.strerror(errno.ENOENT)}: it was removed after the scan had listed it"
             raise FileNotFoundError(error.errno, reason, source_name(source)) from None
 
-    def _of_all(self, row: int, error: CorruptFileError, rows: Sequence[int]) -> CorruptFileError:
+    def _combine_errors(self, row: int, error: CorruptFileError, rows: Sequence[int]) -> CorruptFileError:
         """Return the error of one file, or an error that names all files that are not Parquet."""
         later = [other for other in rows[rows.index(row) + 1 :] if self._is_invalid(other)]
         if not later:
             if len(rows) > 1:
-                error.message += f'; on_invalid="skip" skips it{self._pattern([row])}'
+                error.message += f'; on_invalid="skip" skips it{self._suggest_pattern([row])}'
             return error
         message = (
             f"{1 + len(later)} files cannot be opened as Parquet: {self._format_names([row, *later])}; the first one: "
             f'{error.message}. on_invalid="skip" skips them'
-            + self._pattern([row, *later])
+            + self._suggest_pattern([row, *later])
         )
         return CorruptFileError(message, path=error.path, offset=error.offset)
 
-    def _pattern(self, rows: Sequence[int]) -> str:
+    def _suggest_pattern(self, rows: Sequence[int]) -> str:
         """Return a hint at a pattern that excludes the invalid files, if none of them is named like a Parquet file."""
         others = [row for row in rows if not source_name(self.sources[row]).endswith(".parquet")]
         return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(rows) else ""

@@ -32,7 +32,7 @@ from typing import Any
 from pqext.core.base import local_paths
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.io.table_formats import TableFormatError, TableGuard, format_of_entry, is_metadata_folder
-from pqext.dataset.files.manifests import parse_json, read_note
+from pqext.dataset.files.manifests import parse_json, read_manifest
 from pqext.dataset.files.spark_metadata import SinkLog
 
 _MOST = 10_000
@@ -145,15 +145,15 @@ class Journal:
         """
         path = os.path.join(folder, JOURNAL)
         try:
-            data = read_note(path)
+            data = read_manifest(path)
         except FileNotFoundError:
             return None
         try:
             content = parse_json(data)
             if content["version"] != 1:
                 raise ValueError("unknown version")
-            new = tuple(map(_inside, content["new"]))
-            old = tuple(ReplacedFile(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
+            new = tuple(map(_check_path, content["new"]))
+            old = tuple(ReplacedFile(_check_path(name), int(size), int(mtime)) for name, size, mtime in content["old"])
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
                 f"the journal of an interrupted save is corrupt ({error}), so it is unknown which files belong to the "
@@ -181,7 +181,7 @@ class Journal:
         return paths
 
 
-def _inside(name: Any) -> str:
+def _check_path(name: Any) -> str:
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
         raise ValueError("a path must stay below the folder")
@@ -233,14 +233,14 @@ def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
     return matches(names[1:], pattern[1:]) if len(names) > 1 or len(pattern) > 1 else True
 
 
-def enters(folders: Sequence[str], pattern: Sequence[str]) -> bool:
+def may_contain_matches(folders: Sequence[str], pattern: Sequence[str]) -> bool:
     """Return whether files that match a pattern can lie in or below the folder at the path ``folders``."""
     if not folders:
         return True
     if not pattern or pattern[0] == "**":
         return not any(map(is_hidden, folders))
     is_named = not is_hidden(folders[0]) and matcher(pattern[0])(folders[0]) is not None
-    return is_named and enters(folders[1:], pattern[1:])
+    return is_named and may_contain_matches(folders[1:], pattern[1:])
 
 
 class _Folder:
@@ -330,7 +330,7 @@ class _Walk:
                 waiting += reversed(self._enter(*step, is_root=len(seen) == 1))
         self.found = {path: here for path, here in self._found.items() if path not in self._old}
         for folder, log, whole in self._logged:
-            self._keep(folder, log, whole)
+            self._apply_log(folder, log, whole)
 
     def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool) -> list[tuple[str, tuple[str, ...]]]:
         """Collect the entries of a folder.
@@ -361,7 +361,7 @@ class _Walk:
             self._logged.append((directory, log, pattern in ((), ("**",))))
         return self._descend(folder, pattern)
 
-    def _keep(self, folder: str, log: SinkLog, is_complete: bool) -> None:
+    def _apply_log(self, folder: str, log: SinkLog, is_complete: bool) -> None:
         """Restrict the files below ``folder`` to those listed in its log."""
         start = os.path.join(folder, "")
         files = {path: tuple(path[len(start) :].split(os.sep)) for path in self.found if path.startswith(start)}

@@ -15,7 +15,7 @@ LINE_BYTES = 1 << 20
 """Maximum length of a line."""
 
 
-def read_note(path: str) -> bytes:
+def read_manifest(path: str) -> bytes:
     """Return the content of the regular file at ``path``.
 
     Raises ``CorruptFileError`` if it is not a regular file, ``LimitError`` if it is too large, and ``OSError`` if it
@@ -26,10 +26,10 @@ def read_note(path: str) -> bytes:
         return file.read()
 
 
-def lines_of(path: str) -> Iterator[bytes]:
+def iter_lines(path: str) -> Iterator[bytes]:
     """Yield the lines of the regular file at ``path``, which can be large: a list of files grows with its folder.
 
-    Raises the errors of :func:`read_note`, and ``LimitError`` if a line is too long.
+    Raises the errors of :func:`read_manifest`, and ``LimitError`` if a line is too long.
     """
     with _open_regular(path) as file:
         while line := file.readline(LINE_BYTES):

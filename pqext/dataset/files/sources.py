@@ -15,7 +15,7 @@ from typing import Any
 from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents, without_metadata
-from pqext.dataset.files.folders import alternatives, enters, is_hidden, list_files, matches
+from pqext.dataset.files.folders import alternatives, is_hidden, list_files, matches, may_contain_matches
 from pqext.dataset.files.store_journal import list_settled
 
 
@@ -184,7 +184,7 @@ def _list_files(folder: Location, guard: TableGuard | None, pattern: Sequence[st
     if guard is None:
         return without_metadata(folder, every)
     start = len(folder.key.rstrip("/"))
-    check_listing(folder, (one.key[start:] for one in every), lambda folders: enters(folders, pattern))
+    check_listing(folder, (one.key[start:] for one in every), lambda folders: may_contain_matches(folders, pattern))
     check_parents(folder)
     return every
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.dataset.files.manifests import lines_of, parse_json
+from pqext.dataset.files.manifests import iter_lines, parse_json
 
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
@@ -106,7 +106,7 @@ def _replay_log(paths: Sequence[str]) -> Iterator[Parts]:
 def _entries(path: str) -> Iterator[tuple[Parts, str]]:
     """Yield the path components and the action, ``add`` or ``delete``, of each entry of a log file."""
     try:
-        lines = (line.decode() for line in lines_of(path))
+        lines = (line.decode() for line in iter_lines(path))
         version = next(lines, "")
         if version.strip() != "v1":
             raise UnsupportedError(

@@ -89,7 +89,7 @@ class Summaries(PickledByFields):
         counts[source is None] += 1
         return source
 
-    def take_usages(self) -> list[Usage]:
+    def pop_usages(self) -> list[Usage]:
         """Return the usage of the summary files since the last call, and reset it."""
         result, self.usages = self.usages, []
         return result

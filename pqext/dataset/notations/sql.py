@@ -39,7 +39,7 @@ from pqext.dataset.expressions import (
     relation,
 )
 from pqext.dataset.expressions.patterns import ESCAPE
-from pqext.dataset.expressions.type_inference import infer_type, type_beside_all, type_to_write
+from pqext.dataset.expressions.type_inference import infer_common_type, infer_type, suggest_type
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_dialect import Filter
 from pqext.dataset.notations.sql_functions import (
@@ -175,7 +175,7 @@ class _Reader:
         return with_paths(tokens, spans)
 
     def _condition(self, node: Node) -> Expression:
-        result = self._any(node)
+        result = self._map_operand(node)
         if isinstance(result, Column | VariantField | Cast | SpatialValue):
             return Comparison(result, "==", True)  # booleans
         if isinstance(result, _Path):
@@ -186,18 +186,18 @@ class _Reader:
 
     def _result(self, node: Node) -> Value:
         """Map a value that is not part of a comparison; a VARIANT path without a type is mapped to a VARIANT."""
-        result = self._any(node)
+        result = self._map_operand(node)
         return result.column.variant(result.path, "variant") if isinstance(result, _Path) else self._value(node)
 
     def _value(self, node: Node) -> Value:
-        match = self._any(node)
+        match = self._map_operand(node)
         if isinstance(match, _Path):
             raise self._syntax_error(node, f"write the type of {match.path}, as in {match.column}:{match.path}::double")
         if not isinstance(match, Value):
             raise self._syntax_error(node, "expected a column or an expression of columns")
         return match
 
-    def _any(self, node: Node) -> Any:
+    def _map_operand(self, node: Node) -> Any:
         """Map a node to a condition, a value, a path without a type, a geometry, a literal, or None for null."""
         self._deepest = node
         try:
@@ -217,7 +217,7 @@ class _Reader:
     def _map_node(self, node: Node) -> Any:
         match node:
             case exp.Paren():
-                return self._any(node.this)
+                return self._map_operand(node.this)
             case exp.And() | exp.Or():
                 parts = [self._condition(part) for part in node.flatten()]
                 return all_of(parts) if isinstance(node, exp.And) else any_of(parts)
@@ -236,7 +236,7 @@ class _Reader:
             case exp.Column() | exp.Dot() | exp.Identifier():
                 return self._column(node)
             case exp.Bracket():
-                return self._inside(node)
+                return self._map_bracket(node)
             case exp.Cast():
                 return self._cast(node)
             case exp.Neg():
@@ -281,9 +281,9 @@ class _Reader:
         is_quoted = any(part.args.get("quoted") for part in parts)
         return Column(path, place, 0 if is_quoted else len(path))
 
-    def _inside(self, node: exp.Bracket) -> Any:
+    def _map_bracket(self, node: exp.Bracket) -> Any:
         """Map an indexed node: a struct field, or a path of a VARIANT."""
-        column = self._any(node.this)
+        column = self._map_operand(node.this)
         (inner,) = node.expressions if len(node.expressions) == 1 else (None,)
         if not isinstance(column, Column) or not isinstance(inner, exp.Literal) or not inner.is_string:
             raise self._syntax_error(node, "brackets must contain a field name, or a path as in event['$.a.b']")
@@ -291,7 +291,7 @@ class _Reader:
         return _Path(column, format_path(as_path(text))) if text.startswith("$") else column.field(text)
 
     def _cast(self, node: exp.Cast) -> Any:
-        result = self._any(node.this)
+        result = self._map_operand(node.this)
         if isinstance(result, _Path):
             return result.column.variant(result.path, literals.type_of_cast(node.to))
         if isinstance(result, Value):
@@ -302,7 +302,7 @@ class _Reader:
 
     def _operand(self, node: Node) -> Any:
         """Map a node to a value or a literal."""
-        result = self._any(node)
+        result = self._map_operand(node)
         if result is None:
             raise self._syntax_error(node, NULL_COMPARED)
         if isinstance(result, Expression | Shape):
@@ -333,7 +333,7 @@ class _Reader:
         type = infer_type(other_operand) if is_literal else None
         if type is None:
             hint = (other_operand.place or "").partition("\n")[0] if isinstance(other_operand, Column) else ""
-            written = type_to_write(other_operand if is_literal else None)
+            written = suggest_type(other_operand if is_literal else None)
             typed = f"{path.column}:{path.path}::{written}{hint}"
             raise self._syntax_error(node, f"write the type of {path.path}, as in {typed}")
         return path.column.variant(path.path, type)
@@ -341,14 +341,14 @@ class _Reader:
     def _is(self, node: exp.Is) -> Expression:
         match node.expression:
             case exp.Null():
-                result = self._any(node.this)
+                result = self._map_operand(node.this)
                 if isinstance(result, _Path):
                     return result.column.variant(result.path, "variant").is_null()
                 return self._value(node.this).is_null()
             case exp.Boolean():
                 value = (
                     self._with_type(node, result, True)
-                    if isinstance(result := self._any(node.this), _Path)
+                    if isinstance(result := self._map_operand(node.this), _Path)
                     else (self._value(node.this))
                 )
                 return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
@@ -357,7 +357,7 @@ class _Reader:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._syntax_error(node, "in requires a list of literals, as in kind in ('a', 'b')")
-        values = [self._any(expression) for expression in node.expressions]
+        values = [self._map_operand(expression) for expression in node.expressions]
         for element, value in zip(node.expressions, values, strict=True):
             if isinstance(value, Expression | Shape):
                 raise self._syntax_error(element, "in requires a list of literals")
@@ -366,7 +366,7 @@ class _Reader:
         result = self._operand(node.this)
         if isinstance(result, _Path):
             literals_listed = [value for value in values if value is not None]
-            is_decided = type_beside_all(literals_listed) is not None
+            is_decided = infer_common_type(literals_listed) is not None
             beside = literals_listed if is_decided else [item for item in literals_listed if infer_type(item) is None]
             result = self._with_type(node, result, next(iter(beside), ""))
         if not isinstance(result, Value):
@@ -374,7 +374,7 @@ class _Reader:
         return IsIn(result, tuple(values))
 
     def _like(self, node: Node, escape: str) -> Expression:
-        result = self._any(node.this)
+        result = self._map_operand(node.this)
         value = self._with_type(node, result, "") if isinstance(result, _Path) else self._value(node.this)
         pattern = self._text(node.expression)
         return value.ilike(pattern, escape) if isinstance(node, exp.ILike) else value.like(pattern, escape)
@@ -401,9 +401,9 @@ class _Reader:
         if name in SPATIAL:
             return self._spatial(node, name, arguments)
         if name in MEASURES:
-            return spatial_value(name, [self._any(argument) for argument in arguments])
+            return spatial_value(name, [self._map_operand(argument) for argument in arguments])
         if name in TEXT and len(arguments) == 2:
-            result = self._any(arguments[0])
+            result = self._map_operand(arguments[0])
             value = self._with_type(node, result, "") if isinstance(result, _Path) else self._value(arguments[0])
             return getattr(value, TEXT[name])(self._text(arguments[1]))
         if name in LENGTH and len(arguments) == 1:
@@ -419,7 +419,7 @@ class _Reader:
     def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
         if len(arguments) != 2 + (name == "st_dwithin"):
             raise self._syntax_error(node, f"{name} does not accept {with_noun(len(arguments), 'argument')}")
-        sides = [self._any(argument) for argument in arguments[:2]]
+        sides = [self._map_operand(argument) for argument in arguments[:2]]
         operation, swapped = SPATIAL[name]
         if isinstance(sides[1], Column):
             operation, sides = swapped, sides[::-1]

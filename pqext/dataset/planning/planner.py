@@ -186,8 +186,8 @@ class FilePlanner:
 
     def _stages(self, group: RowGroupFacts, rows: RowRanges | None) -> tuple[Stage, ...]:
         if not self._conjuncts:
-            return (self._one_stage(self._own_leaves(group, self._tops) if self.computed else {}),)
-        own = self._own_leaves(group, self._result_tops)
+            return (self._one_stage(self._separate_leaves(group, self._tops) if self.computed else {}),)
+        own = self._separate_leaves(group, self._result_tops)
         names, last = self._result(own)
         requested = [conjunct.of_group(group) for conjunct in self._conjuncts]
         first = requested if len(requested) < 2 else sorted(
@@ -200,7 +200,7 @@ class FilePlanner:
         worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= least
         in_leaves = any(item.asked for item in first)
         if not (worth or in_leaves) or not self._can_read_separately(last):
-            return (self._one_stage(self._own_leaves(group, self._tops)),)
+            return (self._one_stage(self._separate_leaves(group, self._tops)),)
         plain = {top for top in kept if self._node(top).is_leaf}
         columns = tuple(name for name in names if self._node(name).path[0] not in kept)
         stages = [
@@ -213,7 +213,7 @@ class FilePlanner:
         stages.append(Stage(columns, leaves=tuple(own.items())))
         return tuple(stages) if worth else (merged_stage(stages),)
 
-    def _own_leaves(self, group: RowGroupFacts, filter_leaves: frozenset[str]) -> dict[str, int]:
+    def _separate_leaves(self, group: RowGroupFacts, filter_leaves: frozenset[str]) -> dict[str, int]:
         """Return the computed columns that a row group stores in a separate leaf, and the number of that leaf.
 
         Columns within the top-level columns ``filter_leaves`` are excluded.

@@ -42,14 +42,14 @@ class Formats:
         """Return whether values of a column, or values nested in it, are converted."""
         return any(
             (self.variants != "binary" and is_variant(part)) or (self.geometry != "wkb" and is_geometry(part))
-            for part in _parts(field)
+            for part in _nested_fields(field)
         )
 
     def needs_objects(self, field: pa.Field) -> bool:
         """Return whether values of a column, at any depth, become Python objects that Arrow cannot represent."""
         return any(
             (self.variants == "python" and is_variant(part)) or (self.geometry == "shapely" and is_geometry(part))
-            for part in _parts(field)
+            for part in _nested_fields(field)
         )
 
     def check_arrow(self, remedy: str) -> None:
@@ -144,14 +144,14 @@ def is_variant(field: pa.Field) -> bool:
     return is_variant_type(kind) or is_shredded_type(kind)
 
 
-def _parts(field: pa.Field) -> list[pa.Field]:
+def _nested_fields(field: pa.Field) -> list[pa.Field]:
     """Return the field and its descendants, except the storage fields of a VARIANT."""
     if is_geometry(field) or is_variant(field):
         return [field]
     kind = storage_type(field.type)
     if pa.types.is_dictionary(kind):
-        return _parts(pa.field("", kind.value_type))
-    return [field, *(part for i in range(kind.num_fields) for part in _parts(kind.field(i)))]
+        return _nested_fields(pa.field("", kind.value_type))
+    return [field, *(part for i in range(kind.num_fields) for part in _nested_fields(kind.field(i)))]
 
 
 def _with_fields(type_: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:

@@ -291,13 +291,13 @@ def find(schema: Schema, column: Column, extra_names: Iterable[str] = ()) -> Sch
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
             inside = f"column {column} lies inside {escape_text(node.dotted_path)}, a {node.logical_name}"
-            message = mistakes.ask_for(node, mistakes.notation(column), column.path[depth:])
+            message = mistakes.value_hint(node, mistakes.notation(column), column.path[depth:])
             raise TypeError(inside + message + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
             raise TypeError(f"column {column} is inside a list or map, so a row has no single value")
         child = node.child(name)
         if child is None:
-            raise ValueError(mistakes.no_column(column, node, name, extra_names))
+            raise ValueError(mistakes.no_column_message(column, node, name, extra_names))
         _check_unique(node, child)
         node = child
     return node
@@ -338,7 +338,7 @@ def _compared_type(operand: Operand, schema: Schema) -> ValueType:
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
             raise TypeError(f"column {operand} is repeated, so a row has no single value")
-        hint = "" if node is None else mistakes.ask_for(node, mistakes.notation(operand))
+        hint = "" if node is None else mistakes.value_hint(node, mistakes.notation(operand))
         position = mistakes.position_text(operand)
         raise TypeError(f"column {operand} can only be compared with null{hint}{position}")
     return kind

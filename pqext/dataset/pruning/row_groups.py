@@ -43,7 +43,7 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
             return any(row_group_may_match(operand, row_group) for operand in bound.operands)
         case ComputedLeaf():
             return bound.may_match(row_group.bounds)
-    return all(_answer(bound.node, row_group, question) for question in bound.questions)
+    return all(_predicate_may_match(bound.node, row_group, question) for question in bound.questions)
 
 
 def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
@@ -99,9 +99,9 @@ def _may_match_all(leaf: Leaf, bounds: Bounds) -> bool:
     return all(may_match(question, bounds) for question in leaf.comparisons)
 
 
-def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
+def _predicate_may_match(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
     if isinstance(question, IsNull | IsNotNull):
-        return _answer_null(node, row_group, question)
+        return _null_test_may_match(node, row_group, question)
     annotation = for_logical(node.logical_name)
     if annotation is not None:
         return annotation.load().may_match(node, row_group, question)
@@ -113,7 +113,7 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
     return not is_equality(question) or row_group.chunk(node).may_contain(restrict_to_bounds(question, bounds))
 
 
-def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
+def _null_test_may_match(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
     """Return whether a null test on a group may match. A group is null where all its leaves are null."""
     for leaf in node.leaves():
         if leaf.max_repetition_level:

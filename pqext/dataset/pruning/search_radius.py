@@ -38,7 +38,7 @@ def distance_to_group(column: Column, geometry: Geometry, group: RowGroup) -> fl
     query = _query_box(geometry)
     if box is None or query is None:
         return None
-    x, y = _scale(column, group, query)
+    x, y = _unit_lengths(column, group, query)
     across = 0.0 if box.xmin > box.xmax else max(0.0, box.xmin - query[2], query[0] - box.xmax)
     return math.hypot(x * across, y * max(0.0, box.ymin - query[3], query[1] - box.ymax))
 
@@ -60,7 +60,7 @@ def search_radii(column: Column, geometry: Geometry, groups: Sequence[RowGroup],
         group, box = groups[number], _box(column, groups[number])
         if box is None or group.num_rows <= 0:
             continue
-        x, y = _scale(column, group, query)
+        x, y = _unit_lengths(column, group, query)
         width = x * (360.0 if box.xmin > box.xmax else box.xmax - box.xmin)
         height = y * (box.ymax - box.ymin)
         share = min(1.0, rows / group.num_rows)
@@ -94,7 +94,7 @@ def _query_box(geometry: Geometry) -> tuple[float, float, float, float] | None:
     return bounds if len(bounds) == 4 and all(map(math.isfinite, bounds)) else None
 
 
-def _scale(column: Column, group: RowGroup, query: tuple[float, float, float, float]) -> tuple[float, float]:
+def _unit_lengths(column: Column, group: RowGroup, query: tuple[float, float, float, float]) -> tuple[float, float]:
     """Return the lengths of one unit of X and of Y near a geometry: in metres for GEOGRAPHY, otherwise 1."""
     if find(group.schema, column).logical_name != "GEOGRAPHY":
         return 1.0, 1.0

@@ -119,7 +119,7 @@ class Partitions:
             raise ValueError(f"column {self.rows!r} is numbered while reading; filter the result instead")
         if not names & {path[0] for path in paths(whole)}:
             return [RemainingFilter(filter)] * values.num_rows
-        known = {leaf: self._evaluate(leaf, values) for leaf in _leaves(whole) if _tops(leaf) <= names}
+        known = {leaf: self._evaluate(leaf, values) for leaf in _leaves(whole) if _top_columns(leaf) <= names}
         results = [_remaining(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
             return results
@@ -132,7 +132,7 @@ class Partitions:
         try:
             return cast("list[bool | None]", evaluate(leaf, values).to_pylist())
         except TypeError as error:
-            name = next(iter(_tops(leaf)))
+            name = next(iter(_top_columns(leaf)))
             if not pa.types.is_string(values.schema.field(name).type):
                 raise
             raise TypeError(
@@ -187,7 +187,7 @@ class Partitions:
     def file_conditions(self, filter: Expression | None) -> list[Expression]:
         """Return the leaves of ``filter`` that use only columns of the files."""
         leaves = [] if filter is None else _leaves(normal(filter))
-        return [leaf for leaf in leaves if _tops(leaf).isdisjoint(self.schema.names)]
+        return [leaf for leaf in leaves if _top_columns(leaf).isdisjoint(self.schema.names)]
 
     def cast(self, schema: pa.Schema) -> Partitions:
         """Change the types of the partition columns to those in ``schema``."""
@@ -355,7 +355,7 @@ def _convert_values(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
         raise ValueError(f"the folders of column {column!r} cannot be read as {field.type}: {error}") from None
 
 
-def _tops(leaf: Expression) -> set[str]:
+def _top_columns(leaf: Expression) -> set[str]:
     return {path[0] for path in paths(leaf)}
 
 
@@ -378,7 +378,7 @@ def _remaining(
         if len(refused) == len(parts):
             return RemainingFilter(None, "; ".join(dict.fromkeys(str(part.prune_reason) for part in refused)))
         return RemainingFilter(any_of(left) if len(left) + len(refused) == len(parts) else None)
-    if expression not in results and _tops(expression).isdisjoint(values.schema.names):
+    if expression not in results and _top_columns(expression).isdisjoint(values.schema.names):
         return RemainingFilter(expression)
     result = results[expression][row] if expression in results else substitute(expression, values.slice(row, 1))
     if isinstance(result, Expression):

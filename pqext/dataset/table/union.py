@@ -90,9 +90,9 @@ class Union(SchemaStrategy):
         check_geometry_types(self._stored, file.arrow_schema, file.path)
         left, exact = None, None
         if filter is not None:
-            answer = self._answer(normal(filter), file)
+            answer = self._translate(normal(filter), file)
             if answer is False:
-                reason = f"{filter} is true for no row: the file lacks {_lacking(filter, file)}"
+                reason = f"{filter} is true for no row: the file lacks {_missing_columns(filter, file)}"
                 return ConformedRequest((), (), None, self._schema, reason)
             left = answer if isinstance(answer, Expression) else None
             exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(normal(filter))) else None
@@ -101,13 +101,13 @@ class Union(SchemaStrategy):
             names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has(file, name))]))
         else:
             exact = None
-        computed = tuple(element for element in self.table_request.computed_columns if self._is_own(element, file))
+        computed = tuple(element for element in self.table_request.computed_columns if self._has_inputs(element, file))
         later = tuple(item for item in self.table_request.computed_columns if item not in computed)
         tops = (operand_column(base).path[0] for entry in later for base in bases(entry.field))
         names = list(dict.fromkeys([*names, *(name for name in tops if _has(file, name))]))
         return ConformedRequest(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
 
-    def _is_own(self, computed_columns: ComputedColumn, file: ParquetFile) -> bool:
+    def _has_inputs(self, computed_columns: ComputedColumn, file: ParquetFile) -> bool:
         """Return whether a file has all inputs of a computed column, in their unified types."""
         results = [operand_column(base).path for base in bases(computed_columns.field)]
         return all(
@@ -133,14 +133,14 @@ class Union(SchemaStrategy):
         columns = self.table_request.columns_of(self._template)
         return self._stored.names if columns is None else columns
 
-    def _answer(self, expression: Expression, file: ParquetFile) -> Expression | bool | object:
+    def _translate(self, expression: Expression, file: ParquetFile) -> Expression | bool | object:
         """Translate a normalised condition for the rows of a file.
 
         Return a condition, or True, False (not true) or ``_MAYBE`` (undecided) if the result is the same for all rows.
         """
         if not isinstance(expression, And | Or):
             return self._leaf(expression, file)
-        parts = [self._answer(operand, file) for operand in expression.operands]
+        parts = [self._translate(operand, file) for operand in expression.operands]
         decisive = isinstance(expression, Or)
         if any(part is decisive for part in parts):
             return decisive
@@ -155,10 +155,10 @@ class Union(SchemaStrategy):
         known = self._cached_results.setdefault(leaf, {})
         result = tuple(self._type(file, path) for path in paths(leaf))
         if result not in known:
-            known[result] = self._answer_leaf(leaf, result)
+            known[result] = self._translate_leaf(leaf, result)
         return known[result]
 
-    def _answer_leaf(self, leaf: Expression, types: Sequence[pa.DataType | None]) -> Expression | bool | object:
+    def _translate_leaf(self, leaf: Expression, types: Sequence[pa.DataType | None]) -> Expression | bool | object:
         if None in types:
             names = columns(leaf)
             row = pa.RecordBatch.from_arrays(
@@ -255,7 +255,7 @@ def _leaves(expression: Expression) -> list[Expression]:
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
 
 
-def _lacking(filter: Expression, file: ParquetFile) -> str:
+def _missing_columns(filter: Expression, file: ParquetFile) -> str:
     """Format the names of the columns of a filter that a file lacks."""
     results = [".".join(path) for path in paths(filter) if type_at(file.arrow_schema, path) is None]
     return ", ".join(escape_text(repr(name)) for name in results)

@@ -184,7 +184,7 @@ class StoreTarget:
         small = {name: base64.b64encode(data).decode() for name, data in self._put.items()}
         for failed in range(_ATTEMPTS):
             finished = self._finish_decided_job()
-            was_done = self._job in finished or (failed and self._is_there(uploads))
+            was_done = self._job in finished or (failed and self._has_visible_files(uploads))
             if was_done or (batch is not None and self.has(batch)):
                 self._discard_attempts()
                 return
@@ -213,7 +213,7 @@ class StoreTarget:
                 return
         raise RuntimeError(f"other jobs committed to {self.path} concurrently: try again")
 
-    def _is_there(self, names: Collection[str]) -> bool:
+    def _has_visible_files(self, names: Collection[str]) -> bool:
         """Return whether files of this job are visible, which means that another process has finished the job."""
         return not {self._inside + name for name in names}.isdisjoint(self._bucket.keys(self._inside))
 
@@ -231,11 +231,11 @@ class StoreTarget:
     def _is_possibly_decided(self) -> bool:
         """Return whether the journal belongs to this job, which is then committed. True if it cannot be read."""
         try:
-            return self._is_noted(self._job)
+            return self._is_committed(self._job)
         except Exception:
             return True  # pqext.spark.clean deletes the uncommitted files
 
-    def _is_noted(self, job: str) -> bool:
+    def _is_committed(self, job: str) -> bool:
         try:
             return StoreJournal.load(self._bucket.get(self._inside + NOTE)[0], self.path).job == job
         except FileNotFoundError:
@@ -283,11 +283,11 @@ class StoreTarget:
         if journal.batch is not None and last != journal.job:
             is_void = is_void or bool(self.has(Batch(*journal.batch, journal.job), is_foreign=True))
         if last != journal.job and not is_void:
-            self._appear(journal)
+            self._publish(journal)
         self._bucket.release(self._inside + NOTE, version)
         return not is_void
 
-    def _appear(self, journal: StoreJournal) -> None:
+    def _publish(self, journal: StoreJournal) -> None:
         there = self._bucket.keys(self._inside)
 
         def complete(name: str) -> None:
@@ -302,7 +302,7 @@ class StoreTarget:
                 ) from None
 
         _in_parallel(complete, [name for name in journal.uploads if self._inside + name not in there])
-        if not self._is_noted(journal.job):
+        if not self._is_committed(journal.job):
             return  # another process has finished it; continuing could undo later commits
         for name, text in journal.small.items():
             self._bucket.put(self._inside + name, base64.b64decode(text))

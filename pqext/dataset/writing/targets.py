@@ -13,7 +13,7 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.table_formats import TableGuard, writing
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import list_files
-from pqext.dataset.files.manifests import read_note
+from pqext.dataset.files.manifests import read_manifest
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, CleanupResult
@@ -88,7 +88,7 @@ class FolderTarget:
         for log in commit.logs(self._folder):
             if log.name not in exclude:
                 with suppress(FileNotFoundError):  # an overwrite has removed it in the meantime
-                    result[log.name] = read_ingest_note(read_note(str(log)), str(log))
+                    result[log.name] = read_ingest_note(read_manifest(str(log)), str(log))
         return result
 
     def check_no_table(self) -> None:
@@ -123,7 +123,7 @@ class FolderTarget:
 
     def has(self, batch: Batch) -> bool | None:
         note = self._folder / batch.name
-        return batch.is_in(read_note(str(note)), str(note)) if note.exists() else None
+        return batch.is_in(read_manifest(str(note)), str(note)) if note.exists() else None
 
     def commit(
         self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,

@@ -19,7 +19,7 @@ from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean
 from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all_of, col, visitors
-from pqext.dataset.expressions.mistakes import in_place_of
+from pqext.dataset.expressions.mistakes import python_hint
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import locate_sources, source_name
@@ -222,7 +222,7 @@ class Query:
             }
             missing = [name for name in names if name not in fields]
             if missing:
-                message = in_place_of(missing[0]) or f"the columns are {', '.join(arrow.names)}"
+                message = python_hint(missing[0]) or f"the columns are {', '.join(arrow.names)}"
                 raise ValueError(f"no column {missing[0]!r}; {message}")
             arrow = pa.schema([fields[name] for name in names])
         return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
