@@ -377,7 +377,7 @@ def test_geometries_unify_only_within_one_crs(tmp_path: Path) -> None:
     found = pqext.scan(files, schema="union")
     assert found.filter(col("g").intersects((0.5, 0, 3, 3))).count() == 1
     assert found.filter(col("g").is_null()).to_table()["n"].to_pylist() == [1]
-    with pytest.raises(ValueError, match=r"metadata .*4326.* and .*3857"):
+    with pytest.raises(ValueError, match=r"marked .*4326.* and .*3857"):
         pqext.read_table(tmp_path, schema="union")
 
 
